@@ -40,6 +40,7 @@ mod objects;
 mod output;
 mod random;
 mod regex;
+mod sorting;
 mod strings;
 mod template;
 #[cfg(test)]
@@ -65,13 +66,14 @@ pub fn core_atoms() -> AtomSet {
     collect(core_families())
 }
 
-fn core_families() -> [Vec<AtomDef>; 17] {
+fn core_families() -> [Vec<AtomDef>; 18] {
     [
         forms::flow(),
         forms::state(),
         logic::atoms(),
         forms::math(),
         lists::atoms(),
+        sorting::atoms(),
         strings::atoms(),
         template::atoms(),
         regex::atoms(),

@@ -1,10 +1,12 @@
-//! `regexMatch` (language section 2.5) on a linear-time engine (D39).
+//! `regexMatch` (language section 2.5) on a linear-time engine (D39), and the atoms
+//! that find, replace and split by a regular expression (D72).
 
-use crate::def::{Adjust, Kind, native, req};
+use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{MICRO, READ};
-use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::atom::{AtomDef, NativeFn, Scope};
 use a99_vm::builtins::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match_str};
-use a99_vm::coerce::to_str;
+use a99_vm::builtins::regex_find::{self, Pattern};
+use a99_vm::coerce::{to_number, to_str, truthy};
 use a99_vm::heap::{Str, Val};
 use a99_vm::native::{Cx, Fault};
 
@@ -33,7 +35,124 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         )
         .metered(READ)
         .whole_price(),
+        finds(
+            "regexFind",
+            "The first match of a regular expression in a text, or null: an object of `match`, \
+             `index`, `groups` and `named`.",
+            &[TEXT, PATTERN, FLAGS],
+            find_first,
+        ),
+        finds(
+            "regexFindAll",
+            "All matches of a regular expression in a text as a list: each as regexFind gives it.",
+            &[TEXT, PATTERN, FLAGS],
+            find_all,
+        ),
+        finds(
+            "regexReplace",
+            "The text with the first match of a regular expression replaced, or all of them.",
+            &[
+                TEXT,
+                PATTERN,
+                FLAGS,
+                req(
+                    "replacement",
+                    Kind::Text,
+                    "What is put in its place: `$1` is a group, `$<name>` a named one, `$&` the \
+                     match, `$$` a dollar.",
+                ),
+                opt(
+                    "all",
+                    Kind::Bool,
+                    "Whether all matches are replaced; without it the flag `g` says so.",
+                ),
+            ],
+            replace,
+        ),
+        finds(
+            "regexSplit",
+            "The parts of a text between the matches of a regular expression.",
+            &[
+                TEXT,
+                PATTERN,
+                FLAGS,
+                opt("limit", Kind::Number, "At most so many parts."),
+            ],
+            split,
+        ),
     ]
+}
+
+const TEXT: Input = req(
+    "text",
+    Kind::Text,
+    "Text to look through, of at most 1000000 characters; anything else is turned into text.",
+);
+
+const PATTERN: Input = req(
+    "pattern",
+    Kind::Text,
+    "Regular expression without slashes, of at most 1000 characters, taken as written.",
+)
+.literal();
+
+const FLAGS: Input = opt(
+    "flags",
+    Kind::Text,
+    "`i` for either case, `m` for `^` and `$` at lines, `s` for `.` to match line ends, `g` for \
+     all.",
+)
+.literal();
+
+fn finds(name: &'static str, docs: &'static str, inputs: &[Input], body: NativeFn) -> AtomDef {
+    native(name, docs, 2 * MICRO, inputs, body)
+        .metered(READ)
+        .whole_price()
+}
+
+/// Text, pattern and flags; a pattern and flags that are missing are empty.
+fn operands(cx: &mut Cx<'_>, args: &[Val]) -> Result<(Str, Pattern), Fault> {
+    let text = to_str(cx, args[0])?;
+    let source = given(cx, args[1])?.unwrap_or(Str::EMPTY);
+    let flags = given(cx, args[2])?.unwrap_or(Str::EMPTY);
+    Ok((text, Pattern { source, flags }))
+}
+
+/// An input as text if it is there.
+fn given(cx: &mut Cx<'_>, input: Val) -> Result<Option<Str>, Fault> {
+    match input {
+        Val::Undefined | Val::Unbound | Val::Null => Ok(None),
+        other => to_str(cx, other).map(Some),
+    }
+}
+
+fn find_first(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let (text, pattern) = operands(cx, args)?;
+    regex_find::find_first(cx, text, pattern)
+}
+
+fn find_all(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let (text, pattern) = operands(cx, args)?;
+    regex_find::find_all(cx, text, pattern)
+}
+
+fn replace(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let (text, pattern) = operands(cx, args)?;
+    let with = to_str(cx, args[3])?;
+    let all = match args[4] {
+        Val::Undefined | Val::Unbound | Val::Null => None,
+        other => Some(truthy(cx.heap, other)),
+    };
+    regex_find::replace(cx, text, pattern, with, all)
+}
+
+fn split(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let (text, pattern) = operands(cx, args)?;
+    let limit = match args[3] {
+        Val::Undefined | Val::Unbound | Val::Null => usize::MAX,
+        other => to_number(cx, other)? as usize,
+    };
+    regex_find::split(cx, text, pattern, limit)
 }
 
 /// The length caps come first, before anything is paid. A missing pattern
@@ -80,6 +199,85 @@ mod tests {
         for (args, expected) in cases {
             assert_eq!(run("regexMatch", args), expected, "{args}");
         }
+    }
+
+    #[test]
+    fn matches_have_places_and_groups() {
+        for (args, expected) in [
+            (
+                r#"["on 2024-05-06", "(?<y>\\d+)-(\\d+)(x)?", null]"#,
+                r#"{"match":"2024-05","index":3,"groups":["2024","05",null],"named":{"y":"2024"}}"#,
+            ),
+            (r#"["abc", "d", null]"#, "null"),
+            (
+                r#"["👍b", "B", "i"]"#,
+                r#"{"match":"b","index":2,"groups":[],"named":{}}"#,
+            ),
+        ] {
+            assert_eq!(run("regexFind", args), expected, "{args}");
+        }
+        let all = run("regexFindAll", r#"["a1b2", "[a-z](\\d)", null]"#);
+        assert!(
+            all.starts_with(r#"[{"match":"a1","index":0,"groups":["1"]"#),
+            "{all}"
+        );
+        assert!(
+            all.contains(r#"{"match":"b2","index":2,"groups":["2"]"#),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn replacements_name_groups() {
+        for (args, expected) in [
+            (
+                r#"["a-b a-b", "(\\w)-(\\w)", null, "$2$1$$", null]"#,
+                r#""ba$ a-b""#,
+            ),
+            (
+                r#"["a-b a-b", "(\\w)-(\\w)", "g", "$2$1", null]"#,
+                r#""ba ba""#,
+            ),
+            (
+                r#"["a-b a-b", "(\\w)-(\\w)", "g", "[$&]", false]"#,
+                r#""[a-b] a-b""#,
+            ),
+            (r#"["abc", "b*", null, "-", true]"#, r#""-a--c-""#),
+            (
+                r#"["x", "(?<n>x)", null, "<$<n>|$<m>|$10|$2>", true]"#,
+                r#""<x||x0|$2>""#,
+            ),
+            (r#"["x", "x", null, "$1$<n>$", true]"#, r#""$1$<n>$""#),
+            (r#"["abc", "b", null, "[$`$']", true]"#, r#""a[ac]c""#),
+        ] {
+            assert_eq!(run("regexReplace", args), expected, "{args}");
+        }
+    }
+
+    #[test]
+    fn texts_are_split_at_matches() {
+        for (args, expected) in [
+            (r#"["a, b;c", "[,;]\\s*", null, null]"#, r#"["a","b","c"]"#),
+            (
+                r#"["a1b2c", "(\\d)", null, null]"#,
+                r#"["a","1","b","2","c"]"#,
+            ),
+            (r#"["a1b2c", "(\\d)", null, 2]"#, r#"["a","1"]"#),
+            (r#"["abc", "", null, null]"#, r#"["a","b","c"]"#),
+            (r#"["", "x", null, null]"#, r#"[""]"#),
+            (r#"["", "", null, null]"#, "[]"),
+            (r#"[",a,", ",", null, null]"#, r#"["","a",""]"#),
+        ] {
+            assert_eq!(run("regexSplit", args), expected, "{args}");
+        }
+    }
+
+    #[test]
+    fn flags_are_few() {
+        assert_eq!(
+            fails("regexFind", r#"["a", "a", "u"]"#),
+            "Invalid regular expression flags: 'u' is none of g, i, m and s"
+        );
     }
 
     #[test]

@@ -236,9 +236,17 @@ mod declared {
             };
             let schema: serde_json::Value = serde_json::from_str(&atom.sig.input_schema).unwrap();
             let inputs = |long: Option<usize>| {
+                let required = |name: &str| {
+                    let names = schema["required"].as_array();
+                    names.is_some_and(|names| names.iter().any(|known| known == name))
+                };
                 let inputs = params.iter().enumerate().map(|(at, param)| {
-                    let n = if long == Some(at) { LONG } else { 1 };
-                    input(&schema["properties"][param.name], n)
+                    let schema = &schema["properties"][param.name];
+                    match long == Some(at) {
+                        true => input(schema, LONG),
+                        false if required(param.name) => input(schema, 1),
+                        false => ("null".to_owned(), Sizes::default()),
+                    }
                 });
                 inputs.collect::<Vec<_>>()
             };

@@ -48,6 +48,14 @@ pub const SCHEMA_REQUIRED: usize = 4;
 pub const REGEX_POSITION: i64 = 2_000;
 /// A position of a regular expression that meets a UTF-16 unit of a text.
 pub const REGEX_STEP: i64 = 200;
+/// What a position of a regular expression whose groups are noted counts for when it
+/// meets a unit: so many ways, and one more for each group.
+pub const REGEX_WAYS: u64 = 8;
+/// Such a way.
+pub const REGEX_WAY: i64 = 65;
+/// The elements that a part counts for that a regular expression splits off or puts
+/// into a replacement.
+pub const REGEX_PART: usize = 8;
 /// A second that a command runs on a computer of the `shell` capability, in
 /// both models: the default budget buys its own default time limit (10 ms for
 /// a unit, D22) ten times over.
@@ -66,6 +74,37 @@ pub fn regex_price(positions: u64, units: u64) -> i64 {
     positions
         .saturating_mul(REGEX_POSITION)
         .saturating_add(matching)
+}
+
+/// How many ways a unit counts for that a regular expression of so many positions and
+/// groups looks at when its groups are noted: twice as many where case is ignored, and
+/// twice as many where what is repeated may be empty.
+#[must_use]
+pub const fn regex_weight(
+    positions: u64,
+    groups: u64,
+    ignores_case: bool,
+    repeats_nothing: bool,
+) -> u64 {
+    let ways = positions.saturating_mul(groups.saturating_add(REGEX_WAYS));
+    ways.saturating_mul((1 + ignores_case as u64) * (1 + repeats_nothing as u64))
+}
+
+/// What so many ways cost, in the metered model.
+#[must_use]
+pub fn regex_ways(weight: u64) -> i64 {
+    i64::try_from(weight)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(REGEX_WAY)
+}
+
+/// The elements that the value of a match with so many groups and names counts for.
+#[must_use]
+pub const fn regex_found(groups: usize, names: usize) -> usize {
+    groups
+        .saturating_mul(8)
+        .saturating_add(names.saturating_mul(16))
+        .saturating_add(60)
 }
 
 /// Compiling an element or a member of a program that arrives at run time, or of

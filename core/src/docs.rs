@@ -19,10 +19,10 @@ use crate::costs::{
     self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
     COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
     CROSSING_VALUE, CostModel, DIGEST, ELEMENT, Formula, JSON_LISTED, JSON_REPLACED, LIST_TEXT,
-    MICROSECONDS_A_UNIT, NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ,
-    REGEX_POSITION, REGEX_STEP, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED,
-    SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN, collated_units, comparator_steps, copied,
-    data_nodes, json_list, json_object, object_nodes, read, taken_apart,
+    MICROSECONDS_A_UNIT, NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART,
+    REGEX_POSITION, REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ,
+    SCHEMA_REQUIRED, SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN, collated_units, comparator_steps,
+    copied, data_nodes, json_list, json_object, object_nodes, read, regex_found, taken_apart,
 };
 use crate::fuel::Fuel;
 use crate::program::ops::{OpInfo, TABLE};
@@ -219,6 +219,11 @@ fn write_rates(out: &mut String) {
     let compaction = price(1_000 * COMPACTION);
     let (node, position) = (price(SCHEMA_NODE), price(REGEX_POSITION));
     let step = price(REGEX_STEP);
+    let (way, ways) = (price(REGEX_WAY), REGEX_WAYS);
+    let found = price(ELEMENT * regex_found(0, 0) as i64);
+    let in_group = price(ELEMENT * (regex_found(1, 0) - regex_found(0, 0)) as i64);
+    let in_name = price(ELEMENT * (regex_found(0, 1) - regex_found(0, 0)) as i64);
+    let part = price(ELEMENT * REGEX_PART as i64);
     let (short, piece) = (SHORT_TEXT, COMPARED_PIECE);
     let collated = price(READ.price(Sizes::units(collated_units(1))));
     let sorting = price(SORT_STEP * ELEMENT);
@@ -278,6 +283,9 @@ fn write_rates(out: &mut String) {
          * by an atom: the widths of `str` and `sep` (split), `list` and `sep` (join), `tmpl` \
          (template), `keys` (pick), `obj` (omit, keys), `a` and `b` (merge), `str` \
          (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
+         `text`, `pattern`, `flags` and `replacement` (regexFind and the like), `items` (sort, \
+         groupBy, unique, sum), `by` and two elements for each of its names and item, and the \
+         texts that are found there, \
          `message` (console atoms) and the text that is hashed (hash). Of a value that hash and \
          the console atoms get instead of a text the JSON text is written. A \
          text where omit or merge want an object is split into its units first.\n\
@@ -348,7 +356,14 @@ fn write_rates(out: &mut String) {
          * A regular expression, of `regexMatch` and in schemas: {position} for each position, \
          and {step} for each position and unit of the text. The positions are the characters, \
          classes, assertions, bars and groups of the pattern, those under a quantifier as often \
-         as its largest number says, or once more than the smallest where there is none.\n\
+         as its largest number says, or once more than the smallest where there is none. \
+         `regexFind` and the like note groups: {way} for each position and unit, {ways} times and \
+         once more for each group, twice that with the flag `i`, and twice where what is repeated \
+         may be empty. They pay for the units that a search looked at, of which those that no \
+         match begins with cost {unit} while nothing is under way; and for a text beyond ASCII \
+         {apart} a unit. The value of a match costs {found}, {in_group} for each group and \
+         {in_name} for each name; a part that is split off, a dollar of a replacement, and a \
+         piece of it for each match {part}.\n\
          * An operation that fails for want of memory: {compaction} for each microsecond of \
          the search for garbage before, as far as what was allocated has not paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),

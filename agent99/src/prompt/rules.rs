@@ -28,7 +28,7 @@ variable x, else it is lost.",
     },
     Rule {
         needs: &["varsImport"],
-        text: "Begin with varsImport: it makes variables of arguments.",
+        text: "Begin with varsImport: it makes arguments variables.",
     },
     Rule {
         needs: &["if"],
@@ -37,7 +37,7 @@ variable x, else it is lost.",
     },
     Rule {
         needs: &["mathCalc"],
-        text: "mathCalc knows `order.lines[0].price`, arithmetic and comparisons; no calls, no \
+        text: "mathCalc knows `order.lines[0].price`, arithmetic, comparisons; no calls, no \
 `? :`.",
     },
     Rule {
@@ -92,6 +92,12 @@ pub(super) const SELDOM: &[&str] = &[
     "memoize",
     "cache",
     "callAll",
+    "regexFind",
+    "unique",
+    "groupBy",
+    "regexReplace",
+    "regexFindAll",
+    "regexSplit",
     "constSet",
     "varGet",
     "varsExport",

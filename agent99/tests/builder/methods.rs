@@ -178,6 +178,26 @@ fn data() -> Vec<Row> {
             r#"{"op":"split","str":"s","sep":","}"#,
         ),
         (
+            new().sort("l", (), "desc").as_("l"),
+            r#"{"op":"sort","items":"l","order":"desc","result":"l"}"#,
+        ),
+        (
+            new().sort("l", "a.b", "asc"),
+            r#"{"op":"sort","items":"l","by":"a.b","order":"asc"}"#,
+        ),
+        (
+            new().group_by("l", "kind"),
+            r#"{"op":"groupBy","items":"l","by":"kind"}"#,
+        ),
+        (
+            new().unique("l", "k"),
+            r#"{"op":"unique","items":"l","by":"k"}"#,
+        ),
+        (
+            new().sum("l", "price"),
+            r#"{"op":"sum","items":"l","by":"price"}"#,
+        ),
+        (
             new().join("l", ","),
             r#"{"op":"join","list":"l","sep":","}"#,
         ),
@@ -188,6 +208,26 @@ fn data() -> Vec<Row> {
         (
             new().regex_match("^a", "s"),
             r#"{"op":"regexMatch","pattern":"^a","value":"s"}"#,
+        ),
+        (
+            new().regex_find("s", "(a)", "i").as_("m"),
+            r#"{"op":"regexFind","text":"s","pattern":"(a)","flags":"i","result":"m"}"#,
+        ),
+        (
+            new().regex_find_all("s", "a", "i"),
+            r#"{"op":"regexFindAll","text":"s","pattern":"a","flags":"i"}"#,
+        ),
+        (
+            new().regex_replace("s", "a", (), "b"),
+            r#"{"op":"regexReplace","text":"s","pattern":"a","replacement":"b"}"#,
+        ),
+        (
+            new().regex_replace_all("s", "(a)", "i", "$1$1"),
+            r#"{"op":"regexReplace","text":"s","pattern":"(a)","flags":"i","replacement":"$1$1","all":true}"#,
+        ),
+        (
+            new().regex_split("s", "x", "i", 3),
+            r#"{"op":"regexSplit","text":"s","pattern":"x","flags":"i","limit":3}"#,
         ),
         (
             new().pick("o", ["a"]),

@@ -34,6 +34,38 @@ impl Builder {
         self.atom("split", vec![("str", str.into()), ("sep", sep.into())])
     }
 
+    /// `sort`: a sorted copy of a list, by the member at a path or by several, as
+    /// `[{"by": ..., "order": ...}]`; `()` for the items themselves and for `asc`.
+    pub fn sort(
+        self,
+        items: impl Into<Operand>,
+        by: impl Into<Operand>,
+        order: impl Into<Operand>,
+    ) -> Self {
+        let params = vec![
+            ("items", items.into()),
+            ("by", by.into()),
+            ("order", order.into()),
+        ];
+        self.atom("sort", params)
+    }
+
+    /// `groupBy`: an object with a list of items for each value of a member.
+    pub fn group_by(self, items: impl Into<Operand>, by: &str) -> Self {
+        self.atom("groupBy", vec![("items", items.into()), ("by", by.into())])
+    }
+
+    /// `unique`: the items whose value, or whose member (`()` for none), did not come
+    /// before.
+    pub fn unique(self, items: impl Into<Operand>, by: impl Into<Operand>) -> Self {
+        self.atom("unique", vec![("items", items.into()), ("by", by.into())])
+    }
+
+    /// `sum`: the sum of the items, or of a member of each (`()` for none).
+    pub fn sum(self, items: impl Into<Operand>, by: impl Into<Operand>) -> Self {
+        self.atom("sum", vec![("items", items.into()), ("by", by.into())])
+    }
+
     /// `join`: the items of a list as one text.
     pub fn join(self, list: impl Into<Operand>, sep: impl Into<Operand>) -> Self {
         self.atom("join", vec![("list", list.into()), ("sep", sep.into())])
@@ -50,6 +82,81 @@ impl Builder {
     pub fn regex_match(self, pattern: &str, value: impl Into<Operand>) -> Self {
         let params = vec![("pattern", pattern.into()), ("value", value.into())];
         self.atom("regexMatch", params)
+    }
+
+    /// `regexFind`: the first match of a regular expression, taken as written, with
+    /// its flags (`()` for none); null if there is none.
+    pub fn regex_find(
+        self,
+        text: impl Into<Operand>,
+        pattern: &str,
+        flags: impl Into<Operand>,
+    ) -> Self {
+        self.regex("regexFind", text, pattern, flags, vec![])
+    }
+
+    /// `regexFindAll`: all matches of a regular expression.
+    pub fn regex_find_all(
+        self,
+        text: impl Into<Operand>,
+        pattern: &str,
+        flags: impl Into<Operand>,
+    ) -> Self {
+        self.regex("regexFindAll", text, pattern, flags, vec![])
+    }
+
+    /// `regexReplace`: the text with the first match replaced, or with all of them
+    /// by the flag `g`.
+    pub fn regex_replace(
+        self,
+        text: impl Into<Operand>,
+        pattern: &str,
+        flags: impl Into<Operand>,
+        replacement: impl Into<Operand>,
+    ) -> Self {
+        let more = vec![("replacement", replacement.into())];
+        self.regex("regexReplace", text, pattern, flags, more)
+    }
+
+    /// `regexReplace`: the text with all matches replaced.
+    pub fn regex_replace_all(
+        self,
+        text: impl Into<Operand>,
+        pattern: &str,
+        flags: impl Into<Operand>,
+        replacement: impl Into<Operand>,
+    ) -> Self {
+        let more = vec![("replacement", replacement.into()), ("all", true.into())];
+        self.regex("regexReplace", text, pattern, flags, more)
+    }
+
+    /// `regexSplit`: the parts between matches, at most `limit` (`()` for all).
+    pub fn regex_split(
+        self,
+        text: impl Into<Operand>,
+        pattern: &str,
+        flags: impl Into<Operand>,
+        limit: impl Into<Operand>,
+    ) -> Self {
+        let more = vec![("limit", limit.into())];
+        self.regex("regexSplit", text, pattern, flags, more)
+    }
+
+    fn regex(
+        self,
+        op: &str,
+        text: impl Into<Operand>,
+        pattern: &str,
+        flags: impl Into<Operand>,
+        more: Vec<(&'static str, Operand)>,
+    ) -> Self {
+        let mut params = vec![
+            ("text", text.into()),
+            ("pattern", pattern.into()),
+            ("flags", flags.into()),
+        ];
+        params.extend(more);
+        self.atom(op, params)
     }
 }
 

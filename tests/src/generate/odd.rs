@@ -215,6 +215,8 @@ impl Generator<'_> {
                 let value = self.matched();
                 step.insert("value".into(), value);
             }
+            3 if self.choices.one_in(2) => self.found(&mut step),
+            4 if self.choices.one_in(2) => self.by_key(&mut step),
             2 => {
                 step.insert("op".into(), json!("mathCalc"));
                 step.insert("expr".into(), json!(self.joined(TOKENS, 7)));
@@ -285,6 +287,58 @@ impl Generator<'_> {
     }
 
     /// A text for a pattern, perhaps with half of a surrogate pair.
+    /// Lists by a member of each item.
+    fn by_key(&mut self, step: &mut Map<String, Json>) {
+        let op = *self.pick(&["sort", "groupBy", "unique", "sum"]);
+        step.insert("op".into(), json!(op));
+        let items = match self.choices.below(3) {
+            0 => self.value(List),
+            1 => json!({"$expr": "array", "elements": [
+                self.expr(Record), self.expr(Num), self.expr(Text), self.expr(Any), self.date(),
+            ]}),
+            _ => literal(json!([{"a": 2, "b": "x"}, {"a": 1}, {"b": "x"}, {"a": null}, {"a": 2}])),
+        };
+        step.insert("items".into(), items);
+        let paths = ["a", "b", "length", "0", "a.b", "year", "constructor", ""];
+        let path = json!(*self.pick(&paths));
+        let order = json!(*self.pick(&["asc", "desc", "desc", "up"]));
+        if op == "sort" && self.choices.one_in(2) {
+            let other = json!(*self.pick(&paths));
+            step.insert("by".into(), json!([{"by": path, "order": order}, other]));
+        } else if op == "groupBy" || !self.choices.one_in(3) {
+            step.insert("by".into(), path);
+        }
+        if op == "sort" && self.choices.one_in(2) {
+            step.insert("order".into(), order);
+        }
+    }
+
+    /// Finding with groups: texts are short, since the oracle tries all ways.
+    fn found(&mut self, step: &mut Map<String, Json>) {
+        let op = *self.pick(&["regexFind", "regexFindAll", "regexReplace", "regexSplit"]);
+        step.insert("op".into(), json!(op));
+        let text = match self.choices.one_in(3) {
+            true => self.joined(&PIECES, 2),
+            false => self.joined(&["a", "b", "A", "1", " ", "\n", "é", "\u{1F44D}"], 5),
+        };
+        step.insert("text".into(), literal(json!(text)));
+        step.insert("pattern".into(), json!(self.joined(&PARTS, 5)));
+        let flags = *self.pick(&["g", "i", "gi", "m", "s", "gims", "x"]);
+        if !self.choices.one_in(3) {
+            step.insert("flags".into(), json!(flags));
+        }
+        if op == "regexReplace" {
+            let with = self.joined(&["$1", "$&", "$$", "$`", "$'", "$<n>", "x", "$20", "$"], 3);
+            step.insert("replacement".into(), literal(json!(with)));
+            if self.choices.one_in(2) {
+                step.insert("all".into(), json!(true));
+            }
+        }
+        if op == "regexSplit" && self.choices.one_in(3) {
+            step.insert("limit".into(), json!(self.choices.below(4)));
+        }
+    }
+
     fn matched(&mut self) -> Json {
         let text = literal(json!(self.joined(PIECES, 6)));
         let lone = || method(ident("String"), "fromCharCode", &[literal(json!(0xD83D))]);

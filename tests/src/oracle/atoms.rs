@@ -25,6 +25,10 @@ impl Machine<'_> {
             "eq" | "neq" | "gt" | "lt" | "and" | "or" | "not" => self.logic_atom(op, node, scope),
             "mathCalc" => self.math_calc(node, scope),
             "push" | "len" | "split" | "join" | "regexMatch" => self.list_atom(op, node, scope),
+            "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {
+                self.regex_atom(op, node, scope)
+            }
+            "sort" | "groupBy" | "unique" | "sum" => self.by_key_atom(op, node, scope),
             "template" => self.template(node, scope),
             "pick" | "omit" | "merge" | "keys" => self.object_atom(op, node, scope),
             "jsonParse" | "jsonStringify" | "hash" => self.text_atom(op, node, scope),

@@ -8,6 +8,7 @@
 
 mod arrays;
 mod atoms;
+mod by_key;
 mod call_all;
 mod check;
 mod coerce;
@@ -25,6 +26,8 @@ mod options;
 mod pattern;
 mod prices;
 mod regex;
+mod regex_find;
+mod regex_set;
 mod schemas;
 mod shell;
 mod statics;

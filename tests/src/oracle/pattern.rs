@@ -19,16 +19,7 @@ pub(super) fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
     if !super::regex::is_valid(pattern) {
         return Ok(());
     }
-    let mut reader = Reader { pattern, at: 0 };
-    let Some(positions) = reader.group().filter(|_| reader.at == pattern.len()) else {
-        return Ok(());
-    };
-    let positions = positions.max(1);
-    if positions > MAX_POSITIONS {
-        return Err(Fail::new(
-            "Invalid regular expression: regular expression too large",
-        ));
-    }
+    let positions = positions(pattern)?;
     if positions.saturating_mul(units as u64) > MAX_STEPS {
         return Err(Fail::new(format!(
             "Regex too costly for an input of this length ({positions} positions x {units} \
@@ -36,6 +27,18 @@ pub(super) fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
         )));
     }
     pay_metered(regex_price(positions, units as u64))
+}
+
+/// The positions of a pattern that is valid, or that there are too many.
+pub(super) fn positions(pattern: &[u16]) -> Res<u64> {
+    let mut reader = Reader { pattern, at: 0 };
+    let positions = reader.group().unwrap_or(0).max(1);
+    if positions > MAX_POSITIONS {
+        return Err(Fail::new(
+            "Invalid regular expression: regular expression too large",
+        ));
+    }
+    Ok(positions)
 }
 
 struct Reader<'a> {

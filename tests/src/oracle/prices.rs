@@ -40,6 +40,10 @@ fn is_work(op: &str) -> bool {
             | "mathCalc"
             | "push"
             | "len"
+            | "sort"
+            | "groupBy"
+            | "unique"
+            | "sum"
             | "split"
             | "join"
             | "template"
@@ -80,8 +84,11 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
         "cache" => (5 * ONE, 0.0),
         "eq" | "neq" | "gt" | "lt" | "and" | "or" | "not" => (TENTH, SECOND),
         "mathCalc" | "push" | "len" | "split" | "join" | "template" | "pick" | "omit" | "merge"
-        | "keys" | "jsonParse" | "jsonStringify" | "random" | "uuid" | "hash" => (ONE, SECOND),
-        "regexMatch" => (2 * ONE, SECOND),
+        | "keys" | "jsonParse" | "jsonStringify" | "random" | "uuid" | "hash" | "sort"
+        | "groupBy" | "unique" | "sum" => (ONE, SECOND),
+        "regexMatch" | "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {
+            (2 * ONE, SECOND)
+        }
         "httpFetch" => (5 * ONE, 30_000.0),
         "storeGet" | "storeSet" | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => {
             (5 * ONE, SECOND)

@@ -1,11 +1,13 @@
-//! Regular expressions without flags (ECMA-262 §22.2 with annex §B.1.2), as
-//! `regexMatch` and schemas take them (decision D39).
+//! Regular expressions (ECMA-262 §22.2 with annex §B.1.2), and whether they match,
+//! as `regexMatch` and schemas ask (decision D39); `regex_find` finds.
 //!
 //! A pattern is read by recursive descent into a tree over UTF-16 units. The
 //! tree is not compiled: each node maps the set of places where it may begin
 //! to the set of places where it may end, so that alternatives and repetitions
 //! are unions, nothing is tried twice, and no pattern is catastrophic. The
 //! answer is whether the set for the whole pattern is empty.
+
+use super::regex_set::{DIGITS, LINE_ENDS, Member, SPACES, Set, WORDS};
 
 /// Longest pattern in UTF-16 units.
 const MAX_PATTERN: usize = 1_000;
@@ -22,58 +24,59 @@ pub(super) fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
         let units = input.len();
         return Err(format!("Regex input too long ({units} > {MAX_INPUT})"));
     }
-    let tree = parse(pattern).map_err(|e| format!("Invalid regular expression: {e}"))?;
+    let tree =
+        parse(pattern, Flags::default()).map_err(|e| format!("Invalid regular expression: {e}"))?;
     let everywhere = (0..=input.len()).collect();
     Ok(!ends(&tree, &everywhere, input).is_empty())
 }
 
 /// Whether a pattern can be used at all.
 pub(super) fn is_valid(pattern: &[u16]) -> bool {
-    parse(pattern).is_ok()
+    parse(pattern, Flags::default()).is_ok()
 }
 
 /// Places in a text, in ascending order.
 type Places = Vec<usize>;
 
-enum Node {
+pub(super) enum Node {
     /// One unit of a set.
     Unit(Set),
     /// The start of the text.
     Start,
     /// Its end.
     End,
+    /// The start or the end of a line.
+    LineStart,
+    /// The end of a line.
+    LineEnd,
     /// A word boundary, or none.
     Boundary(bool),
     /// One after the other.
     Sequence(Vec<Node>),
     /// One of them.
     Either(Vec<Node>),
-    /// At least and at most so often.
-    Repeat(Box<Node>, u64, Option<u64>),
+    /// At least and at most so often, perhaps as seldom as possible.
+    Repeat(Box<Node>, u64, Option<u64>, Turns),
+    /// A group that captures, by its number from 1 on.
+    Group(usize, Box<Node>),
 }
 
-/// A set of units.
-struct Set {
-    ranges: Vec<(u16, u16)>,
-    negated: bool,
+/// What finding has to know of a repetition.
+pub(super) struct Turns {
+    pub(super) lazy: bool,
+    /// The groups within.
+    pub(super) groups: std::ops::Range<usize>,
 }
 
-impl Set {
-    fn one(unit: u16) -> Set {
-        Set::of(vec![(unit, unit)], false)
-    }
-
-    fn of(ranges: Vec<(u16, u16)>, negated: bool) -> Set {
-        Set { ranges, negated }
-    }
-
-    fn has(&self, unit: u16) -> bool {
-        let listed = self.ranges.iter().any(|(a, b)| (*a..=*b).contains(&unit));
-        listed != self.negated
-    }
+/// What flags change.
+#[derive(Copy, Clone, Default)]
+pub(super) struct Flags {
+    pub(super) ignore_case: bool,
+    pub(super) multiline: bool,
+    pub(super) dot_all: bool,
 }
 
-fn is_word(unit: Option<&u16>) -> bool {
+pub(super) fn is_word(unit: Option<&u16>) -> bool {
     let byte = unit.and_then(|u| u8::try_from(*u).ok());
     byte.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
@@ -94,6 +97,7 @@ fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
         }
         Node::Start => at(&|p| p == 0),
         Node::End => at(&|p| p == text.len()),
+        Node::LineStart | Node::LineEnd => at(&|p| at_line(node, p, text)),
         Node::Boundary(wanted) => at(&|p| {
             let before = p.checked_sub(1).and_then(|p| text.get(p));
             (is_word(before) != is_word(text.get(p))) == *wanted
@@ -106,7 +110,17 @@ fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
             places
         }
         Node::Either(ways) => merged(ways.iter().flat_map(|w| ends(w, starts, text)).collect()),
-        Node::Repeat(inner, least, most) => repeated(inner, *least, *most, starts, text),
+        Node::Repeat(inner, least, most, _) => repeated(inner, *least, *most, starts, text),
+        Node::Group(_, inner) => ends(inner, starts, text),
+    }
+}
+
+/// Whether a line starts or ends at a place.
+pub(super) fn at_line(node: &Node, place: usize, text: &[u16]) -> bool {
+    let ends = |unit: &u16| LINE_ENDS.iter().any(|(a, b)| (a..=b).contains(&unit));
+    match node {
+        Node::LineStart => place == 0 || ends(&text[place - 1]),
+        _ => text.get(place).is_none_or(ends),
     }
 }
 
@@ -134,42 +148,48 @@ fn repeated(inner: &Node, least: u64, most: Option<u64>, starts: &Places, text: 
     merged(places)
 }
 
-const DIGITS: &[(u16, u16)] = &[(0x30, 0x39)];
-const WORDS: &[(u16, u16)] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
-const SPACES: &[(u16, u16)] = &[
-    (0x09, 0x0D),
-    (0x20, 0x20),
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x2000, 0x200A),
-    (0x2028, 0x2029),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
-    (0xFEFF, 0xFEFF),
-];
-const LINE_ENDS: &[(u16, u16)] = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
-
 struct Parser<'p> {
     units: &'p [u16],
     at: usize,
     groups: u64,
     named: bool,
-    names: Vec<String>,
+    names: Vec<(String, usize)>,
+    flags: Flags,
+    opened: usize,
+    /// Whether the last quantifier was lazy.
+    lazy: bool,
 }
 
-fn parse(units: &[u16]) -> Result<Node, String> {
+fn parse(units: &[u16], flags: Flags) -> Result<Node, String> {
+    read(units, flags).map(|(tree, _)| tree)
+}
+
+/// A pattern with its groups: the number of them, and those that have a name.
+pub(super) struct Groups {
+    pub(super) count: usize,
+    pub(super) names: Vec<(String, usize)>,
+}
+
+/// Reads a pattern.
+pub(super) fn read(units: &[u16], flags: Flags) -> Result<(Node, Groups), String> {
     let mut parser = Parser {
         units,
         at: 0,
         groups: 0,
         named: false,
         names: Vec::new(),
+        flags,
+        opened: 0,
+        lazy: false,
     };
     parser.survey();
     let tree = parser.alternatives()?;
     match parser.peek() {
-        None => Ok(tree),
+        None => {
+            let count = parser.opened;
+            let names = parser.names;
+            Ok((tree, Groups { count, names }))
+        }
         Some(_) => Err("unmatched parentheses".into()),
     }
 }
@@ -227,6 +247,7 @@ impl Parser<'_> {
     fn sequence(&mut self) -> Result<Node, String> {
         let mut parts = Vec::new();
         while let Some(c) = self.peek().filter(|c| !matches!(c, '|' | ')')) {
+            let before = self.opened;
             let (part, repeatable) = self.term(c)?;
             parts.push(match self.quantifier()? {
                 None => part,
@@ -234,7 +255,13 @@ impl Parser<'_> {
                 Some((least, Some(most))) if least > most => {
                     return Err("numbers out of order in {} quantifier".into());
                 }
-                Some((least, most)) => Node::Repeat(Box::new(part), least, most),
+                Some((least, most)) => {
+                    let turns = Turns {
+                        lazy: self.lazy,
+                        groups: before + 1..self.opened + 1,
+                    };
+                    Node::Repeat(Box::new(part), least, most, turns)
+                }
             });
         }
         Ok(Node::Sequence(parts))
@@ -247,14 +274,26 @@ impl Parser<'_> {
         }
         self.at += 1;
         Ok(match first {
+            '^' if self.flags.multiline => (Node::LineStart, false),
+            '$' if self.flags.multiline => (Node::LineEnd, false),
             '^' => (Node::Start, false),
             '$' => (Node::End, false),
-            '.' => (Node::Unit(Set::of(LINE_ENDS.to_vec(), true)), true),
+            '.' if self.flags.dot_all => (self.unit(Set::of(Vec::new(), true)), true),
+            '.' => (self.unit(Set::of(LINE_ENDS.to_vec(), true)), true),
             '(' => (self.group()?, true),
-            '[' => (Node::Unit(self.class()?), true),
+            '[' => {
+                let mut set = self.class()?;
+                set.class = true;
+                (self.unit(set), true)
+            }
             '\\' => return self.escape(),
-            _ => (Node::Unit(Set::one(self.units[self.at - 1])), true),
+            _ => (self.unit(Set::one(self.units[self.at - 1])), true),
         })
+    }
+
+    fn unit(&self, set: Set) -> Node {
+        let folds = self.flags.ignore_case;
+        Node::Unit(Set { folds, ..set })
     }
 
     /// `*`, `+`, `?` or braces with numbers, each perhaps lazy.
@@ -265,7 +304,7 @@ impl Parser<'_> {
             Some('?') => (0, Some(1)),
             Some('{') => match self.braces() {
                 Some(found) => {
-                    self.accept("?");
+                    self.lazy = self.accept("?");
                     return Ok(Some(found));
                 }
                 None => return Ok(None),
@@ -273,7 +312,7 @@ impl Parser<'_> {
             _ => return Ok(None),
         };
         self.at += 1;
-        self.accept("?");
+        self.lazy = self.accept("?");
         Ok(Some(found))
     }
 
@@ -311,18 +350,25 @@ impl Parser<'_> {
                 return Err(nonlinear(what));
             }
         }
+        let mut number = Some(self.opened + 1);
         if self.accept("?<") {
             let name = self.name().ok_or("invalid group specifier name")?;
-            if self.names.contains(&name) {
+            if self.names.iter().any(|(other, _)| *other == name) {
                 return Err("duplicate group specifier name".into());
             }
-            self.names.push(name);
-        } else if !self.accept("?:") && self.peek() == Some('?') {
+            self.names.push((name, self.opened + 1));
+        } else if self.accept("?:") {
+            number = None;
+        } else if self.peek() == Some('?') {
             return Err("unrecognized character after (?".into());
         }
+        self.opened += usize::from(number.is_some());
         let inner = self.alternatives()?;
         match self.accept(")") {
-            true => Ok(inner),
+            true => Ok(match number {
+                Some(number) => Node::Group(number, Box::new(inner)),
+                None => inner,
+            }),
             false => Err("missing )".into()),
         }
     }
@@ -366,16 +412,19 @@ impl Parser<'_> {
                     Ok(number) if number <= self.groups => {
                         Err(nonlinear(&format!("back-reference \\{number}")))
                     }
-                    _ => Ok((Node::Unit(Set::one(self.character())), true)),
+                    _ => {
+                        let set = Set::one(self.character());
+                        Ok((self.unit(set), true))
+                    }
                 }
             }
-            _ => Ok((
-                Node::Unit(match self.kind() {
+            _ => {
+                let set = match self.kind() {
                     Some(set) => set,
                     None => Set::one(self.character()),
-                }),
-                true,
-            )),
+                };
+                Ok((self.unit(set), true))
+            }
         }
     }
 
@@ -496,35 +545,6 @@ impl Parser<'_> {
             return Ok(Some(Member::Unit(next % 32)));
         }
         Ok(Some(Member::Unit(self.character())))
-    }
-}
-
-enum Member {
-    Unit(u16),
-    Set(Set),
-}
-
-impl Member {
-    fn spread(&self) -> Vec<(u16, u16)> {
-        match self {
-            Member::Unit(unit) => vec![(*unit, *unit)],
-            Member::Set(set) if !set.negated => set.ranges.clone(),
-            // What lies between the ranges of the set.
-            Member::Set(set) => {
-                let mut gaps = Vec::new();
-                let mut from = 0u32;
-                for (a, b) in &set.ranges {
-                    if from < u32::from(*a) {
-                        gaps.push((from as u16, a - 1));
-                    }
-                    from = u32::from(*b) + 1;
-                }
-                if from <= 0xFFFF {
-                    gaps.push((from as u16, 0xFFFF));
-                }
-                gaps
-            }
-        }
     }
 }
 

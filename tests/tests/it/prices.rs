@@ -51,6 +51,7 @@ fn shared() -> Vec<(&'static str, String)> {
     let mut lines = constants![
         MICRO NODE NODE_METERED LOOP_TURN WORK_SHARE CACHE_STORE UNIT ELEMENT COMPACTION
         SCHEMA_NODE SCHEMA_READ SCHEMA_ALLOWED SCHEMA_REQUIRED REGEX_POSITION REGEX_STEP
+        REGEX_WAYS REGEX_WAY REGEX_PART
         COMMAND_SECOND COMMAND_BYTE COMPILE_ELEMENT COMPILE_UNIT SHORT_TEXT COMPARED_PIECE
         CROSSING_VALUE CROSSING_ELEMENT CROSSING_MEMBER CROSSING_RESULT JSON_LISTED
         JSON_REPLACED PARSED_CONTAINER SORT_STEP
@@ -75,6 +76,12 @@ fn shared() -> Vec<(&'static str, String)> {
         })
     };
     lines.extend([
+        (
+            "regex_weight",
+            at_sizes(|n| costs::regex_weight(7, n as u64, true, n > 2) as i64),
+        ),
+        ("regex_ways", at_sizes(|n| costs::regex_ways(n as u64))),
+        ("regex_found", at_sizes(|n| costs::regex_found(n, 2) as i64)),
         ("regex_price", at_sizes(|n| costs::regex_price(7, n as u64))),
         (
             "sorted_units",

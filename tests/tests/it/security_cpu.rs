@@ -97,6 +97,59 @@ fn c02_regular_expressions_are_linear() {
 }
 
 #[test]
+fn c02_finding_is_linear() {
+    let text = "a".repeat(20_000);
+    for pattern in [
+        "((a*)*)*b",
+        "(a|aa)+$",
+        "(|a)*(a??b?)*c",
+        "(.*)(.*)(.*)x",
+        "(a?){20}a{20}c",
+    ] {
+        for op in ["regexFind", "regexFindAll", "regexReplace", "regexSplit"] {
+            let mut step =
+                json!({"op": op, "pattern": pattern, "text": "args.text", "result": "m"});
+            if op == "regexReplace" {
+                step["replacement"] = lit("$1$1");
+            }
+            let steps = json!([step, ret(lit(1))]);
+            let outcome = within(8_000, || run_with(steps, json!({"text": text}), rich()));
+            assert_eq!(outcome.error, None, "{op} {pattern}");
+            let used = outcome.fuel_used.to_f64();
+            assert!(used > 50.0, "{op} {pattern}: {used}");
+        }
+    }
+    // Each search goes to the end of the text: that is paid, and bounded without prices.
+    let steps =
+        json!([{"op": "regexFindAll", "pattern": "a.*z|a", "text": "args.text", "result": "m"}]);
+    let options = RunOptions::new().fuel(1_000.0).unwrap();
+    let args = json!({"text": text});
+    let outcome = within(8_000, || run_with(steps.clone(), args.clone(), options));
+    stopped(&outcome, ErrorCode::OutOfFuel);
+    let flat = rich().cost_model(CostModel::Flat);
+    let outcome = within(60_000, || run_with(steps, args, flat));
+    let error = outcome.error.expect("a bound").message.to_string();
+    assert!(error.starts_with("Regex too costly"), "{error}");
+}
+
+#[test]
+fn c02_replacements_are_paid() {
+    for (pattern, with, text) in [
+        ("a(b)?", "$1".repeat(10_000), "a".repeat(5_000)),
+        ("a", "$`$'".repeat(100), "a".repeat(10_000)),
+        ("", "x".repeat(10_000), "a".repeat(100_000)),
+        ("b", "$".repeat(100_000), "a".repeat(10)),
+    ] {
+        let steps = json!([{"op": "regexReplace", "pattern": pattern, "text": "args.text",
+            "replacement": "args.with", "all": true, "result": "m"}]);
+        let options = RunOptions::new().fuel(100.0).unwrap();
+        let args = json!({"text": text, "with": with});
+        let outcome = within(4_000, || run_with(steps, args, options));
+        stopped(&outcome, ErrorCode::OutOfFuel);
+    }
+}
+
+#[test]
 fn c02_patterns_in_schemas_are_linear() {
     let properties: serde_json::Map<String, Json> = (0..200)
         .map(|i| {

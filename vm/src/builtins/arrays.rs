@@ -13,6 +13,7 @@ mod sort;
 mod tests;
 
 pub(super) use search::find_from;
+pub(super) use sort::merge_sort;
 
 use super::arg;
 use crate::coerce;

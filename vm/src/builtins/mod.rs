@@ -12,6 +12,7 @@
 //! functions do not leave the run (D35).
 
 mod arrays;
+pub mod by_key;
 mod collate;
 mod dates;
 mod globals;
@@ -20,9 +21,14 @@ mod math;
 mod numbers;
 mod objects;
 pub mod regex;
+mod regex_captures;
+pub mod regex_find;
+mod regex_fold;
+mod regex_machine;
 mod regex_parse;
 mod regex_program;
 mod regex_set;
+mod regex_template;
 mod schemas;
 mod sets;
 mod strings;

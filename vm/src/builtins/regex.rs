@@ -10,7 +10,7 @@
 //! written out, whether or not a thread has the compiled form already; matching
 //! by positions times the units of the text. Both can be stopped at any point.
 
-use super::regex_parse;
+use super::regex_parse::{self, Flags};
 use super::regex_program::Program;
 use crate::heap::Str;
 use crate::native::{Cx, Fault, Reading};
@@ -124,7 +124,7 @@ fn compiled(
     let invalid = |why: &str| format!("Invalid regular expression: {why}");
     run.work(PARSE_WORK * pattern.len() as i64)?;
     let pattern_units: Vec<u16> = wtf8::units(pattern).collect();
-    let parsed = match regex_parse::parse(&pattern_units) {
+    let parsed = match regex_parse::parse(&pattern_units, Flags::default()) {
         Ok(parsed) => parsed,
         Err(why) => return Ok(Err(invalid(&why))),
     };

@@ -1,10 +1,10 @@
 //! Reading JavaScript's regular expressions.
 //!
-//! Reads the grammar that patterns without flags have (ECMA-262 §22.2.1 with
-//! annex §B.1.2), unit by unit, into a tree. Errors are worded as in
+//! Reads the grammar that patterns without the flags `u` and `v` have (ECMA-262
+//! §22.2.1 with annex §B.1.2), unit by unit, into a tree. Errors are worded as in
 //! JavaScriptCore. It does not match.
 
-use super::regex_set::{Set, outside};
+use super::regex_set::{ClassAtom, DIGIT, LINE_END, Ranges, SPACE, Set, WORD, outside};
 
 /// A pattern as a tree.
 #[derive(Debug)]
@@ -17,6 +17,21 @@ pub(super) struct Parsed {
     /// Its size with repetitions written out: what compiling and matching
     /// cost is in proportion to it.
     pub(super) positions: u64,
+    /// How many groups capture.
+    pub(super) groups: u32,
+    /// The names of groups, with their numbers from 1 on.
+    pub(super) names: Vec<(Vec<u16>, u32)>,
+}
+
+/// What flags change in the reading of a pattern.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags {
+    /// `i`: letters match in both cases.
+    pub(super) ignore_case: bool,
+    /// `m`: `^` and `$` match at the ends of lines.
+    pub(super) multiline: bool,
+    /// `s`: `.` matches the ends of lines too.
+    pub(super) dot_all: bool,
 }
 
 /// The place of a node.
@@ -35,8 +50,19 @@ pub(super) enum Node {
     Concat(Vec<NodeId>),
     /// One of them.
     Alt(Vec<NodeId>),
-    /// So many times.
-    Repeat(NodeId, u64, Option<u64>),
+    /// So many times: as often as possible, or as seldom.
+    Repeat(NodeId, u64, Option<u64>, Greed),
+    /// A group that captures, by its number from 1 on.
+    Group(NodeId, u32),
+}
+
+/// Which of the numbers of turns is tried first.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Greed {
+    /// The largest.
+    Greedy,
+    /// The smallest.
+    Lazy,
 }
 
 /// A condition on a place (ECMA-262 §22.2.2.4).
@@ -50,45 +76,28 @@ pub(super) enum Assertion {
     Word,
     /// `\B`
     NotWord,
-}
-
-type Ranges = &'static [(u16, u16)];
-
-const DIGIT: Ranges = &[(0x30, 0x39)];
-const WORD: Ranges = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
-const SPACE: Ranges = &[
-    (0x09, 0x0D),
-    (0x20, 0x20),
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x2000, 0x200A),
-    (0x2028, 0x2029),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
-    (0xFEFF, 0xFEFF),
-];
-const LINE_END: Ranges = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
-
-/// Whether `\w` matches a unit.
-pub(super) fn is_word(unit: u16) -> bool {
-    WORD.iter().any(|(from, to)| (*from..=*to).contains(&unit))
+    /// `^` with the flag `m`
+    LineStart,
+    /// `$` with the flag `m`
+    LineEnd,
 }
 
 /// Reads the UTF-16 units of a pattern.
 ///
 /// # Errors
 /// Why the pattern is invalid or cannot be matched in linear time.
-pub(super) fn parse(pattern: &[u16]) -> Result<Parsed, String> {
+pub(super) fn parse(pattern: &[u16], flags: Flags) -> Result<Parsed, String> {
     let (groups, named) = count_groups(pattern);
     let mut t = Parser {
         pattern,
+        flags,
         at: 0,
         nodes: Vec::with_capacity(pattern.len() + 2),
         sets: Vec::new(),
         groups,
         named,
         names: Vec::new(),
+        opened: 0,
         open: Vec::new(),
         level: GroupLevel::default(),
         last: Last::None,
@@ -101,6 +110,8 @@ pub(super) fn parse(pattern: &[u16]) -> Result<Parsed, String> {
         nodes: t.nodes,
         sets: t.sets,
         positions,
+        groups,
+        names: t.names,
     })
 }
 
@@ -113,6 +124,8 @@ struct GroupLevel {
     parts: Vec<NodeId>,
     /// Positions counted so far.
     sum: u64,
+    /// The number of a group that captures.
+    capture: Option<u32>,
 }
 
 /// What stands before a quantifier.
@@ -126,6 +139,7 @@ enum Last {
 
 struct Parser<'a> {
     pattern: &'a [u16],
+    flags: Flags,
     at: usize,
     nodes: Vec<Node>,
     sets: Vec<Set>,
@@ -133,7 +147,9 @@ struct Parser<'a> {
     groups: u32,
     /// Whether a group has a name, which makes `\k` a back-reference.
     named: bool,
-    names: Vec<Vec<u16>>,
+    names: Vec<(Vec<u16>, u32)>,
+    /// Capturing groups that have begun.
+    opened: u32,
     /// The groups around the one being read.
     open: Vec<GroupLevel>,
     /// The group being read.
@@ -174,9 +190,12 @@ impl Parser<'_> {
                 b'(' => self.open_group()?,
                 b')' => self.close_group()?,
                 b'|' => self.alternative(),
+                b'^' if self.flags.multiline => self.assertion(Assertion::LineStart),
                 b'^' => self.assertion(Assertion::Start),
+                b'$' if self.flags.multiline => self.assertion(Assertion::LineEnd),
                 b'$' => self.assertion(Assertion::End),
-                b'.' => self.set(LINE_END.to_vec(), true),
+                b'.' if self.flags.dot_all => self.set(vec![(0, u16::MAX)], false),
+                b'.' => self.complement(LINE_END),
                 b'*' => self.quantifier(0, None)?,
                 b'+' => self.quantifier(1, None)?,
                 b'?' => self.quantifier(0, Some(1))?,
@@ -233,8 +252,20 @@ impl Parser<'_> {
 
     /// One unit of some ranges, or of none of them.
     fn set(&mut self, ranges: Vec<(u16, u16)>, negated: bool) {
-        self.sets.push(Set::new(ranges, negated));
+        self.sets.push(match self.flags.ignore_case {
+            true => Set::folded(ranges, negated),
+            false => Set::new(ranges, negated),
+        });
         self.atom(Node::Set(self.sets.len() - 1));
+    }
+
+    /// One unit outside of some ranges. Where case is ignored, that is a set of
+    /// its own, not the rest of one (§22.2.2.9).
+    fn complement(&mut self, ranges: Ranges) {
+        match self.flags.ignore_case {
+            true => self.set(outside(ranges), false),
+            false => self.set(ranges.to_vec(), true),
+        }
     }
 
     fn assertion(&mut self, assertion: Assertion) {
@@ -260,6 +291,9 @@ impl Parser<'_> {
             all.push(self.nodes.len() - 1);
             self.nodes.push(Node::Alt(all));
         }
+        if let Some(number) = level.capture {
+            self.nodes.push(Node::Group(self.nodes.len() - 1, number));
+        }
         self.nodes.len() - 1
     }
 
@@ -269,6 +303,7 @@ impl Parser<'_> {
     }
 
     fn open_group(&mut self) -> Result<(), String> {
+        let mut captures = true;
         if self.take("?") {
             if self.take("=") {
                 return Err(unsupported("look-ahead (?=...)"));
@@ -280,22 +315,27 @@ impl Parser<'_> {
                 return Err(unsupported("look-behind (?<!...)"));
             } else if self.take("<") {
                 self.group_name()?;
-            } else if !self.take(":") {
+            } else if self.take(":") {
+                captures = false;
+            } else {
                 return Err("unrecognized character after (?".to_owned());
             }
         }
-        // Nothing asks for captures, so no group captures.
         self.open.push(std::mem::take(&mut self.level));
+        if captures {
+            self.opened += 1;
+            self.level.capture = Some(self.opened);
+        }
         self.last = Last::None;
         Ok(())
     }
 
     fn group_name(&mut self) -> Result<(), String> {
         let name = self.name().ok_or("invalid group specifier name")?;
-        if self.names.contains(&name) {
+        if self.names.iter().any(|(other, _)| *other == name) {
             return Err("duplicate group specifier name".to_owned());
         }
-        self.names.push(name);
+        self.names.push((name, self.opened + 1));
         Ok(())
     }
 
@@ -338,10 +378,12 @@ impl Parser<'_> {
         let copies = max.unwrap_or(min.saturating_add(1)).max(1);
         let more = positions.saturating_mul(copies - 1);
         self.level.sum = self.level.sum.saturating_add(more);
-        // Which of the matches is found makes no difference.
-        self.take("?");
+        let greed = match self.take("?") {
+            true => Greed::Lazy,
+            false => Greed::Greedy,
+        };
         if let Some(part) = self.level.parts.pop() {
-            self.push(Node::Repeat(part, min, max));
+            self.push(Node::Repeat(part, min, max, greed));
         }
         self.last = Last::None;
         Ok(())
@@ -405,7 +447,8 @@ impl Parser<'_> {
             _ => {
                 self.at = start;
                 match self.set_escape() {
-                    Some((ranges, negated)) => self.set(ranges.to_vec(), negated),
+                    Some((ranges, true)) => self.complement(ranges),
+                    Some((ranges, false)) => self.set(ranges.to_vec(), false),
                     None => {
                         let unit = self.character_escape();
                         self.unit(unit);
@@ -548,23 +591,6 @@ impl Parser<'_> {
             return u16::from(digit % 32);
         }
         self.character_escape()
-    }
-}
-
-/// A member of a class.
-#[derive(Copy, Clone)]
-enum ClassAtom {
-    Unit(u16),
-    Set(Ranges, bool),
-}
-
-impl ClassAtom {
-    fn push(self, out: &mut Vec<(u16, u16)>) {
-        match self {
-            ClassAtom::Unit(unit) => out.push((unit, unit)),
-            ClassAtom::Set(ranges, false) => out.extend_from_slice(ranges),
-            ClassAtom::Set(ranges, true) => out.extend(outside(ranges)),
-        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! on UTF-16 units: a unit costs at most one look at each state, whatever the
 //! pattern, and between two units the run can be stopped.
 
-use super::regex_parse::{Assertion, Node, NodeId, Parsed, is_word};
-use super::regex_set::Set;
+use super::regex_parse::{Assertion, Node, NodeId, Parsed};
+use super::regex_set::{LINE_END, Set, is_word};
 use crate::heap::Oom;
 use crate::native::{Fault, Reading};
 use a99_ecma::wtf8;
@@ -47,14 +47,29 @@ pub(super) struct Program {
 
 /// The units that a match can begin with.
 #[derive(Copy, Clone, Debug, Default)]
-struct First {
+pub(super) struct First {
     ascii: u128,
     others: bool,
 }
 
 impl First {
+    /// Adds a unit.
+    pub(super) fn add(&mut self, unit: u16) {
+        match unit {
+            0..0x80 => self.ascii |= 1 << unit,
+            _ => self.others = true,
+        }
+    }
+
+    /// Adds the units of a set.
+    pub(super) fn add_set(&mut self, set: &Set) {
+        self.ascii |= set.ascii();
+        self.others |= set.has_others();
+    }
+
+    /// Whether a unit may be one of them.
     #[inline]
-    fn has(self, unit: u16) -> bool {
+    pub(super) fn has(self, unit: u16) -> bool {
         match unit {
             0..0x80 => self.ascii >> unit & 1 == 1,
             _ => self.others,
@@ -120,7 +135,9 @@ impl ProgramWriter<'_, '_, '_> {
                     self.lead_here(end);
                 }
             }
-            Node::Repeat(part, min, max) => self.repeat(*part, *min, *max)?,
+            Node::Repeat(part, min, max, _) => self.repeat(*part, *min, *max)?,
+            // Nothing asks for captures.
+            Node::Group(part, _) => self.node(*part)?,
         }
         Ok(())
     }
@@ -193,13 +210,8 @@ impl Program {
                 continue;
             }
             match self.code[at] {
-                Inst::Unit(unit @ 0..0x80) => first.ascii |= 1 << unit,
-                Inst::Unit(_) => first.others = true,
-                Inst::Set(set) => {
-                    let set = &self.sets[set as usize];
-                    first.ascii |= set.ascii();
-                    first.others |= set.has_others();
-                }
+                Inst::Unit(unit) => first.add(unit),
+                Inst::Set(set) => first.add_set(&self.sets[set as usize]),
                 Inst::Assert(Assertion::Start) if !at_start => {}
                 Inst::Assert(_) => todo.push(at + 1),
                 Inst::Split(to) => todo.extend([to as usize, at + 1]),
@@ -302,12 +314,21 @@ impl Program {
     }
 }
 
-fn holds(assertion: Assertion, before: Option<u16>, after: Option<u16>) -> bool {
+/// Whether a condition holds between two units.
+pub(super) fn holds(assertion: Assertion, before: Option<u16>, after: Option<u16>) -> bool {
     let border = || before.is_some_and(is_word) != after.is_some_and(is_word);
     match assertion {
         Assertion::Start => before.is_none(),
         Assertion::End => after.is_none(),
         Assertion::Word => border(),
         Assertion::NotWord => !border(),
+        Assertion::LineStart => before.is_none_or(ends_line),
+        Assertion::LineEnd => after.is_none_or(ends_line),
     }
+}
+
+fn ends_line(unit: u16) -> bool {
+    LINE_END
+        .iter()
+        .any(|(from, to)| (*from..=*to).contains(&unit))
 }

@@ -1,10 +1,42 @@
 //! Sets of UTF-16 units in patterns.
 
+use super::regex_fold::{self, Folded};
+
+/// Sorted ranges of units.
+pub(super) type Ranges = &'static [(u16, u16)];
+
+/// `\d`
+pub(super) const DIGIT: Ranges = &[(0x30, 0x39)];
+/// `\w`
+pub(super) const WORD: Ranges = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
+/// `\s`
+pub(super) const SPACE: Ranges = &[
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
+];
+/// What ends a line.
+pub(super) const LINE_END: Ranges = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
+
+/// Whether `\w` matches a unit.
+pub(super) fn is_word(unit: u16) -> bool {
+    WORD.iter().any(|(from, to)| (*from..=*to).contains(&unit))
+}
+
 /// A set of units: sorted ranges that do not touch, and the ASCII ones as bits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
     ranges: Vec<(u16, u16)>,
     ascii: u128,
+    /// All units are in it but those that are alike to one of the ranges.
+    negated_folded: bool,
 }
 
 impl Set {
@@ -25,7 +57,41 @@ impl Set {
                 ascii |= 1 << unit;
             }
         }
-        Set { ranges, ascii }
+        Set {
+            ranges,
+            ascii,
+            negated_folded: false,
+        }
+    }
+
+    /// The set of what is alike to units of these ranges but for case, or of all
+    /// other units; asked by [`Set::has_folded`] only.
+    pub(super) fn folded(ranges: Vec<(u16, u16)>, negated: bool) -> Set {
+        let mut set = Set::new(ranges, false);
+        set.negated_folded = negated;
+        set.ascii = (0..0x80)
+            .filter(|unit| set.has_plain_or_folded(&regex_fold::folded(*unit)))
+            .fold(0, |ascii, unit| ascii | 1 << unit);
+        set
+    }
+
+    fn has_plain_or_folded(&self, units: &Folded) -> bool {
+        units.iter().any(|unit| self.listed(*unit)) != self.negated_folded
+    }
+
+    /// Whether a unit, given with all that are alike to it, is in a set that
+    /// ignores case.
+    #[inline]
+    pub(super) fn has_folded(&self, unit: u16, alike: &Folded) -> bool {
+        match unit {
+            0..0x80 => self.ascii >> unit & 1 == 1,
+            _ => self.has_plain_or_folded(alike),
+        }
+    }
+
+    fn listed(&self, unit: u16) -> bool {
+        let at = self.ranges.partition_point(|(_, to)| *to < unit);
+        self.ranges.get(at).is_some_and(|(from, _)| *from <= unit)
     }
 
     /// Whether a unit is in it.
@@ -34,8 +100,7 @@ impl Set {
         if unit < 0x80 {
             return self.ascii >> unit & 1 == 1;
         }
-        let at = self.ranges.partition_point(|(_, to)| *to < unit);
-        self.ranges.get(at).is_some_and(|(from, _)| *from <= unit)
+        self.listed(unit)
     }
 
     /// The ASCII units in it as bits.
@@ -45,6 +110,10 @@ impl Set {
 
     /// Whether it has units beyond ASCII.
     pub(super) fn has_others(&self) -> bool {
+        if self.negated_folded {
+            let all = self.ranges.last();
+            return !all.is_some_and(|(from, to)| *from <= 0x80 && *to == u16::MAX);
+        }
         self.ranges.last().is_some_and(|(_, to)| *to >= 0x80)
     }
 }
@@ -63,4 +132,24 @@ pub(super) fn outside(ranges: &[(u16, u16)]) -> Vec<(u16, u16)> {
     }
     out.extend(next.map(|start| (start, u16::MAX)));
     out
+}
+
+/// A member of a class.
+#[derive(Copy, Clone)]
+pub(super) enum ClassAtom {
+    /// One unit.
+    Unit(u16),
+    /// The units of some ranges, or all outside of them.
+    Set(Ranges, bool),
+}
+
+impl ClassAtom {
+    /// Adds its ranges.
+    pub(super) fn push(self, out: &mut Vec<(u16, u16)>) {
+        match self {
+            ClassAtom::Unit(unit) => out.push((unit, unit)),
+            ClassAtom::Set(ranges, false) => out.extend_from_slice(ranges),
+            ClassAtom::Set(ranges, true) => out.extend(outside(ranges)),
+        }
+    }
 }

@@ -65,7 +65,7 @@ fn new_set(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
 
 /// Distinct values by hash, keyed at random (security C10): building a set is
 /// linear whatever the values are.
-struct Distinct {
+pub(super) struct Distinct {
     state: RandomState,
     /// The last item with each hash.
     heads: HashMap<u64, u32>,
@@ -81,7 +81,7 @@ const PIECE: usize = 16 << 10;
 const NONE: u32 = u32::MAX;
 
 impl Distinct {
-    fn new(cx: &Cx<'_>, n: usize) -> Result<Distinct, Fault> {
+    pub(super) fn new(cx: &Cx<'_>, n: usize) -> Result<Distinct, Fault> {
         /// Bytes of a hash entry with its empty room.
         const ENTRY: usize = 32;
         cx.heap
@@ -97,6 +97,11 @@ impl Distinct {
             before,
             items,
         })
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
     }
 
     fn hash(&self, cx: &mut Cx<'_>, v: Val) -> Result<u64, Fault> {
@@ -140,7 +145,7 @@ impl Distinct {
         self.find(cx, v, hash)
     }
 
-    fn add(&mut self, cx: &mut Cx<'_>, v: Val) -> Result<(), Fault> {
+    pub(super) fn add(&mut self, cx: &mut Cx<'_>, v: Val) -> Result<(), Fault> {
         Self::pay(cx, v)?;
         let hash = self.hash(cx, v)?;
         if !self.find(cx, v, hash)? {

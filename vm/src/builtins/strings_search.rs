@@ -319,7 +319,8 @@ fn push(cx: &mut Cx<'_>, list: &mut Vec<usize>, item: usize) -> Result<(), Fault
     cx.work(1)
 }
 
-fn utf16(cx: &mut Cx<'_>, s: Str) -> Result<Vec<u16>, Fault> {
+/// The UTF-16 units of a text, which the caller pays for.
+pub(super) fn utf16(cx: &mut Cx<'_>, s: Str) -> Result<Vec<u16>, Fault> {
     let wanted = s.units() * size_of::<u16>();
     cx.heap.check(wanted)?;
     let mut units = Vec::new();

@@ -125,7 +125,9 @@ impl<'a> Lower<'_, 'a> {
                     }
                 }
             }
-            "regexMatch" => self.lint_pattern(step),
+            "regexMatch" | "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {
+                self.lint_pattern(step);
+            }
             "Error" => self.lint_error(step),
             "varsImport" => self.lint_imports(step),
             _ => {}
@@ -238,6 +240,9 @@ impl<'a> Lower<'_, 'a> {
             help.push_str(
                 "; without flags: for both cases compare a text in lower case, by `toLowerCase`",
             );
+        }
+        if doc.get(step, "text").is_some() && !flags.is_empty() {
+            help = format!("write `{}`, and `\"flags\": \"{flags}\"`", excerpt(pattern));
         }
         self.found(finding.offending(&text).help(help));
     }

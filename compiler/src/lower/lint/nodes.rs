@@ -362,7 +362,9 @@ impl<'a> Lower<'_, 'a> {
         if is_pattern(&shown) {
             let message = "this is searched for letter by letter, not as a regular expression";
             let finding = Finding::new(codes::REGEX_AS_TEXT, first.at.node, message);
-            let help = "use the atom `regexMatch {pattern, value, result}` to test a text";
+            let help = "use the atom `regexMatch {pattern, value, result}` to test a text, \
+                        `regexFind`, `regexReplace` or `regexSplit {text, pattern, result}` for \
+                        what methods do";
             self.found(finding.inner(first.at.inner).offending(&shown).help(help));
         }
     }

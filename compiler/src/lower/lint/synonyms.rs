@@ -105,7 +105,7 @@ const ATOMS: &[(&str, &str)] = &[
     ),
     (
         "match",
-        "use `if {condition, then, else}`, or `regexMatch {pattern, value}`",
+        "use `if {condition, then, else}`, or `regexFind {text, pattern, flags, result}`",
     ),
     (
         "case",
@@ -166,7 +166,26 @@ const ATOMS: &[(&str, &str)] = &[
     ("parseJSON", "use `jsonParse {str, result}`"),
     ("stringify", "use `jsonStringify {value, result}`"),
     ("toJson", "use `jsonStringify {value, result}`"),
-    ("regex", "use `regexMatch {pattern, value, result}`"),
+    (
+        "regex",
+        "use `regexMatch {pattern, value, result}`, or `regexFind {text, pattern, flags, result}`",
+    ),
+    (
+        "matchAll",
+        "use `regexFindAll {text, pattern, flags, result}`",
+    ),
+    (
+        "findAll",
+        "use `regexFindAll {text, pattern, flags, result}`",
+    ),
+    (
+        "regexExtract",
+        "use `regexFind {text, pattern, flags, result}`",
+    ),
+    (
+        "replaceAll",
+        "use the method `replaceAll` in an expression node `methodCall`, or `regexReplace {text, pattern, replacement, all}`",
+    ),
     ("test", "use `regexMatch {pattern, value, result}`"),
     ("sequence", "use `seq {steps}`"),
     (
@@ -223,21 +242,24 @@ const ATOMS: &[(&str, &str)] = &[
         "decrement",
         "use `mathCalc {expr, vars, result}`, as in `\"expr\": \"n - 1\", \"result\": \"n\"`",
     ),
-    (
-        "sum",
-        "use `reduce {items, as, accumulator, initial, steps}`",
-    ),
-    (
-        "sort",
-        "use the method `toSorted` in an expression node `methodCall`",
-    ),
+    ("orderBy", "use `sort {items, by, order, result}`"),
+    ("sortBy", "use `sort {items, by, order, result}`"),
+    ("order", "use `sort {items, by, order, result}`"),
+    ("group", "use `groupBy {items, by, result}`"),
+    ("group_by", "use `groupBy {items, by, result}`"),
+    ("groupby", "use `groupBy {items, by, result}`"),
+    ("distinct", "use `unique {items, by, result}`"),
+    ("uniq", "use `unique {items, by, result}`"),
+    ("dedupe", "use `unique {items, by, result}`"),
+    ("total", "use `sum {items, by, result}`"),
+    ("sumBy", "use `sum {items, by, result}`"),
     (
         "reverse",
         "use the method `toReversed` in an expression node `methodCall`",
     ),
     (
         "replace",
-        "use the method `replaceAll` in an expression node `methodCall`",
+        "use `regexReplace {text, pattern, replacement, all, result}`, or the method `replaceAll` in an expression node `methodCall`",
     ),
     (
         "substring",

@@ -59,7 +59,7 @@ const CALLEES: &[(&str, &str)] = &[
     ),
     (
         "match",
-        "use the atom `regexMatch {pattern, value, result}` in a step before",
+        "use the atom `regexMatch {pattern, value, result}` in a step before, or `regexFind {text, pattern, result}`",
     ),
     ("format", "use the atom `template {tmpl, vars, result}`"),
     (

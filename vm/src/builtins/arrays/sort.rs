@@ -89,7 +89,7 @@ fn sort_by_text(cx: &mut Cx<'_>, items: &mut Vec<Val>, len: usize) -> Result<(),
 }
 
 /// Sorts in `n * ceil(log2 n)` comparisons at most, beyond those of the runs.
-fn merge_sort<T: Copy>(
+pub(in crate::builtins) fn merge_sort<T: Copy>(
     cx: &mut Cx<'_>,
     items: &mut Vec<T>,
     mut compare: impl FnMut(&mut Cx<'_>, &T, &T) -> Result<Ordering, Fault>,

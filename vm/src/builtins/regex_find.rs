@@ -1,0 +1,489 @@
+//! Regular expressions that find: matches with their groups, replacement and
+//! splitting, in linear time for each match (D72).
+//!
+//! Patterns are read as by [`super::regex`], with flags. A search pays for each
+//! unit that it looks at, up to the farthest that its result depends on; units that
+//! no match begins with are cheap where nothing is under way. What a call may do in
+//! all is bounded too, since the flat model has no prices.
+
+use super::regex::MAX_PATTERN_UNITS;
+use super::regex_captures::{NONE, Program};
+use super::regex_machine::{Halt, Machine, Units};
+use super::regex_parse::{self, Flags};
+use super::strings_cut::cut;
+use super::strings_search::utf16;
+use super::{charge_list, regex_template};
+use crate::convert::temp;
+use crate::heap::{KeyId, Str, Val};
+use crate::native::{Cx, Fault, Reading};
+use a99_core::costs::{
+    READ, REGEX_PART, REGEX_POSITION, Sizes, WRITTEN, regex_found, regex_ways, regex_weight,
+    taken_apart,
+};
+use a99_ecma::wtf8;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Longest text in UTF-16 units.
+pub const MAX_TEXT_UNITS: usize = 1_000_000;
+
+/// Most positions of a pattern once repetitions are written out.
+const MAX_POSITIONS: u64 = 20_000;
+
+/// The most that one call may do, as units times what each counts for.
+const MAX_WEIGHT: u64 = 160_000_000;
+
+/// Compiled patterns that a thread keeps.
+const CACHED: usize = 16;
+
+/// The longest program that is kept.
+const CACHED_LEN: usize = 4_096;
+
+/// Work that reading a unit of a pattern stands for.
+const PARSE_WORK: i64 = 64;
+
+/// A pattern and its flags, as texts of the heap.
+#[derive(Copy, Clone, Debug)]
+pub struct Pattern {
+    /// The pattern.
+    pub source: Str,
+    /// Its flags.
+    pub flags: Str,
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+struct Compiled {
+    program: Program,
+    positions: u64,
+    /// What a unit counts for.
+    weight: u64,
+    groups: u32,
+    names: Vec<(Vec<u8>, u32)>,
+    /// `g`
+    global: bool,
+}
+
+/// Pattern and flags of a compiled form.
+type CacheKey = (Box<[u8]>, Box<[u8]>);
+
+thread_local! {
+    /// Recently used patterns, the last used at the end. Only a matter of
+    /// speed: prices and results do not depend on it.
+    static CACHE: RefCell<Vec<(CacheKey, Rc<Compiled>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Which matches are looked for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    First,
+    /// All, or the first alone without the flag `g`.
+    ByFlag,
+    All,
+    /// Where a text is split, for at most so many parts.
+    Borders(usize),
+}
+
+/// The matches of a pattern in a text.
+pub(super) struct Matches {
+    compiled: Rc<Compiled>,
+    /// Start and end of each match and of its groups, one match after the other.
+    places: Vec<u32>,
+    /// The units of a text that is not ASCII.
+    pub(super) units: Option<Vec<u16>>,
+}
+
+impl Matches {
+    /// Start and end of matches and groups.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        self.places.chunks_exact(self.compiled.program.slots)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len() / self.compiled.program.slots
+    }
+
+    /// How many groups there are.
+    pub(super) fn groups(&self) -> u32 {
+        self.compiled.groups
+    }
+
+    /// The group of a name; whether there is any name at all.
+    pub(super) fn named(&self, name: &[u8]) -> Option<u32> {
+        let names = &self.compiled.names;
+        let found = names.iter().find(|(known, _)| known == name);
+        found.map(|(_, group)| *group)
+    }
+
+    pub(super) fn has_names(&self) -> bool {
+        !self.compiled.names.is_empty()
+    }
+}
+
+/// The flags of a pattern, and whether `g` is among them.
+fn flags(text: &[u8]) -> Result<(Flags, bool), String> {
+    let (mut flags, mut global) = (Flags::default(), false);
+    for c in String::from_utf8_lossy(text).chars() {
+        match c {
+            'g' => global = true,
+            'i' => flags.ignore_case = true,
+            'm' => flags.multiline = true,
+            's' => flags.dot_all = true,
+            other => {
+                return Err(format!(
+                    "Invalid regular expression flags: '{other}' is none of g, i, m and s"
+                ));
+            }
+        }
+    }
+    Ok((flags, global))
+}
+
+/// The compiled form of a pattern, which is paid.
+fn compiled(run: &mut Reading<'_>, pattern: Pattern) -> Result<Rc<Compiled>, Fault> {
+    let heap = run.heap();
+    let (source, flag_text) = (heap.bytes(pattern.source), heap.bytes(pattern.flags));
+    let (flags, global) = flags(flag_text).map_err(Fault::throw)?;
+    if let Some(found) = cached(source, flag_text) {
+        pay(run, found.positions)?;
+        return Ok(found);
+    }
+    let invalid = |why: &str| Fault::throw(format!("Invalid regular expression: {why}"));
+    run.work(PARSE_WORK * source.len() as i64)?;
+    let units: Vec<u16> = wtf8::units(source).collect();
+    let parsed = regex_parse::parse(&units, flags).map_err(|why| invalid(&why))?;
+    let (positions, groups) = (parsed.positions, parsed.groups);
+    if positions > MAX_POSITIONS {
+        return Err(invalid("regular expression too large"));
+    }
+    pay(run, positions)?;
+    let names = parsed.names.iter();
+    let names = names
+        .map(|(name, group)| (wtf8::from_utf16(name), *group))
+        .collect();
+    let program = Program::compile(run, parsed, flags.ignore_case)?;
+    let new = Rc::new(Compiled {
+        positions,
+        weight: regex_weight(
+            positions,
+            groups.into(),
+            flags.ignore_case,
+            program.has_turns,
+        ),
+        program,
+        groups,
+        names,
+        global,
+    });
+    if new.program.len() <= CACHED_LEN {
+        CACHE.with_borrow_mut(|cache| {
+            if cache.len() == CACHED {
+                cache.remove(0);
+            }
+            cache.push(((source.into(), flag_text.into()), new.clone()));
+        });
+    }
+    Ok(new)
+}
+
+fn cached(source: &[u8], flags: &[u8]) -> Option<Rc<Compiled>> {
+    CACHE.with_borrow_mut(|cache| {
+        let is = |key: &CacheKey| *key.0 == *source && *key.1 == *flags;
+        let at = cache.iter().position(|(key, _)| is(key))?;
+        cache[at..].rotate_left(1);
+        cache.last().map(|(_, found)| found.clone())
+    })
+}
+
+fn pay(run: &mut Reading<'_>, positions: u64) -> Result<(), Fault> {
+    run.pay_metered((positions as i64).saturating_mul(REGEX_POSITION))
+}
+
+/// Checks, pays and searches.
+fn matches(cx: &mut Cx<'_>, text: Str, pattern: Pattern, wanted: Wanted) -> Result<Matches, Fault> {
+    for (units, max, what) in [
+        (pattern.source.units(), MAX_PATTERN_UNITS, "pattern"),
+        (text.units(), MAX_TEXT_UNITS, "input"),
+    ] {
+        if units > max {
+            return Err(Fault::throw(format!(
+                "Regex {what} too long ({units} > {max})"
+            )));
+        }
+    }
+    let read = pattern.source.units() + pattern.flags.units() + text.units();
+    cx.charge(READ, Sizes::units(read))?;
+    let compiled = compiled(&mut cx.reading(), pattern)?;
+    let units = match text.is_ascii() {
+        true => None,
+        false => {
+            cx.pay_metered(READ.price(Sizes::units(taken_apart(text.units()))))?;
+            cx.heap.copy(text.units() * size_of::<u16>())?;
+            Some(utf16(cx, text)?)
+        }
+    };
+    let mut places = Vec::new();
+    let run = &mut cx.reading();
+    match &units {
+        Some(units) => collect(run, &compiled, units, units.len(), wanted, &mut places)?,
+        None => {
+            let ascii = run.heap().bytes(text);
+            collect(run, &compiled, &ascii, ascii.len(), wanted, &mut places)?;
+        }
+    }
+    cx.heap.copy(places.capacity() * size_of::<u32>())?;
+    Ok(Matches {
+        compiled,
+        places,
+        units,
+    })
+}
+
+/// Notes the matches that are wanted.
+fn collect(
+    run: &mut Reading<'_>,
+    compiled: &Compiled,
+    text: &impl Units,
+    len: usize,
+    wanted: Wanted,
+    places: &mut Vec<u32>,
+) -> Result<(), Fault> {
+    let weight = compiled.weight;
+    let price = regex_ways(weight);
+    let mut machine = Machine::new(run, &compiled.program, (price, weight, MAX_WEIGHT))?;
+    let one = match wanted {
+        Wanted::First => true,
+        Wanted::ByFlag => !compiled.global,
+        Wanted::All | Wanted::Borders(_) => false,
+    };
+    let borders = match wanted {
+        Wanted::Borders(parts) => Some(parts),
+        _ => None,
+    };
+    let (mut from, mut last, mut found) = (0, 0, 0);
+    // A text that is empty has no border; whether it matches is asked (ECMA-262
+    // §22.2.6.14).
+    let ends = |from: usize| match borders {
+        Some(_) => from >= len && len > 0,
+        None => from > len,
+    };
+    while !ends(from) && borders.is_none_or(|parts| found < parts || len == 0) {
+        if !find(run, &mut machine, text, from)? {
+            break;
+        }
+        let (start, end) = (machine.found[0] as usize, machine.found[1] as usize);
+        if borders.is_some() && len > 0 {
+            if start >= len {
+                break;
+            }
+            // An empty match where the part begins is none.
+            if end == last {
+                from = start + 1;
+                continue;
+            }
+        }
+        temp::extend(run.heap(), places, &machine.found)?;
+        found += 1;
+        if one || len == 0 {
+            break;
+        }
+        last = end;
+        from = match borders {
+            None if start == end => end + 1,
+            _ => end,
+        };
+    }
+    Ok(())
+}
+
+fn find(
+    run: &mut Reading<'_>,
+    machine: &mut Machine<'_>,
+    text: &impl Units,
+    from: usize,
+) -> Result<bool, Fault> {
+    machine.find(run, text, from).map_err(|halt| match halt {
+        Halt::Fault(fault) => fault,
+        Halt::TooCostly => {
+            Fault::throw("Regex too costly: one call may look at 160000000 ways through its text")
+        }
+    })
+}
+
+/// Runs with what is copied out of the heap counted while it lives.
+fn counted<T>(
+    cx: &mut Cx<'_>,
+    run: impl FnOnce(&mut Cx<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let before = cx.heap.copies();
+    let done = run(cx);
+    cx.heap.end_copies(before);
+    done
+}
+
+/// The text of a group, `null` if it took no part.
+fn group(cx: &mut Cx<'_>, text: Str, places: &[u32], n: u32) -> Result<Val, Fault> {
+    let at = 2 * n as usize;
+    match places[at] {
+        NONE => Ok(Val::Null),
+        start => Ok(Val::Str(cut(
+            cx,
+            text,
+            start as usize..places[at + 1] as usize,
+        )?)),
+    }
+}
+
+/// The keys of a match.
+fn keys(cx: &mut Cx<'_>, matches: &Matches) -> Result<([KeyId; 4], Vec<KeyId>), Fault> {
+    let own = [
+        cx.heap.intern(b"match")?,
+        cx.heap.intern(b"index")?,
+        cx.heap.intern(b"groups")?,
+        cx.heap.intern(b"named")?,
+    ];
+    let mut names = Vec::with_capacity(matches.compiled.names.len());
+    for (name, _) in &matches.compiled.names {
+        cx.work(16)?;
+        names.push(cx.heap.intern(name)?);
+    }
+    Ok((own, names))
+}
+
+/// The value of a match.
+fn shown(
+    cx: &mut Cx<'_>,
+    text: Str,
+    matches: &Matches,
+    places: &[u32],
+    keys: &([KeyId; 4], Vec<KeyId>),
+) -> Result<Val, Fault> {
+    let groups = matches.groups();
+    cx.work(64 + 16 * i64::from(groups))?;
+    let whole = group(cx, text, places, 0)?;
+    let list = cx.list_with_room(groups as usize)?;
+    for n in 1..=groups {
+        let part = group(cx, text, places, n)?;
+        cx.heap.push(list, part)?;
+    }
+    let named: Vec<Val> = matches
+        .compiled
+        .names
+        .iter()
+        .map(|(_, n)| cx.heap.items(list)[*n as usize - 1])
+        .collect();
+    let named = cx.object(&keys.1, &named)?;
+    let vals = [
+        whole,
+        Val::Num(f64::from(places[0])),
+        Val::Arr(list),
+        Val::Obj(named),
+    ];
+    Ok(Val::Obj(cx.object(&keys.0, &vals)?))
+}
+
+/// Pays for the values of matches.
+fn pay_found(cx: &mut Cx<'_>, matches: &Matches) -> Result<(), Fault> {
+    let (groups, names) = (matches.groups() as usize, matches.compiled.names.len());
+    let elements = matches.len().saturating_mul(regex_found(groups, names));
+    cx.charge(WRITTEN, Sizes::default().out_elements(elements))
+}
+
+/// The first match: its text, place, groups and named groups; `null` if there is
+/// none.
+///
+/// # Errors
+/// Fuel, memory, a stop. Text that is too long; a pattern that is too long, invalid,
+/// too large or not expressible in linear time; flags that do not exist; the bound
+/// on what a call may do.
+pub fn find_first(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fault> {
+    counted(cx, |cx| {
+        let found = matches(cx, text, pattern, Wanted::First)?;
+        pay_found(cx, &found)?;
+        let keys = keys(cx, &found)?;
+        match found.iter().next() {
+            Some(places) => shown(cx, text, &found, places, &keys),
+            None => Ok(Val::Null),
+        }
+    })
+}
+
+/// All matches as [`find_first`] gives them.
+///
+/// # Errors
+/// As of [`find_first`].
+pub fn find_all(cx: &mut Cx<'_>, text: Str, pattern: Pattern) -> Result<Val, Fault> {
+    counted(cx, |cx| {
+        let found = matches(cx, text, pattern, Wanted::All)?;
+        pay_found(cx, &found)?;
+        let keys = keys(cx, &found)?;
+        let list = cx.list_with_room(found.len())?;
+        for places in found.iter() {
+            let value = shown(cx, text, &found, places, &keys)?;
+            cx.heap.push(list, value)?;
+        }
+        Ok(Val::Arr(list))
+    })
+}
+
+/// The parts between matches, with the groups of each match after the part before
+/// it; at most `limit`.
+///
+/// # Errors
+/// As of [`find_first`].
+pub fn split(cx: &mut Cx<'_>, text: Str, pattern: Pattern, limit: usize) -> Result<Val, Fault> {
+    counted(cx, |cx| {
+        let found = matches(cx, text, pattern, Wanted::Borders(limit))?;
+        let per_match = 1 + found.groups() as usize;
+        let all = match text.is_empty() && found.len() > 0 {
+            true => 0,
+            false => found.len().saturating_mul(per_match).saturating_add(1),
+        };
+        let count = all.min(limit);
+        charge_list(cx, count.saturating_mul(REGEX_PART))?;
+        let list = cx.list_with_room(count)?;
+        let mut from = 0;
+        for places in found.iter() {
+            for n in 0..per_match as u32 {
+                if cx.heap.len(list) == count {
+                    return Ok(Val::Arr(list));
+                }
+                cx.work(16)?;
+                let part = match n {
+                    0 => Val::Str(cut(cx, text, from..places[0] as usize)?),
+                    n => group(cx, text, places, n)?,
+                };
+                cx.heap.push(list, part)?;
+            }
+            from = places[1] as usize;
+        }
+        if cx.heap.len(list) < count {
+            let rest = cut(cx, text, from..text.units())?;
+            cx.heap.push(list, Val::Str(rest))?;
+        }
+        Ok(Val::Arr(list))
+    })
+}
+
+/// The text with matches replaced: all of them or the first, or by the flag `g`.
+///
+/// # Errors
+/// As of [`find_first`].
+pub fn replace(
+    cx: &mut Cx<'_>,
+    text: Str,
+    pattern: Pattern,
+    with: Str,
+    all: Option<bool>,
+) -> Result<Val, Fault> {
+    let wanted = match all {
+        None => Wanted::ByFlag,
+        Some(true) => Wanted::All,
+        Some(false) => Wanted::First,
+    };
+    counted(cx, |cx| {
+        cx.charge(READ, Sizes::units(with.units()))?;
+        let found = matches(cx, text, pattern, wanted)?;
+        regex_template::write(cx, text, &found, with)
+    })
+}

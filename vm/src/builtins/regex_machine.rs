@@ -1,0 +1,377 @@
+//! Matching with captures in linear time: all ways at once, each with the places of
+//! its groups, in the order in which a backtracking matcher would try them (Pike's
+//! machine).
+//!
+//! Of two ways to the same state the first wins, so a unit costs at most two looks
+//! at each state. Two, because JavaScript refuses a turn of a repetition that took
+//! nothing (ECMA-262 §22.2.2.3.1): whether a way took a unit since its turn began
+//! is part of its state.
+
+use super::regex_captures::{Inst, NONE, Program};
+use super::regex_fold::{self, Folded};
+use super::regex_program::holds;
+use crate::heap::Oom;
+use crate::native::{Fault, Reading};
+use a99_core::costs::UNIT;
+
+/// Work that a look at an instruction stands for.
+const LOOK_WORK: i64 = 4;
+
+/// Units that are passed over between two questions whether to stop.
+const SKIPPED: usize = 4 << 10;
+
+/// The units of a text.
+pub(super) trait Units {
+    /// The unit at a place.
+    fn at(&self, place: usize) -> Option<u16>;
+}
+
+impl Units for &[u8] {
+    #[inline]
+    fn at(&self, place: usize) -> Option<u16> {
+        self.get(place).map(|byte| u16::from(*byte))
+    }
+}
+
+impl Units for Vec<u16> {
+    #[inline]
+    fn at(&self, place: usize) -> Option<u16> {
+        self.get(place).copied()
+    }
+}
+
+/// What remains to be done from a state on.
+#[derive(Copy, Clone, Debug)]
+enum Frame {
+    /// Look at an instruction; whether its turn took a unit.
+    Look(u32, bool),
+    /// Note again what was noted before.
+    Restore(u32, u32),
+}
+
+/// A unit, and what is asked about it.
+#[derive(Copy, Clone)]
+struct Here {
+    place: usize,
+    before: Option<u16>,
+    unit: Option<u16>,
+    /// Its upper case where case is ignored.
+    upper: u16,
+    alike: Folded,
+}
+
+/// Ways that are under way: their states, and what they noted.
+#[derive(Debug, Default)]
+struct Ways {
+    states: Vec<(u32, bool)>,
+    notes: Vec<u32>,
+}
+
+/// What all searches of a text share.
+pub(super) struct Machine<'p> {
+    program: &'p Program,
+    /// What a unit costs that is not passed over, in micro-units.
+    price: i64,
+    /// What it counts for, and how much more may be done.
+    weight: u64,
+    left: u64,
+    now: Ways,
+    next: Ways,
+    /// The step at which each state was looked at last.
+    seen: Vec<u32>,
+    step: u32,
+    todo: Vec<Frame>,
+    /// What the way that is followed noted.
+    notes: Vec<u32>,
+    /// What the best match noted.
+    pub(super) found: Vec<u32>,
+    looks: i64,
+}
+
+/// Why a search gave up.
+pub(super) enum Halt {
+    /// The run ends, or the instruction does.
+    Fault(Fault),
+    /// All that may be done was done.
+    TooCostly,
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Halt {
+        Halt::Fault(fault)
+    }
+}
+
+impl<'p> Machine<'p> {
+    /// # Errors
+    /// Memory.
+    pub(super) fn new(
+        run: &Reading<'_>,
+        program: &'p Program,
+        (price, weight, most): (i64, u64, u64),
+    ) -> Result<Machine<'p>, Fault> {
+        let states = program.code.len() * if program.has_turns { 2 } else { 1 };
+        run.heap().check(states * size_of::<u32>())?;
+        Ok(Machine {
+            program,
+            price,
+            weight,
+            left: most,
+            now: Ways::default(),
+            next: Ways::default(),
+            seen: vec![0; states],
+            step: 0,
+            todo: Vec::new(),
+            notes: vec![NONE; program.slots],
+            found: vec![NONE; program.slots],
+            looks: 0,
+        })
+    }
+
+    /// Looks for the first match that begins at `from` or behind it, and notes it.
+    ///
+    /// # Errors
+    /// Fuel, memory, a stop; the bound on what may be done.
+    pub(super) fn find(
+        &mut self,
+        run: &mut Reading<'_>,
+        text: &impl Units,
+        from: usize,
+    ) -> Result<bool, Halt> {
+        self.now.states.clear();
+        self.now.notes.clear();
+        let mut place = from;
+        let mut found = false;
+        loop {
+            if self.now.states.is_empty() {
+                if found {
+                    return Ok(true);
+                }
+                place = self.pass(run, text, place)?;
+            }
+            let unit = text.at(place);
+            if unit.is_some() {
+                self.left = self.left.checked_sub(self.weight).ok_or(Halt::TooCostly)?;
+                run.pay_metered(self.price)?;
+            }
+            found |= self.advance(run, text, place, !found)?;
+            run.work(std::mem::take(&mut self.looks) * LOOK_WORK)?;
+            if unit.is_none() {
+                return Ok(found);
+            }
+            std::mem::swap(&mut self.now, &mut self.next);
+            self.next.states.clear();
+            self.next.notes.clear();
+            place += 1;
+        }
+    }
+
+    /// Passes over what no match begins with.
+    fn pass(
+        &mut self,
+        run: &mut Reading<'_>,
+        text: &impl Units,
+        from: usize,
+    ) -> Result<usize, Halt> {
+        let Some(first) = self.program.first else {
+            return Ok(from);
+        };
+        let mut place = from;
+        loop {
+            let part = place;
+            while place - part < SKIPPED
+                && let Some(unit) = text.at(place)
+                && !first.has(unit)
+            {
+                place += 1;
+            }
+            let passed = place - part;
+            self.left = self
+                .left
+                .checked_sub(passed as u64)
+                .ok_or(Halt::TooCostly)?;
+            run.pay_metered(passed as i64 * UNIT)?;
+            run.work(passed as i64)?;
+            if passed < SKIPPED {
+                return Ok(place);
+            }
+        }
+    }
+
+    /// Takes all ways past a unit, and a new one from it if `begin` says so.
+    fn advance(
+        &mut self,
+        run: &mut Reading<'_>,
+        text: &impl Units,
+        place: usize,
+        begin: bool,
+    ) -> Result<bool, Fault> {
+        let unit = text.at(place);
+        let code = unit.unwrap_or(0);
+        let folds = self.program.ignore_case;
+        let here = Here {
+            place,
+            before: place.checked_sub(1).and_then(|before| text.at(before)),
+            unit,
+            upper: if folds { regex_fold::upper(code) } else { code },
+            alike: match folds {
+                true => regex_fold::folded(code),
+                false => Folded::only(code),
+            },
+        };
+        self.step += 1;
+        let slots = self.program.slots;
+        for way in 0..self.now.states.len() {
+            let from = way * slots;
+            self.notes
+                .copy_from_slice(&self.now.notes[from..from + slots]);
+            let (at, took) = self.now.states[way];
+            if self.explore(run, (at, took), &here)? {
+                return Ok(true);
+            }
+        }
+        if !begin {
+            return Ok(false);
+        }
+        self.notes.fill(NONE);
+        self.notes[0] = place as u32;
+        self.explore(run, (0, false), &here)
+    }
+
+    /// Follows a state to all that take the unit; whether the pattern matches, so
+    /// that no less preferred way counts.
+    fn explore(
+        &mut self,
+        run: &mut Reading<'_>,
+        from: (u32, bool),
+        here: &Here,
+    ) -> Result<bool, Fault> {
+        let program = self.program;
+        self.todo.push(Frame::Look(from.0, from.1));
+        while let Some(frame) = self.todo.pop() {
+            let (mut at, mut took) = match frame {
+                Frame::Look(at, took) => (at, took),
+                Frame::Restore(slot, place) => {
+                    self.notes[slot as usize] = place;
+                    continue;
+                }
+            };
+            loop {
+                let state = match program.has_turns {
+                    true => 2 * at as usize + usize::from(took),
+                    false => at as usize,
+                };
+                if std::mem::replace(&mut self.seen[state], self.step) == self.step {
+                    break;
+                }
+                self.looks += 1;
+                match program.code[at as usize] {
+                    Inst::Unit(wanted) => {
+                        if here.unit.is_some() && here.upper == wanted {
+                            self.take(run, at + 1)?;
+                        }
+                        break;
+                    }
+                    Inst::Set(set) => {
+                        let set = &program.sets[set as usize];
+                        let has = |unit| match program.ignore_case {
+                            true => set.has_folded(unit, &here.alike),
+                            false => set.has(unit),
+                        };
+                        if here.unit.is_some_and(has) {
+                            self.take(run, at + 1)?;
+                        }
+                        break;
+                    }
+                    Inst::Assert(assertion) => {
+                        if !holds(assertion, here.before, here.unit) {
+                            break;
+                        }
+                        at += 1;
+                    }
+                    Inst::Split(first, second) => {
+                        push(run, &mut self.todo, Frame::Look(second, took))?;
+                        at = first;
+                    }
+                    Inst::Jump(to) => at = to,
+                    Inst::Save(slot) => {
+                        self.note(run, slot, here.place as u32)?;
+                        at += 1;
+                    }
+                    Inst::Reset(from, to) => {
+                        self.looks += i64::from(to - from);
+                        for slot in from..to {
+                            if self.notes[slot as usize] != NONE {
+                                self.note(run, slot, NONE)?;
+                            }
+                        }
+                        at += 1;
+                    }
+                    Inst::Enter => {
+                        took = false;
+                        at += 1;
+                    }
+                    Inst::Progress => {
+                        if !took {
+                            break;
+                        }
+                        at += 1;
+                    }
+                    Inst::Match => {
+                        self.notes[1] = here.place as u32;
+                        self.found.copy_from_slice(&self.notes);
+                        self.todo.clear();
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Notes a place, until the ways from here on were followed.
+    #[inline]
+    fn note(&mut self, run: &Reading<'_>, slot: u32, place: u32) -> Result<(), Fault> {
+        let before = std::mem::replace(&mut self.notes[slot as usize], place);
+        push(run, &mut self.todo, Frame::Restore(slot, before))
+    }
+
+    /// The way that is followed takes the unit.
+    #[inline]
+    fn take(&mut self, run: &Reading<'_>, at: u32) -> Result<(), Fault> {
+        let slots = self.program.slots;
+        self.looks += slots as i64 / 8;
+        push(run, &mut self.next.states, (at, true))?;
+        if self.next.notes.capacity() - self.next.notes.len() < slots {
+            let wanted = 2 * (self.next.notes.len() + slots) * size_of::<u32>();
+            // Both lists of ways grow alike.
+            run.heap().check(2 * wanted)?;
+            let more = self.next.notes.len() + slots;
+            self.next
+                .notes
+                .try_reserve(more)
+                .map_err(|_| Oom { wanted })?;
+        }
+        self.next.notes.extend_from_slice(&self.notes);
+        Ok(())
+    }
+}
+
+/// Appends to a list that is not in the heap.
+#[inline]
+fn push<T>(run: &Reading<'_>, list: &mut Vec<T>, item: T) -> Result<(), Fault> {
+    if list.len() == list.capacity() {
+        grow(run, list)?;
+    }
+    list.push(item);
+    Ok(())
+}
+
+#[cold]
+fn grow<T>(run: &Reading<'_>, list: &mut Vec<T>) -> Result<(), Fault> {
+    let more = list.len().max(16);
+    let wanted = (list.len() + more) * size_of::<T>();
+    run.heap().check(wanted)?;
+    list.try_reserve_exact(more).map_err(|_| Oom { wanted })?;
+    Ok(())
+}
