@@ -67,6 +67,12 @@ impl Agent {
         self.exe.program().source.text()
     }
 
+    /// Line and column in the text that the program was made of, where that is no JSON,
+    /// for a pointer to a place in the program: of an error, or of an event of the trace.
+    pub fn line_col(&self, pointer: &str) -> Option<(u32, u32)> {
+        self.exe.program().source.line_col_at(pointer)
+    }
+
     /// The linked program, for hosts that drive the machine themselves.
     pub fn executable(&self) -> &Arc<Executable> {
         &self.exe
@@ -75,11 +81,11 @@ impl Agent {
 
 /// Compiles and runs agents. Cloning is cheap: clones are the same engine.
 #[derive(Clone)]
-pub struct Engine(Arc<Parts>);
+pub struct Engine(pub(crate) Arc<Parts>);
 
-struct Parts {
+pub(crate) struct Parts {
     vm: Arc<Vm>,
-    compiler: Arc<Loader>,
+    pub(crate) compiler: Arc<Loader>,
     procedures: Arc<dyn Procedures>,
     host: HostState,
     admission: Admission,
@@ -509,7 +515,10 @@ fn one(code: &'static str, message: String) -> Diagnostics {
 
 /// What was just compiled, verified. The verifier judges hostile files; what our
 /// compiler makes passes.
-fn verified(program: Program, stop: &(dyn Fn() -> bool + Sync)) -> Result<Artifact, Diagnostics> {
+pub(crate) fn verified(
+    program: Program,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Artifact, Diagnostics> {
     match verify_watched(program, stop) {
         None => Err(one(codes::STOPPED, "compiling was stopped".to_owned())),
         Some(verified) => {
@@ -523,10 +532,10 @@ fn verified(program: Program, stop: &(dyn Fn() -> bool + Sync)) -> Result<Artifa
 const CODE_BYTES: usize = 128;
 
 /// The compiler and verifier, also for programs that arrive at run time.
-struct Loader {
+pub(crate) struct Loader {
     atoms: AtomSet,
-    options: CompileOptions,
-    limits: ReadLimits,
+    pub(crate) options: CompileOptions,
+    pub(crate) limits: ReadLimits,
 }
 
 impl std::fmt::Debug for Loader {

@@ -253,6 +253,8 @@ mod pages;
 mod prompt;
 mod run;
 mod schema;
+#[cfg(feature = "source")]
+mod source;
 mod tools;
 
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};

@@ -266,6 +266,10 @@ pub(crate) struct CompileArgs {
     /// name with `.a99b`]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// What to write: the artifact, or the program as JSON, which is printed unless
+    /// `-o` names a file
+    #[arg(long, value_name = "FORM", value_enum, default_value = "a99b")]
+    pub emit: EmitForm,
     /// Leave out the source: smaller, but errors then have no place, and traces
     /// no inputs
     #[arg(long)]
@@ -273,6 +277,15 @@ pub(crate) struct CompileArgs {
     /// Sign the artifact with this secret key (see `a99 keys`)
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub sign: Option<PathBuf>,
+}
+
+/// What `compile` writes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitForm {
+    /// An artifact.
+    A99b,
+    /// The program as JSON.
+    Json,
 }
 
 /// Options of `verify`.

@@ -78,6 +78,11 @@ impl Source {
         self.bytes.starts_with(&MAGIC[..5])
     }
 
+    /// Whether its name says that it is JavaScript.
+    pub(crate) fn is_script(&self) -> bool {
+        is_script(Path::new(&self.name))
+    }
+
     /// The artifact in it as an agent of this engine.
     pub(crate) fn load(&self, engine: &Engine) -> Result<Agent, Failure> {
         let loaded = engine.load(&self.bytes);
@@ -103,6 +108,27 @@ impl Source {
     }
 }
 
+/// Extensions of programs in the source form.
+pub(crate) const SCRIPTS: [&str; 4] = ["ajs", "js", "mjs", "ts"];
+
+/// Whether a file of this name is a program in the source form.
+pub(crate) fn is_script(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| SCRIPTS.contains(&extension))
+}
+
+/// Compiles a program in the source form.
+#[cfg(feature = "source")]
+fn script(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
+    compiled(engine.compile_source(source.bytes.clone()), source)
+}
+
+#[cfg(not(feature = "source"))]
+fn script(_: &Engine, _: Source) -> Result<(Agent, Source), Failure> {
+    let what = "the source form (`.ajs`, `.js`, `.mjs`, `.ts`)";
+    Err(Failure::missing_feature(what, "source"))
+}
+
 /// Reads a file of public keys.
 pub(crate) fn trusted_keys(path: &Path) -> Result<TrustedKeys, Failure> {
     let file = read(path)?;
@@ -120,6 +146,9 @@ pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
+    if source.is_script() {
+        return script(engine, source);
+    }
     compiled(engine.compile(source.bytes.clone()), source)
 }
 
@@ -132,6 +161,9 @@ pub(crate) fn agent_in(
 ) -> Result<(Agent, Source), Failure> {
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
+    }
+    if source.is_script() {
+        return script(engine, source);
     }
     let answer = || engine.compile_answer(source.bytes.clone());
     if lenient {

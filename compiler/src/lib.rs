@@ -137,7 +137,11 @@ pub fn compile_watched(
         Ok(program) => &mut program.warnings,
         Err(findings) => findings,
     };
-    if let Some(text) = source.source() {
+    if source.has_origin() {
+        // Places within texts are those of the JSON.
+        findings.0.iter_mut().for_each(|found| found.inner = None);
+    }
+    if let Some(text) = source.shown() {
         findings.locate(text);
     }
     compiled

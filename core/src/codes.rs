@@ -145,6 +145,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "net.",
     "sandbox.",
     "shell.",
+    "source.",
     "xml.",
 ];
 

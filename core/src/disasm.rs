@@ -329,13 +329,21 @@ fn literal(p: &Program, ops: &[LitOp]) -> String {
     }
 }
 
+/// The line and column of a node in a source that is no JSON.
+fn origin(p: &Program, node: NodeId) -> String {
+    match p.source.line_col(node) {
+        Some((line, column)) => format!(" {line}:{column}"),
+        None => String::new(),
+    }
+}
+
 /// The pointer to a node; the root is shown as `/`, which no pointer to a
 /// useful place is.
 fn pointer(p: &Program, node: NodeId) -> String {
     match p.source.pointer(node) {
         None => String::new(),
         Some(root) if root.is_empty() => "/".to_owned(),
-        Some(pointer) => shown(pointer.as_bytes()),
+        Some(pointer) => format!("{}{}", shown(pointer.as_bytes()), origin(p, node)),
     }
 }
 

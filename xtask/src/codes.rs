@@ -15,11 +15,16 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 9] = [
+const SECTIONS: [(&str, &str, &[List]); 10] = [
     (
         "Command",
         "What the command `a99` itself finds.",
         &[("cli/src/failure.rs", ""), ("cli/src/config.rs", "")],
+    ),
+    (
+        "Source form",
+        "A program in JavaScript is wrong, or outside of the subset ([source](source.md)).",
+        &[("source/src/codes.rs", "")],
     ),
     (
         "Shells",

@@ -20,7 +20,7 @@ const UNKNOWN: [&str; 3] = [
 ];
 
 /// Files of a folder that are checked.
-pub(crate) const EXTENSIONS: [&str; 2] = ["json", "a99b"];
+pub(crate) const EXTENSIONS: [&str; 3] = ["json", "a99b", "ajs"];
 
 /// What was found about a file.
 #[derive(Debug)]
@@ -127,6 +127,9 @@ fn check(engine: &Engine, path: &Path, named: bool, args: &CheckArgs) -> Result<
 /// Whether a file is JSON that has nothing of a program: arguments, scripts, results
 /// lie beside programs.
 fn is_other(source: &Source) -> bool {
+    if source.is_script() {
+        return false;
+    }
     match Document::parse(source.bytes.clone(), &Limits::default()) {
         Err(_) => false,
         Ok(document) => {

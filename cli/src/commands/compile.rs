@@ -1,7 +1,8 @@
 //! `a99 compile`: writes a program as an artifact.
 
-use crate::args::CompileArgs;
+use crate::args::{CompileArgs, EmitForm};
 use crate::failure::{Exit, Failure};
+use crate::layout::layout;
 use crate::{input, output, write};
 use a99_core::text::hex;
 use agent99::artifact::sign::{SecretKey, key_id, sign};
@@ -14,6 +15,9 @@ const EXTENSION: &str = "a99b";
 
 /// Runs the command.
 pub(crate) fn run(args: &CompileArgs) -> Result<Exit, Failure> {
+    if args.emit == EmitForm::Json {
+        return emit_json(args);
+    }
     let to = output_path(args)?;
     let key = args.sign.as_deref().map(secret_key).transpose()?;
     let (agent, source) =
@@ -49,6 +53,34 @@ pub(crate) fn run(args: &CompileArgs) -> Result<Exit, Failure> {
         super::show_warnings(&agent, &source);
         let signed = signer.map_or(String::new(), |id| format!(", signed by key {id}"));
         output::note(&name, &format!("{} bytes{signed}", bytes.len()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Writes the program as JSON: what a source stands for, or an artifact carries.
+fn emit_json(args: &CompileArgs) -> Result<Exit, Failure> {
+    let given = [
+        (args.sign.is_some(), "--sign"),
+        (args.strip, "--strip"),
+        (args.program.json, "--json"),
+    ];
+    if let Some((_, option)) = given.iter().find(|(is_given, _)| *is_given) {
+        let text = format!("{option} is for artifacts, not for `--emit json`");
+        return Err(Failure::usage(text));
+    }
+    let engine = Engine::builder().lint(true).build();
+    let (agent, source) = input::agent(&engine, &args.program.program)?;
+    let Some(text) = agent.source() else {
+        return Err(Failure::about(&source.name, "the artifact has no source"));
+    };
+    let text = layout(&String::from_utf8_lossy(&text));
+    super::show_warnings(&agent, &source);
+    match &args.output {
+        Some(path) if path != Path::new(input::STDIN) => {
+            let inputs = [args.program.program.as_path()];
+            write::replace(path, text.as_bytes(), inputs.into_iter())?;
+        }
+        _ => output::out(&text),
     }
     Ok(Exit::Ok)
 }

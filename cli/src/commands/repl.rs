@@ -171,7 +171,7 @@ impl Session {
                 map.insert("fuel_used", outcome.fuel_used.to_f64());
                 output::json(&Value::Object(map));
             } else {
-                output::err(&super::run::error_text(error));
+                output::err(&super::run::error_text(error, None));
             }
             return exit;
         }

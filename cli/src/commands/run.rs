@@ -86,10 +86,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     outcome.warnings.extend(undeclared);
     let warnings = config.warnings.iter().map(|text| Text::from(text.as_str()));
     outcome.warnings.extend(warnings);
+    let mut place = None;
     // Read before the end, which is no failure.
     if let Some(error) = &mut outcome.error {
         computer.explain(error);
         help::advise(error, &source);
+        place = error.pointer.as_deref().and_then(|at| agent.line_col(at));
     } else if outcome.result.is_undefined() {
         outcome.result = Value::Null;
         outcome.warnings.push(NO_RESULT.into());
@@ -97,14 +99,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     runtime.block_on(computer.stop());
 
     if let (Some((name, file)), Some(events)) = (trace, outcome.trace.take()) {
-        let lines = events.iter().map(|event| event.to_json().to_json_string());
+        let lines = events.iter().map(|event| {
+            let place = event.pointer.as_deref().and_then(|at| agent.line_col(at));
+            with_place(event.to_json(), place).to_json_string()
+        });
         write_lines(file, lines).map_err(|error| Failure::about(&name, error))?;
     }
     if args.program.json {
-        output::json(&outcome_json(&outcome, agent.warnings()));
+        output::json(&outcome_json(&outcome, agent.warnings(), place));
     } else {
         super::show_warnings(&agent, &source);
-        show(&outcome);
+        let place = place.map(|place| (source.name.as_str(), place));
+        show(&outcome, place);
     }
     let exit = outcome.error.as_ref().map(|error| Exit::of(error.code));
     Ok(exit.unwrap_or(Exit::Ok))
@@ -371,9 +377,12 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
 }
 
 /// The outcome as JSON: [`Outcome::to_json`] without the trace, and `diagnostics`.
-fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics) -> Value {
+fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics, place: Option<(u32, u32)>) -> Value {
     let mut json = outcome.to_json();
     if let Value::Object(map) = &mut json {
+        if let (Some(error), Some(_)) = (map.get("error").cloned(), place) {
+            map.insert("error", with_place(error, place));
+        }
         // It has a file of its own.
         map.remove("trace");
         map.insert("diagnostics", diagnostics.to_json());
@@ -381,27 +390,40 @@ fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics) -> Value {
     json
 }
 
+/// JSON about a place in the program, with line and column of a source that is no JSON.
+fn with_place(mut json: Value, place: Option<(u32, u32)>) -> Value {
+    if let (Value::Object(map), Some((line, column))) = (&mut json, place) {
+        map.insert("line", line);
+        map.insert("column", column);
+    }
+    json
+}
+
 /// The outcome for people.
-fn show(outcome: &Outcome) {
+fn show(outcome: &Outcome, place: Option<(&str, (u32, u32))>) {
     for warning in &outcome.warnings {
         output::note("warning", &warning.to_string_lossy());
     }
     match &outcome.error {
-        Some(error) => output::err(&error_text(error)),
+        Some(error) => output::err(&error_text(error, place)),
         None => output::out(&format!("{}\n", pretty(&outcome.result.to_json_string()))),
     }
     output::note("fuel used", &outcome.fuel_used.to_string());
 }
 
 /// A failed run in the manner of the compiler's diagnostics.
-pub(crate) fn error_text(error: &RunError) -> String {
+pub(crate) fn error_text(error: &RunError, place: Option<(&str, (u32, u32))>) -> String {
     let shown = |text: &str| escape_for_terminal(text);
     let (code, message) = (error.code, error.message.to_string_lossy());
     let mut text = format!("error[{code}]: {}\n", shown(&message));
     let op = shown(&error.op.to_string_lossy());
-    text += &match &error.pointer {
-        Some(pointer) => format!("  --> {op} ({})\n", shown(pointer)),
-        None => format!("  --> {op}\n"),
+    text += &match (&error.pointer, place) {
+        (Some(pointer), Some((name, (line, column)))) => {
+            let name = shown(name);
+            format!("  --> {name}:{line}:{column} ({op}, {})\n", shown(pointer))
+        }
+        (Some(pointer), None) => format!("  --> {op} ({})\n", shown(pointer)),
+        (None, _) => format!("  --> {op}\n"),
     };
     if let Some(help) = &error.help {
         text += &format!("  = help: {}\n", shown(help));

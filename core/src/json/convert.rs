@@ -55,6 +55,7 @@ pub(super) fn from_value<E>(
         keys: 0,
         lines: OnceLock::new(),
         index: OnceLock::new(),
+        origin: None,
     };
     let mut frames: Vec<ToValueFrame<'_>> = Vec::new();
     let mut pending: Vec<u32> = Vec::new();

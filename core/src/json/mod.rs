@@ -126,6 +126,15 @@ pub struct Document {
     keys: usize,
     lines: OnceLock<LineIndex>,
     index: OnceLock<Index>,
+    origin: Option<Box<Origin>>,
+}
+
+/// The text that a document was made of, where that is no JSON.
+#[derive(Clone, Debug)]
+struct Origin {
+    text: Vec<u8>,
+    /// The bytes of it that each node stands for.
+    places: Vec<(u32, u32)>,
 }
 
 impl Document {
@@ -136,6 +145,34 @@ impl Document {
     /// findings of the family `json` in [`codes`](crate::diag::codes).
     pub fn parse(text: impl Into<Vec<u8>>, limits: &Limits) -> Result<Self, Diagnostics> {
         parse::parse(text.into(), limits)
+    }
+
+    /// The same document, made of another text: spans, lines and columns are those of
+    /// that text from now on. `places` has the bytes that each value and key stands for,
+    /// in reading order; with another number of them nothing changes.
+    #[must_use]
+    pub fn with_origin(mut self, text: Vec<u8>, places: Vec<(u32, u32)>) -> Self {
+        if places.len() == self.nodes.len() {
+            self.origin = Some(Box::new(Origin { text, places }));
+            self.lines = OnceLock::new();
+        }
+        self
+    }
+
+    /// The text that spans are about: what the document was made of, else the text that
+    /// was read.
+    #[must_use]
+    pub fn shown(&self) -> Option<&[u8]> {
+        match &self.origin {
+            Some(origin) => Some(&origin.text),
+            None => self.source(),
+        }
+    }
+
+    /// Whether the document was made of a text that is no JSON.
+    #[must_use]
+    pub fn has_origin(&self) -> bool {
+        self.origin.is_some()
     }
 
     /// A document of a value, without source and spans. Members that are
@@ -306,7 +343,13 @@ impl Document {
     /// `None` without a source.
     #[must_use]
     pub fn span(&self, id: NodeId) -> Option<Range<u32>> {
-        self.node(id).and_then(Node::span)
+        match &self.origin {
+            Some(origin) => origin
+                .places
+                .get(id.0 as usize)
+                .map(|&(start, end)| start..end),
+            None => self.node(id).and_then(Node::span),
+        }
     }
 
     /// The bytes of the key under which the value stands, quotes included;
@@ -315,16 +358,15 @@ impl Document {
     pub fn key_span(&self, id: NodeId) -> Option<Range<u32>> {
         let parent = self.node(self.parent(id)?)?;
         (parent.tag == Tag::Object)
-            .then(|| self.nodes.get(id.0.wrapping_sub(1) as usize))
+            .then(|| self.span(NodeId(id.0.wrapping_sub(1))))
             .flatten()
-            .and_then(Node::span)
     }
 
     /// Line and column of a byte offset, both from 1, columns in Unicode
     /// scalar values; (1, 1) without a source.
     #[must_use]
     pub fn line_col(&self, offset: u32) -> (u32, u32) {
-        match &self.source {
+        match self.shown() {
             Some(text) => self
                 .lines
                 .get_or_init(|| LineIndex::new(text))
@@ -337,6 +379,19 @@ impl Document {
     #[must_use]
     pub fn source(&self) -> Option<&[u8]> {
         self.source.as_deref()
+    }
+
+    /// The value that an RFC 6901 pointer leads to.
+    #[must_use]
+    pub fn find(&self, pointer: &str) -> Option<NodeId> {
+        let mut at = self.root();
+        for token in pointer::parse(pointer) {
+            at = match self.kind(at) {
+                Kind::Array => self.element(at, token.parse().ok()?)?,
+                _ => self.get(at, &token)?,
+            };
+        }
+        Some(at)
     }
 
     /// The value, built without recursion.
@@ -376,7 +431,11 @@ impl Document {
     /// Bytes of memory that the document takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
+        let origin = self.origin.as_ref().map_or(0, |origin| {
+            origin.text.len() + size_of_val(origin.places.as_slice())
+        });
         self.source.as_ref().map_or(0, Vec::len)
+            + origin
             + self.strings.len()
             + size_of_val(self.nodes.as_slice())
             + size_of_val(self.links.as_slice())

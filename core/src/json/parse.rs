@@ -103,6 +103,7 @@ pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnost
         keys,
         lines,
         index: OnceLock::new(),
+        origin: None,
     })
 }
 

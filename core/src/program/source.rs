@@ -81,6 +81,21 @@ impl Source {
         self.document().map(|document| document.pointer(node))
     }
 
+    /// Line and column of a node in the text that the program was made of, where that
+    /// is no JSON; both from 1.
+    #[must_use]
+    pub fn line_col(&self, node: NodeId) -> Option<(u32, u32)> {
+        let document = self.document().filter(|document| document.has_origin())?;
+        let span = document.span(node)?;
+        Some(document.line_col(span.start))
+    }
+
+    /// The same for the node that an RFC 6901 pointer leads to.
+    #[must_use]
+    pub fn line_col_at(&self, pointer: &str) -> Option<(u32, u32)> {
+        self.line_col(self.document()?.find(pointer)?)
+    }
+
     /// The value of a member of the root.
     #[must_use]
     pub fn root_member(&self, key: &str) -> Option<Value> {

@@ -1,0 +1,49 @@
+//! Programs in the source form.
+
+use crate::engine::{Agent, Engine, Refused, verified};
+use a99_compiler::compile_watched;
+use a99_core::diag::Diagnostics;
+use a99_core::json::Document;
+use std::sync::Arc;
+
+impl Engine {
+    /// Compiles a program in the source form, a subset of JavaScript (docs/source.md).
+    /// Places are those of the source; [`Agent::source`] is the JSON that it stands for.
+    ///
+    /// ```
+    /// use agent99::{Engine, RunOptions, json};
+    ///
+    /// let engine = Engine::new();
+    /// let agent = engine.compile_source("function agent({ n }) { return { twice: n * 2 } }")?;
+    /// let outcome = engine.run_sync(&agent, json!({"n": 4}), RunOptions::new());
+    /// assert_eq!(outcome.result, json!({"twice": 8}));
+    /// # Ok::<(), agent99::Refused>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Every finding that rejects the program, with places in the source.
+    pub fn compile_source(&self, source: impl Into<Vec<u8>>) -> Result<Agent, Refused> {
+        let source = source.into();
+        let (document, warnings) = self.read_source(&source)?;
+        let options = &self.0.compiler.options;
+        let mut program = compile_watched(&Arc::new(document), self.atoms(), options, &|| false)?;
+        program.warnings.0.splice(0..0, warnings);
+        let artifact = verified(program, &|| false).map_err(|mut found| {
+            found.locate(&source);
+            found
+        })?;
+        self.link(&artifact)
+    }
+
+    /// The program that a source stands for, and what means something else than in
+    /// JavaScript.
+    ///
+    /// # Errors
+    /// As [`Engine::compile_source`], before the program itself is compiled.
+    pub fn read_source(&self, source: &[u8]) -> Result<(Document, Diagnostics), Refused> {
+        let read = a99_source::read(source, self.atoms())?;
+        let document = Document::parse(read.json, &self.0.compiler.limits)?;
+        let document = document.with_origin(source.to_vec(), read.places);
+        Ok((document, read.warnings))
+    }
+}

@@ -1,0 +1,101 @@
+//! Programs in JavaScript: what the commands do with them.
+
+mod harness;
+
+use harness::{Done, a99_in};
+use std::path::PathBuf;
+
+const ORDER: &str = "export default function agent({ price, count = 1 }) {\n  \
+                     if (count < 0) throw new Error(`count is ${count}`)\n  \
+                     return { total: price * count }\n}\n";
+
+/// A folder with the program in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn run(&self, args: &[&str]) -> Done {
+        a99_in(&self.0, args)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).expect("written");
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).expect("read")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn folder(name: &str) -> Folder {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&path).expect("the folder is made");
+    let folder = Folder(path);
+    folder.write("order.ajs", ORDER);
+    folder
+}
+
+#[test]
+fn sources_run_and_errors_have_lines() {
+    let folder = folder("source-run");
+    let done = folder.run(&["run", "order.ajs", "--args", r#"{"price": 4, "count": 3}"#]);
+    assert_eq!((done.code, done.out.trim()), (0, "{\n  \"total\": 12\n}"), "{done:?}");
+
+    let late = ["run", "order.ajs", "--args", r#"{"price": 4, "count": -1}"#];
+    let done = folder.run(&late);
+    assert_eq!(done.code, 1, "{done:?}");
+    let place = "error[program.error]: count is -1\n  --> order.ajs:2:18 (Error, /steps/2/then/0";
+    assert!(done.err.contains(place), "{}", done.err);
+
+    let done = folder.run(&[&late[..], &["--json", "--trace", "trace.jsonl"]].concat());
+    let error = &done.json()["error"];
+    assert_eq!((error["line"].as_u64(), error["column"].as_u64()), (Some(2), Some(18)));
+    let trace = folder.read("trace.jsonl");
+    let event = trace.lines().find(|line| line.contains("/steps/0\"")).expect("an event");
+    assert!(event.contains(r#""line":1,"column":"#), "{event}");
+}
+
+#[test]
+fn sources_are_checked_inspected_and_compiled() {
+    let folder = folder("source-check");
+    let done = folder.run(&["inspect", "order.ajs"]);
+    assert!(done.out.contains("/steps/3 3:3"), "{}", done.out);
+
+    let done = folder.run(&["compile", "--emit", "json", "order.ajs"]);
+    assert!(done.out.contains("\"op\": \"seq\""), "{done:?}");
+    folder.write("order.json", &done.out);
+    let args = ["--json", "--args", r#"{"price": 4, "count": 3}"#];
+    let [source, json] = ["order.ajs", "order.json"].map(|name| {
+        let done = folder.run(&[&["run", name][..], &args].concat()).json();
+        (done["result"].clone(), done["fuel_used"].clone())
+    });
+    assert_eq!(source, json);
+
+    let done = folder.run(&["compile", "order.ajs"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let done = folder.run(&[&["run", "order.a99b"][..], &args].concat()).json();
+    assert_eq!((done["result"].clone(), done["fuel_used"].clone()), source);
+
+    folder.write("bad.ts", "function agent({ n }) {\n  return n +\n}");
+    folder.write("worse.mjs", "export default ({ n }) => {\n  class A {}\n}");
+    let done = folder.run(&["check", "bad.ts", "worse.mjs"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.err.contains("error[source.syntax]"), "{}", done.err);
+    assert!(done.err.contains("--> worse.mjs:2:3"), "{}", done.err);
+    assert!(done.err.contains("help: use plain objects"), "{}", done.err);
+}
+
+#[test]
+fn options_of_artifacts_are_not_for_json() {
+    let folder = folder("source-emit");
+    let done = folder.run(&["compile", "--emit", "json", "--strip", "order.ajs"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    let done = folder.run(&["compile", "--emit", "json", "-o", "out.json", "order.ajs"]);
+    assert_eq!((done.code, done.out.as_str()), (0, ""), "{done:?}");
+    assert!(folder.read("out.json").contains("\"varsImport\""));
+}

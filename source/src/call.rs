@@ -1,0 +1,546 @@
+//! Calls of functions, builtins and methods, and `new`.
+
+use crate::codes;
+use crate::expr::Hint;
+use crate::lower::{Lowerer, What, branch, for_each, place, set};
+use crate::pattern::{is_there, member_of, method, of};
+use crate::stmt::not;
+use crate::tree::{Data, Place, Tree};
+use crate::value::{Kind, Value};
+use a99_core::builtins::{self, Global, global};
+use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression};
+use oxc_span::{GetSpan, Span};
+
+/// Methods of JavaScript's dates, and the member that gives the same.
+const DATES: [(&str, &str); 10] = [
+    ("getTime", "timestamp"),
+    ("toISOString", "value"),
+    ("FullYear", "year"),
+    ("Month", "month"),
+    ("Date", "day"),
+    ("Day", "dayOfWeek"),
+    ("Hours", "hours"),
+    ("Minutes", "minutes"),
+    ("Seconds", "seconds"),
+    ("getTimezoneOffset", ""),
+];
+
+impl<'a> Lowerer<'a> {
+    /// The arguments of a call that are expressions; others are told.
+    pub(crate) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Vec<&'a Expression<'a>> {
+        let mut found = Vec::new();
+        for argument in list {
+            match argument.as_expression() {
+                Some(expr) => found.push(expr),
+                None => {
+                    let help = "write the arguments one by one, or use a loop";
+                    self.unsupported(argument.span(), "`...` in a call", help);
+                }
+            }
+        }
+        found
+    }
+
+    pub(crate) fn call(
+        &mut self,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        if call.optional {
+            let help = "functions are always there: call it without `?.`";
+            self.unsupported(call.span, "`?.()`", help);
+        }
+        match call.callee.get_inner_expression() {
+            Expression::Identifier(id) => self.named_call(id.name.as_str(), call, hint, out),
+            Expression::StaticMemberExpression(member) => {
+                let name = member.property.name.as_str();
+                if let Expression::Identifier(id) = member.object.get_inner_expression()
+                    && self.lookup(id.name.as_str()).is_none()
+                {
+                    let namespace = id.name.as_str();
+                    if namespace == "Promise" {
+                        return self.promise(name, call, hint, out);
+                    }
+                    if matches!(global(namespace), Some(Global::Namespace(_)))
+                        || namespace == "Date"
+                    {
+                        return self.namespace_call(namespace, name, call, hint, out);
+                    }
+                }
+                self.method_call(&member.object, name, call, false, hint, out)
+            }
+            callee => {
+                let help = "call functions and methods by their names";
+                self.unsupported(callee.span(), "a computed callee", help);
+                Value::undefined(&place(call.span))
+            }
+        }
+    }
+
+    /// A call in a chain with `?.`: whatever is missing before it, it is not made.
+    pub(crate) fn optional_call(
+        &mut self,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        match call.callee.get_inner_expression() {
+            Expression::StaticMemberExpression(member) if !call.optional => {
+                let optional = member.optional || is_chain(&member.object);
+                let name = member.property.name.as_str();
+                self.method_call(&member.object, name, call, optional, hint, out)
+            }
+            _ => self.call(call, hint, out),
+        }
+    }
+
+    fn named_call(
+        &mut self,
+        js: &'a str,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        if let Some(id) = self.lookup(js) {
+            return match self.bindings[id].what {
+                What::Function(function) => {
+                    let exprs = self.arguments(&call.arguments);
+                    let arguments = self.exprs(&exprs, out);
+                    self.helper_call(function, arguments, call.span, hint, out)
+                }
+                What::Agent => {
+                    let help = "put what is repeated into a function of its own";
+                    self.unsupported(call.span, "a call of the agent itself", help);
+                    Value::undefined(&at)
+                }
+                _ => {
+                    let help = "declare it with `function`, or `const name = (x) => ...`";
+                    self.unsupported(call.span, "a call of a variable", help);
+                    Value::undefined(&at)
+                }
+            };
+        }
+        match js {
+            "Number" | "String" | "Boolean" => {
+                let exprs = self.arguments(&call.arguments);
+                let mut values = self.exprs(&exprs, out).into_iter();
+                match values.next() {
+                    Some(value) => convert(js, value, &at),
+                    None if js == "Number" => Value::number(0.0, &at),
+                    None if js == "String" => Value::text("", &at),
+                    None => Value::bool(false, &at),
+                }
+            }
+            "Array" => self.sized_array(&call.arguments, call.span, out),
+            "Date" | "Set" => {
+                let help = format!("write `new {js}(...)`");
+                self.unsupported(call.span, "this call without `new`", help);
+                Value::undefined(&at)
+            }
+            "Error" => {
+                let help = "write `throw new Error(message)`";
+                self.unsupported(call.span, "an error that is not thrown", help);
+                Value::undefined(&at)
+            }
+            _ if builtins::function("", js).is_some() => {
+                let exprs = self.arguments(&call.arguments);
+                let values = self.exprs(&exprs, out);
+                Value::node(builtin(js, values, &at))
+            }
+            _ if self.ops.signature(js).is_some() => self.atom_call(js, call, hint, out),
+            _ => {
+                match builtins::refused(js) {
+                    Some(text) => {
+                        let help = "see docs/source.md for what there is";
+                        self.deny(codes::UNSUPPORTED, call.callee.span(), text, help);
+                    }
+                    None => self.unknown_name(js, call.callee.span()),
+                }
+                Value::undefined(&at)
+            }
+        }
+    }
+
+    /// A call of a helper.
+    pub(crate) fn helper_call(
+        &mut self,
+        function: usize,
+        arguments: Vec<Value>,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let current = self.current;
+        self.functions[current].calls.push(function);
+        self.calls.push((current, function, span));
+        let name = self.functions[function].name.clone();
+        let mut list = vec![Tree::new(Data::Captures(function), &at)];
+        list.extend(arguments.into_iter().map(Value::resolved));
+        let inputs = [
+            ("name", Tree::text(&name, &at)),
+            ("args", Tree::list(list, &at)),
+        ];
+        let step = Tree::step("callLocal", inputs, &at);
+        let is_defined = self.functions[function].gives_value;
+        self.result(step, is_defined, hint, out)
+    }
+
+    /// The value of a step, in a variable. A result that is `undefined` binds nothing, so
+    /// the variable is set to that before.
+    pub(crate) fn result(
+        &mut self,
+        mut step: Tree,
+        is_defined: bool,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = step.place.clone();
+        let name = match hint {
+            Hint::Drop => {
+                out.push(step);
+                return Value::undefined(&at);
+            }
+            Hint::Set(name) if is_defined => name.to_owned(),
+            hint => self.target(hint),
+        };
+        if !is_defined {
+            out.push(set(&name, Tree::undefined(&at), &at));
+        }
+        step.put("result", Tree::text(&name, &at));
+        out.push(step);
+        Value::ident(&name, &at)
+    }
+
+    fn namespace_call(
+        &mut self,
+        namespace: &'a str,
+        name: &'a str,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        let has_spread = call.arguments.iter().any(|a| a.as_expression().is_none());
+        match (namespace, name) {
+            ("Math", "max" | "min") if has_spread => return self.extreme(name, call, hint, out),
+            ("Array", "from") if call.arguments.len() > 1 => {
+                return self.array_from(call, hint, out);
+            }
+            ("Object", "freeze") => {
+                let help = "constants are enough: nobody else sees the object";
+                self.unsupported(call.span, "`Object.freeze`", help);
+            }
+            ("Object", "groupBy") => {
+                let help = "write a loop: `(groups[key] ??= []).push(item)` in two statements";
+                self.unsupported(call.span, "`Object.groupBy`", help);
+            }
+            _ if builtins::function(namespace, name).is_none() => {
+                let message = builtins::unknown_member(namespace, name);
+                let help = "see docs/builtins.md for what there is";
+                self.deny(codes::UNSUPPORTED, call.callee.span(), message, help);
+            }
+            _ => {}
+        }
+        let exprs = self.arguments(&call.arguments);
+        let values = self.exprs(&exprs, out);
+        let values = values.into_iter().map(Value::operand).collect();
+        Value::node(of(namespace, name, values, &at))
+    }
+
+    /// `Math.max(...items)`.
+    fn extreme(
+        &mut self,
+        name: &str,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        let [Argument::SpreadElement(spread)] = &call.arguments[..] else {
+            let help = "give one list: `Math.max(...[...items, other])`";
+            self.unsupported(call.span, "`...` beside other arguments", help);
+            return Value::undefined(&at);
+        };
+        let items = self.expr(&spread.argument, out);
+        let best = self.target(hint);
+        let item = self.fresh();
+        let start = match name {
+            "max" => Tree::node(
+                "unary",
+                [
+                    ("op", Tree::text("-", &at)),
+                    ("argument", Tree::ident("Infinity", &at)),
+                ],
+                &at,
+            ),
+            _ => Tree::ident("Infinity", &at),
+        };
+        out.push(set(&best, start, &at));
+        let both = vec![Tree::ident(&best, &at), Tree::ident(&item, &at)];
+        let step = set(&best, of("Math", name, both, &at), &at);
+        out.push(for_each(items.resolved(), &item, None, vec![step], &at));
+        Value::ident(&best, &at)
+    }
+
+    /// `Array(n)` and `new Array(n)`.
+    fn sized_array(
+        &mut self,
+        arguments: &'a [Argument<'a>],
+        span: Span,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let [
+            Argument::NumericLiteral(_)
+            | Argument::Identifier(_)
+            | Argument::StaticMemberExpression(_)
+            | Argument::BinaryExpression(_),
+        ] = arguments
+        else {
+            self.unsupported(span, "this `Array(...)`", "write a list: `[a, b]`");
+            return Value::undefined(&at);
+        };
+        let exprs = self.arguments(arguments);
+        let values = self.exprs(&exprs, out);
+        let members = values.into_iter().map(|value| (b"length".to_vec(), value));
+        let size = Value::new(Kind::Map(members.collect()), &at);
+        Value::node(of("Array", "from", vec![size.operand()], &at))
+    }
+
+    fn method_call(
+        &mut self,
+        object: &'a Expression<'a>,
+        name: &'a str,
+        call: &'a CallExpression<'a>,
+        optional: bool,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        if let Some(value) = self.regex_method(object, name, call, hint, out) {
+            return value;
+        }
+        if crate::callback::METHODS.contains(&name)
+            && let Some(value) = self.callback_method(object, name, call, optional, hint, out)
+        {
+            return value;
+        }
+        if let Some(value) = self.date_method(object, name, call, out) {
+            return value;
+        }
+        if name == "push" && matches!(&call.arguments[..], [Argument::SpreadElement(_)]) {
+            return self.push_all(object, call, out);
+        }
+        self.check_method(name, call);
+        let name = match name {
+            "delete" => "remove",
+            name => name,
+        };
+        let exprs = self.arguments(&call.arguments);
+        let mut done = vec![self.chained(object, out)];
+        let mut steps = Vec::new();
+        let mut arguments = self.exprs(&exprs, &mut steps);
+        if optional && !steps.is_empty() {
+            // Without a receiver the arguments are not evaluated.
+            let receiver = self.named(done.remove(0), out);
+            let result = self.target(hint);
+            out.push(set(&result, Tree::undefined(&at), &at));
+            let test = is_there(receiver.clone().operand(), &at);
+            let arguments = arguments.into_iter().map(Value::operand).collect();
+            let value = method(receiver.operand(), name, arguments, &at);
+            steps.push(set(&result, value, &at));
+            out.push(branch(test, steps, Vec::new(), &at));
+            return Value::ident(&result, &at);
+        }
+        self.keep(&mut done, &steps, out);
+        out.append(&mut steps);
+        let receiver = done.remove(0).operand();
+        let arguments = arguments.drain(..).map(Value::operand).collect();
+        let mut node = method(receiver, name, arguments, &at);
+        if optional {
+            node.put("optional", Tree::bool(true, &at));
+        }
+        Value::node(node)
+    }
+
+    /// What stands before a method, a link of a chain or not.
+    pub(crate) fn chained(&mut self, object: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
+        match object.get_inner_expression() {
+            Expression::CallExpression(call) if is_chain(object) => {
+                self.optional_call(call, Hint::None, out)
+            }
+            _ => self.expr(object, out),
+        }
+    }
+
+    fn check_method(&mut self, name: &str, call: &'a CallExpression<'a>) {
+        let help = match name {
+            "then" | "catch" | "finally" => "write `await`, and `try` for errors",
+            "call" | "apply" | "bind" => "call the function by its name",
+            "match" | "matchAll" | "search" => {
+                "write a regular expression: `text.match(/a+/)`; for texts there are includes \
+                 and indexOf"
+            }
+            "toLocaleString" if call.arguments.is_empty() => return,
+            "toLocaleString" => "call it without arguments, or use toFixed and padStart",
+            "delete" => return,
+            _ if builtins::method(name).is_some() => return,
+            _ => {
+                let like = builtins::METHODS.iter().map(|method| method.name);
+                let help = match a99_core::diag::suggest(name, like) {
+                    Some(like) => format!("did you mean `.{like}()`?"),
+                    None => "docs/builtins.md lists the methods; yours are functions".to_owned(),
+                };
+                let message = format!("there is no method `{name}`");
+                return self.deny(codes::BAD_CALL, call.callee.span(), message, help);
+            }
+        };
+        self.unsupported(call.span, &format!("this `.{name}()`"), help);
+    }
+
+    /// `list.push(...items)`.
+    fn push_all(
+        &mut self,
+        object: &'a Expression<'a>,
+        call: &'a CallExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        let [Argument::SpreadElement(spread)] = &call.arguments[..] else {
+            return Value::undefined(&at);
+        };
+        let mut values = self.exprs(&[object, &spread.argument], out);
+        let (Some(items), Some(list)) = (values.pop(), values.pop()) else {
+            return Value::undefined(&at);
+        };
+        let list = self.named(list, out);
+        let from = of("Array", "from", vec![items.operand()], &at);
+        let item = self.fresh();
+        let push = method(
+            list.clone().operand(),
+            "push",
+            vec![Tree::ident(&item, &at)],
+            &at,
+        );
+        out.push(for_each(from, &item, None, vec![set("_", push, &at)], &at));
+        member_of(list, Value::text("length", &at), &at)
+    }
+
+    /// Methods of dates that are members here.
+    fn date_method(
+        &mut self,
+        object: &'a Expression<'a>,
+        name: &str,
+        call: &'a CallExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let at = place(call.span);
+        let part = name
+            .strip_prefix("getUTC")
+            .or_else(|| name.strip_prefix("get"))
+            .unwrap_or(name);
+        let is_whole =
+            |full: &str| full == name && (full.starts_with("get") || full == "toISOString");
+        let row = DATES.iter().find(|(method, _)| {
+            is_whole(method) || (part != name && !method.starts_with("get") && *method == part)
+        });
+        let (_, member) = row?;
+        let date = self.expr(object, out);
+        if member.is_empty() {
+            return Some(Value::number(0.0, &at));
+        }
+        let value = member_of(date, Value::text(member, &at), &at);
+        if *member != "month" {
+            return Some(value);
+        }
+        let fields = [
+            ("op", Tree::text("-", &at)),
+            ("left", value.operand()),
+            ("right", Tree::number(1.0, &at)),
+        ];
+        Some(Value::node(Tree::node("binary", fields, &at)))
+    }
+
+    pub(crate) fn new_expression(
+        &mut self,
+        new: &'a NewExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(new.span);
+        let name = match &new.callee {
+            Expression::Identifier(id) if self.lookup(id.name.as_str()).is_none() => {
+                id.name.as_str()
+            }
+            _ => "",
+        };
+        let help = match name {
+            "Date" if new.arguments.len() < 2 => "",
+            "Set" if new.arguments.len() < 2 => "",
+            "Array" => return self.sized_array(&new.arguments, new.span, out),
+            "Date" => "give one text or number: `new Date(\"2026-01-31T00:00:00Z\")`",
+            "Map" => "use a plain object: `const counts = {}`",
+            "Error" => "write `throw new Error(message)`",
+            "Promise" => "call the atoms, and wait for several with `Promise.all`",
+            "RegExp" => "write a literal: `/a+/`",
+            _ => "only dates and sets are made with `new`; use plain objects and functions",
+        };
+        if !help.is_empty() {
+            self.unsupported(new.span, "this `new`", help);
+            return Value::undefined(&at);
+        }
+        let exprs = self.arguments(&new.arguments);
+        let values = self.exprs(&exprs, out);
+        Value::node(builtin(name, values, &at))
+    }
+}
+
+/// A call of a builtin function.
+pub(crate) fn builtin(name: &str, values: Vec<Value>, at: &Place) -> Tree {
+    let values = values.into_iter().map(Value::operand).collect();
+    let fields = [
+        ("callee", Tree::text(name, at)),
+        ("arguments", Tree::list(values, at)),
+    ];
+    Tree::node("call", fields, at)
+}
+
+/// `Number(x)`, `String(x)` and `Boolean(x)`.
+pub(crate) fn convert(to: &str, value: Value, at: &Place) -> Value {
+    let value = value.operand();
+    Value::node(match to {
+        "Number" => Tree::node(
+            "unary",
+            [("op", Tree::text("+", at)), ("argument", value)],
+            at,
+        ),
+        "String" => Tree::node(
+            "binary",
+            [
+                ("op", Tree::text("+", at)),
+                ("left", Tree::text("", at)),
+                ("right", value),
+            ],
+            at,
+        ),
+        _ => not(not(value)),
+    })
+}
+
+/// Whether a `?.` stands in an expression before its last member or call.
+pub(crate) fn is_chain(expr: &Expression<'_>) -> bool {
+    let mut expr = expr.get_inner_expression();
+    loop {
+        expr = match expr {
+            Expression::StaticMemberExpression(member) if member.optional => return true,
+            Expression::ComputedMemberExpression(member) if member.optional => return true,
+            Expression::StaticMemberExpression(member) => &member.object,
+            Expression::ComputedMemberExpression(member) => &member.object,
+            Expression::CallExpression(call) => &call.callee,
+            _ => return false,
+        };
+        expr = expr.get_inner_expression();
+    }
+}

@@ -1,0 +1,582 @@
+//! Methods of lists that take a callback: loops, or the atoms that do the same.
+
+use crate::call::{builtin, convert};
+use crate::codes;
+use crate::expr::Hint;
+use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, set};
+use crate::pattern::{is_there, method, of};
+use crate::stmt::not;
+use crate::tree::{Place, Tree};
+use crate::value::{Kind, Value, is_defined};
+use oxc_ast::ast::{
+    Argument, ArrowFunctionBody, BindingPattern, CallExpression, Expression, FormalParameters,
+    Statement,
+};
+use oxc_span::Span;
+use std::collections::HashMap;
+
+/// The methods.
+pub(crate) const METHODS: [&str; 15] = [
+    "map",
+    "filter",
+    "find",
+    "findIndex",
+    "findLast",
+    "findLastIndex",
+    "some",
+    "every",
+    "forEach",
+    "reduce",
+    "reduceRight",
+    "flatMap",
+    "sort",
+    "toSorted",
+    "from",
+];
+
+/// A callback.
+#[derive(Copy, Clone)]
+pub(crate) enum Callback<'a> {
+    /// Code that stands there.
+    Code(Code<'a>),
+    /// A function of the source.
+    Helper(usize),
+    /// A builtin, with its namespace or none.
+    Builtin(&'a str, &'a str),
+}
+
+/// The code of a callback, and the names of what it gets.
+pub(crate) struct Turn<'a> {
+    pub(crate) callback: Callback<'a>,
+    pub(crate) names: Vec<String>,
+    /// Steps before it: patterns that are taken apart.
+    pub(crate) steps: Vec<Tree>,
+    at: Span,
+}
+
+impl<'a> Lowerer<'a> {
+    /// The callback that an argument is, if it is one.
+    fn callback(&mut self, argument: &'a Argument<'a>) -> Option<Callback<'a>> {
+        let expr = argument.as_expression()?.get_inner_expression();
+        match expr {
+            Expression::ArrowFunctionExpression(arrow) => Some(Callback::Code(Code::Arrow(arrow))),
+            Expression::FunctionExpression(function) => {
+                Some(Callback::Code(Code::Function(function)))
+            }
+            Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
+                Some(known) => match self.bindings[known].what {
+                    What::Function(function) => Some(Callback::Helper(function)),
+                    _ => None,
+                },
+                None if a99_core::builtins::function("", id.name.as_str()).is_some()
+                    || matches!(id.name.as_str(), "Number" | "String" | "Boolean") =>
+                {
+                    Some(Callback::Builtin("", id.name.as_str()))
+                }
+                None => None,
+            },
+            Expression::StaticMemberExpression(member) => match &member.object {
+                Expression::Identifier(id) if self.lookup(id.name.as_str()).is_none() => {
+                    let (namespace, name) = (id.name.as_str(), member.property.name.as_str());
+                    a99_core::builtins::function(namespace, name)?;
+                    Some(Callback::Builtin(namespace, name))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(crate) fn callback_method(
+        &mut self,
+        object: &'a Expression<'a>,
+        name: &'a str,
+        call: &'a CallExpression<'a>,
+        optional: bool,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let at = place(call.span);
+        let Some(callback) = call
+            .arguments
+            .first()
+            .and_then(|first| self.callback(first))
+        else {
+            if matches!(name, "sort" | "toSorted") && call.arguments.is_empty() {
+                return None;
+            }
+            let help = format!("write the callback where it stands: `.{name}((x) => ...)`");
+            self.unsupported(call.span, &format!("`.{name}()` without a callback"), help);
+            return Some(Value::undefined(&at));
+        };
+        let items = self.chained(object, out);
+        if !optional {
+            return Some(self.iterate(name, items, callback, call, hint, out));
+        }
+        let items = self.named(items, out);
+        let result = self.target(hint);
+        out.push(set(&result, Tree::undefined(&at), &at));
+        let mut steps = Vec::new();
+        let test = is_there(items.clone().operand(), &at);
+        let value = self.iterate(name, items, callback, call, Hint::None, &mut steps);
+        steps.push(set(&result, value.resolved(), &at));
+        out.push(branch(test, steps, Vec::new(), &at));
+        Some(Value::ident(&result, &at))
+    }
+
+    fn iterate(
+        &mut self,
+        name: &'a str,
+        items: Value,
+        callback: Callback<'a>,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        match name {
+            "map" => self.map(items, callback, call.span, hint, out),
+            "filter" => self.filter(items, callback, call.span, hint, out),
+            "flatMap" => {
+                let mapped = self.map(items, callback, call.span, Hint::None, out);
+                Value::node(method(mapped.operand(), "flat", Vec::new(), &at))
+            }
+            "forEach" => {
+                self.each(items, callback, After::Nothing, call.span, out);
+                Value::undefined(&at)
+            }
+            "some" | "every" => {
+                let wanted = name == "some";
+                let result = self.target(hint);
+                out.push(set(&result, Tree::bool(!wanted, &at), &at));
+                let found = Box::new(Tree::bool(wanted, &at));
+                let after = After::Found(wanted, result.clone(), found);
+                self.each(items, callback, after, call.span, out);
+                Value::ident(&result, &at)
+            }
+            "find" | "findIndex" => self.find_item(name, items, callback, call.span, hint, out),
+            "findLast" | "findLastIndex" => {
+                let help = "reverse a copy: `items.toReversed().find(...)`";
+                self.unsupported(call.span, &format!("`.{name}()`"), help);
+                Value::undefined(&at)
+            }
+            "reduce" => self.reduce(items, callback, call, hint, out),
+            "reduceRight" => {
+                let help = "reverse a copy: `items.toReversed().reduce(...)`";
+                self.unsupported(call.span, "`.reduceRight()`", help);
+                Value::undefined(&at)
+            }
+            _ => self.sort(name, items, callback, call.span, hint, out),
+        }
+    }
+
+    /// Opens the scope of a callback that gets so many values.
+    pub(crate) fn turn(&mut self, callback: Callback<'a>, given: usize, at: Span) -> Turn<'a> {
+        self.push_scope();
+        let mut turn = Turn {
+            callback,
+            names: Vec::new(),
+            steps: Vec::new(),
+            at,
+        };
+        match callback {
+            Callback::Code(code) => {
+                self.turn_params(&mut turn, code.params(), given);
+            }
+            Callback::Helper(function) => {
+                let wanted = self.functions[function].arity.min(given);
+                turn.names = (0..wanted).map(|_| self.fresh()).collect();
+            }
+            Callback::Builtin(namespace, name) => {
+                // Only these look at more than the first.
+                let wanted = match (namespace, name) {
+                    (_, "parseInt") | ("Math", _) | ("Array" | "JSON" | "Object", _) => given,
+                    _ => 1,
+                };
+                turn.names = (0..wanted.min(given)).map(|_| self.fresh()).collect();
+            }
+        }
+        turn
+    }
+
+    fn turn_params(&mut self, turn: &mut Turn<'a>, params: &'a FormalParameters<'a>, given: usize) {
+        self.no_rest(params);
+        for (index, param) in params.items.iter().enumerate() {
+            if index >= given {
+                let help = "name the list in a constant, and use that";
+                self.unsupported(param.span, "this parameter of a callback", help);
+                continue;
+            }
+            if param.initializer.is_some() {
+                let help = "write `x ?? other` in the callback";
+                self.unsupported(param.span, "a default in a callback", help);
+            }
+            let at = place(param.span);
+            let name = match &param.pattern {
+                BindingPattern::BindingIdentifier(id) => {
+                    self.variable(id.name.as_str(), id.span, false)
+                }
+                pattern => {
+                    let name = self.fresh();
+                    let value = Value::ident(&name, &at);
+                    let mut steps = Vec::new();
+                    self.bind_pattern(pattern, value, false, &mut steps);
+                    turn.steps.append(&mut steps);
+                    name
+                }
+            };
+            turn.names.push(name);
+        }
+    }
+
+    /// The value of a callback that is one expression, and the steps for it; `None` if
+    /// it has statements.
+    pub(crate) fn turn_value(&mut self, turn: &Turn<'a>, out: &mut Vec<Tree>) -> Option<Value> {
+        let at = place(turn.at);
+        let names = turn.names.clone();
+        let given = || {
+            names
+                .iter()
+                .map(|name| Value::ident(name, &at))
+                .collect::<Vec<_>>()
+        };
+        match turn.callback {
+            Callback::Code(code) => {
+                let expr = only_expression(code)?;
+                Some(self.expr(expr, out))
+            }
+            Callback::Helper(function) => {
+                let arguments = given();
+                Some(self.helper_call(function, arguments, turn.at, Hint::None, out))
+            }
+            Callback::Builtin("", to @ ("Number" | "String" | "Boolean")) => {
+                let first = given().into_iter().next();
+                first.map(|value| convert(to, value, &at))
+            }
+            Callback::Builtin("", name) => Some(Value::node(builtin(name, given(), &at))),
+            Callback::Builtin(namespace, name) => {
+                let arguments = given().into_iter().map(Value::operand).collect();
+                Some(Value::node(of(namespace, name, arguments, &at)))
+            }
+        }
+    }
+
+    /// The steps and the value of a callback that is one expression.
+    fn single(&mut self, turn: &Turn<'a>) -> Option<(Vec<Tree>, Value)> {
+        let mut steps = Vec::new();
+        let value = self.turn_value(turn, &mut steps)?;
+        Some((steps, value))
+    }
+
+    /// The statements of a callback as steps of a loop.
+    fn turn_steps(&mut self, turn: &Turn<'a>, after: &After, out: &mut Vec<Tree>) {
+        let Callback::Code(code) = turn.callback else {
+            if let Some(value) = self.turn_value(turn, out) {
+                self.after(after, value, out);
+            }
+            return;
+        };
+        if let (Some(expr), After::Nothing) = (only_expression(code), after) {
+            return self.effect(expr, out);
+        }
+        let statements = statements(code);
+        self.around.push(Around::Callback(after.clone()));
+        let mut steps = Vec::new();
+        self.block(statements, &mut steps);
+        self.around.pop();
+        let is_continue = |step: &Tree| step.get("op").and_then(Tree::as_str) == Some("continue");
+        if steps.last().is_some_and(is_continue) {
+            steps.pop();
+        } else if !ends(statements) {
+            self.after(after, Value::undefined(&place(turn.at)), &mut steps);
+        }
+        out.append(&mut steps);
+    }
+
+    /// What happens with the value of a callback.
+    pub(crate) fn after(&mut self, after: &After, value: Value, out: &mut Vec<Tree>) {
+        let at = value.place.clone();
+        match after {
+            After::Nothing => {}
+            After::Push(list) => {
+                let inputs = [("list", Tree::text(list, &at)), ("item", value.resolved())];
+                out.push(Tree::step("push", inputs, &at));
+            }
+            After::Set(name) => out.push(set(name, value.resolved(), &at)),
+            After::Found(wanted, name, found) => {
+                let test = match wanted {
+                    true => value.condition(),
+                    false => not(value.operand()),
+                };
+                let steps = vec![
+                    set(name, (**found).clone(), &at),
+                    Tree::step("break", [], &at),
+                ];
+                out.push(branch(test, steps, Vec::new(), &at));
+            }
+            After::Keep(list, item) => {
+                let inputs = [("list", Tree::text(list, &at)), ("item", (**item).clone())];
+                let push = Tree::step("push", inputs, &at);
+                out.push(branch(value.condition(), vec![push], Vec::new(), &at));
+            }
+        }
+    }
+
+    /// A loop that runs a callback for each item.
+    fn each(
+        &mut self,
+        items: Value,
+        callback: Callback<'a>,
+        after: After,
+        span: Span,
+        out: &mut Vec<Tree>,
+    ) {
+        let turn = self.turn(callback, 2, span);
+        self.each_turn(items, turn, after, out);
+    }
+
+    pub(crate) fn each_turn(
+        &mut self,
+        items: Value,
+        turn: Turn<'a>,
+        after: After,
+        out: &mut Vec<Tree>,
+    ) {
+        let single = match after {
+            After::Nothing => None,
+            _ => self.single(&turn),
+        };
+        self.finish_turn(items, turn, single, after, out);
+    }
+
+    /// The loop of a callback whose scope is open.
+    fn finish_turn(
+        &mut self,
+        items: Value,
+        mut turn: Turn<'a>,
+        single: Option<(Vec<Tree>, Value)>,
+        after: After,
+        out: &mut Vec<Tree>,
+    ) {
+        let at = place(turn.at);
+        let mut steps = std::mem::take(&mut turn.steps);
+        match single {
+            Some((mut own, value)) => {
+                steps.append(&mut own);
+                self.after(&after, value, &mut steps);
+            }
+            None => self.turn_steps(&turn, &after, &mut steps),
+        }
+        self.pop_scope();
+        let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
+        let index = turn.names.get(1).map(String::as_str);
+        out.push(for_each(items.resolved(), &item, index, steps, &at));
+    }
+
+    /// A new list in a variable.
+    pub(crate) fn new_list(&mut self, hint: Hint<'_>, at: &Place, out: &mut Vec<Tree>) -> String {
+        let list = self.target(hint);
+        if matches!(hint, Hint::None) {
+            self.new_lists.insert(list.clone());
+        }
+        out.push(set(&list, Tree::list(Vec::new(), at), at));
+        list
+    }
+
+    fn map(
+        &mut self,
+        items: Value,
+        callback: Callback<'a>,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let turn = self.turn(callback, 2, span);
+        let single = self.single(&turn);
+        // The atom gives `null` for `undefined`, so it is for values that are neither.
+        if let Some((steps, value)) = &single
+            && steps.is_empty()
+            && is_defined(value)
+            && let Some(members) = aliases(&turn.steps)
+        {
+            let mut value = value.clone().resolved();
+            value.substitute(&members);
+            self.pop_scope();
+            let step = set("result", value, &at);
+            let rest = ("steps", Tree::list(vec![step], &at));
+            let step = self.loop_step("map", items, &turn, rest);
+            return self.new_list_of(step, hint, out);
+        }
+        let list = self.new_list(hint, &at, out);
+        self.finish_turn(items, turn, single, After::Push(list.clone()), out);
+        Value::ident(&list, &at)
+    }
+
+    /// The value of a step that makes a list.
+    fn new_list_of(&mut self, step: Tree, hint: Hint<'_>, out: &mut Vec<Tree>) -> Value {
+        let value = self.result(step, true, hint, out);
+        if let (Hint::None, Kind::Node(tree)) = (hint, &value.kind)
+            && let Some(name) = tree.ident_name()
+        {
+            self.new_lists.insert(name.to_owned());
+        }
+        value
+    }
+
+    fn filter(
+        &mut self,
+        items: Value,
+        callback: Callback<'a>,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let mut turn = self.turn(callback, 2, span);
+        let single = self.single(&turn);
+        if let Some((steps, value)) = &single
+            && steps.is_empty()
+            && let Some(members) = aliases(&turn.steps)
+        {
+            let mut test = value.clone().condition();
+            test.substitute(&members);
+            self.pop_scope();
+            let step = self.loop_step("filter", items, &turn, ("condition", test));
+            return self.new_list_of(step, hint, out);
+        }
+        let list = self.new_list(hint, &at, out);
+        if turn.names.is_empty() {
+            turn.names.push(self.fresh());
+        }
+        let item = Box::new(Tree::ident(&turn.names[0], &at));
+        self.finish_turn(items, turn, single, After::Keep(list.clone(), item), out);
+        Value::ident(&list, &at)
+    }
+
+    /// A step of `map` or `filter`.
+    fn loop_step(
+        &mut self,
+        op: &str,
+        items: Value,
+        turn: &Turn<'a>,
+        rest: (&'static str, Tree),
+    ) -> Tree {
+        let at = place(turn.at);
+        let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
+        let inputs = [("items", items.resolved()), ("as", Tree::text(&item, &at))];
+        let mut step = Tree::step(op, inputs, &at);
+        if let Some(index) = turn.names.get(1) {
+            step.put("index", Tree::text(index, &at));
+        }
+        step.put(rest.0, rest.1);
+        step
+    }
+
+    fn find_item(
+        &mut self,
+        name: &str,
+        items: Value,
+        callback: Callback<'a>,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let mut turn = self.turn(callback, 2, span);
+        let wanted = if name == "find" { 0 } else { 1 };
+        while turn.names.len() <= wanted {
+            turn.names.push(self.fresh());
+        }
+        let result = self.target(hint);
+        let none = match name {
+            "find" => Tree::undefined(&at),
+            _ => Tree::number(-1.0, &at),
+        };
+        out.push(set(&result, none, &at));
+        let found = Box::new(Tree::ident(&turn.names[wanted], &at));
+        let after = After::Found(true, result.clone(), found);
+        self.each_turn(items, turn, after, out);
+        Value::ident(&result, &at)
+    }
+
+    /// `Array.from(items, (item, index) => ...)`.
+    pub(crate) fn array_from(
+        &mut self,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        let callback = call
+            .arguments
+            .get(1)
+            .and_then(|second| self.callback(second));
+        let source = call.arguments.first().and_then(Argument::as_expression);
+        let (Some(callback), Some(source), 2) = (callback, source, call.arguments.len()) else {
+            let help = "write `Array.from(items, (item, index) => ...)`";
+            self.deny(
+                codes::BAD_CALL,
+                call.span,
+                "`Array.from` takes a callback",
+                help,
+            );
+            return Value::undefined(&at);
+        };
+        let items = self.expr(source, out);
+        let items = Value::node(of("Array", "from", vec![items.operand()], &at));
+        self.map(items, callback, call.span, hint, out)
+    }
+}
+
+/// The one expression that a callback is.
+pub(crate) fn only_expression<'a>(code: Code<'a>) -> Option<&'a Expression<'a>> {
+    if let Code::Arrow(arrow) = code {
+        match &arrow.body {
+            ArrowFunctionBody::FunctionBody(_) => {}
+            body => return body.as_expression(),
+        }
+    }
+    match statements(code) {
+        [Statement::ReturnStatement(only)] => only.argument.as_ref(),
+        _ => None,
+    }
+}
+
+fn statements<'a>(code: Code<'a>) -> &'a [Statement<'a>] {
+    match code {
+        Code::Arrow(arrow) => match &arrow.body {
+            ArrowFunctionBody::FunctionBody(body) => &body.statements,
+            _ => &[],
+        },
+        Code::Function(function) => match &function.body {
+            Some(body) => &body.statements,
+            None => &[],
+        },
+    }
+}
+
+/// Whether the statements surely end with a `return` or `throw`.
+fn ends(statements: &[Statement<'_>]) -> bool {
+    match statements.last() {
+        Some(Statement::ReturnStatement(_) | Statement::ThrowStatement(_)) => true,
+        Some(Statement::BlockStatement(block)) => ends(&block.body),
+        _ => false,
+    }
+}
+
+/// The names that steps of a pattern set to members, and those members; `None` if they do
+/// anything else.
+fn aliases(steps: &[Tree]) -> Option<HashMap<String, Tree>> {
+    let mut members: HashMap<String, Tree> = HashMap::new();
+    for step in steps {
+        let (op, value) = (step.get("op")?.as_str()?, step.get("value")?);
+        if op != "varSet" || value.tag() != Some("member") {
+            return None;
+        }
+        let mut value = value.clone();
+        value.substitute(&members);
+        members.insert(step.get("key")?.as_str()?.to_owned(), value);
+    }
+    Some(members)
+}

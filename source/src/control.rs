@@ -1,0 +1,245 @@
+//! `switch`, `throw` and `try`.
+
+use crate::codes;
+use crate::expr::MAX_PARTS;
+use crate::lower::{Around, Lowerer, What, branch, place, set};
+use crate::tree::{Place, Tree};
+use crate::value::Value;
+use oxc_ast::ast::{
+    Argument, BindingPattern, CatchClause, Expression, Statement, SwitchStatement, TryStatement,
+};
+use oxc_span::{GetSpan, Span};
+
+impl<'a> Lowerer<'a> {
+    /// A `switch` whose cases end with `break`, `return`, `throw` or `continue`.
+    pub(crate) fn switch(&mut self, statement: &'a SwitchStatement<'a>, out: &mut Vec<Tree>) {
+        let at = place(statement.span);
+        if statement.cases.len() > MAX_PARTS {
+            let message = format!("a `switch` with more than {MAX_PARTS} cases");
+            let help = "look the value up in an object";
+            return self.deny(codes::TOO_DEEP, statement.span, message, help);
+        }
+        let on = self.expr(&statement.discriminant, out);
+        let on = self.named(on, out);
+        self.around.push(Around::Switch);
+        let mut chain: Vec<(Option<Tree>, Vec<Tree>, Place)> = Vec::new();
+        let mut tests: Option<Tree> = None;
+        let mut is_default = false;
+        let last = statement.cases.len().saturating_sub(1);
+        for (index, case) in statement.cases.iter().enumerate() {
+            match &case.test {
+                Some(test) => {
+                    let mut steps = Vec::new();
+                    let value = self.expr(test, &mut steps);
+                    if !steps.is_empty() {
+                        let help = "compute the value into a constant before the `switch`";
+                        self.unsupported(test.span(), "a call in a `case`", help);
+                    }
+                    let fields = [
+                        ("op", Tree::text("===", &at)),
+                        ("left", on.clone().operand()),
+                        ("right", value.operand()),
+                    ];
+                    let test = Tree::node("binary", fields, &place(case.span));
+                    tests = Some(match tests.take() {
+                        Some(other) => either(other, test),
+                        None => test,
+                    });
+                }
+                None => is_default = true,
+            }
+            if case.consequent.is_empty() && index != last {
+                continue;
+            }
+            if is_default && index != last {
+                let help = "put `default` last";
+                self.unsupported(case.span, "a `default` before other cases", help);
+            }
+            let statements = self.case(&case.consequent, index == last);
+            self.push_scope();
+            let mut steps = Vec::new();
+            self.block(statements, &mut steps);
+            self.pop_scope();
+            let test = if is_default { None } else { tests.take() };
+            tests = None;
+            chain.push((test, steps, place(case.span)));
+        }
+        self.around.pop();
+        let mut other = Vec::new();
+        for (test, steps, at) in chain.into_iter().rev() {
+            other = match test {
+                Some(test) => vec![branch(test, steps, other, &at)],
+                None => steps,
+            };
+        }
+        out.extend(other);
+    }
+
+    /// The statements of a case without the `break` at their end.
+    fn case(&mut self, statements: &'a [Statement<'a>], is_last: bool) -> &'a [Statement<'a>] {
+        let inner = match statements {
+            [Statement::BlockStatement(block)] => &block.body[..],
+            statements => statements,
+        };
+        match inner.split_last() {
+            Some((Statement::BreakStatement(end), rest)) if end.label.is_none() => rest,
+            Some((end, _)) if is_last || ends(end) => inner,
+            Some((end, _)) => {
+                let help = "end each `case` with `break` or `return`";
+                self.unsupported(end.span(), "a `case` that falls through", help);
+                inner
+            }
+            None => inner,
+        }
+    }
+
+    pub(crate) fn throw(&mut self, value: &'a Expression<'a>, at: Span, out: &mut Vec<Tree>) {
+        let at = place(at);
+        let message = match value.get_inner_expression() {
+            Expression::NewExpression(new) if self.is_error(&new.callee) => {
+                self.error_text(&new.arguments, new.span, out)
+            }
+            Expression::CallExpression(call) if self.is_error(&call.callee) => {
+                self.error_text(&call.arguments, call.span, out)
+            }
+            Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
+                Some(id) if matches!(self.bindings[id].what, What::Caught) => {
+                    let name = self.bindings[id].name.clone();
+                    Value::ident(&name, &at)
+                }
+                _ => self.thrown(value, out),
+            },
+            _ => self.thrown(value, out),
+        };
+        out.extend(fail(message, &at));
+    }
+
+    /// A value that is thrown: texts only, as errors are texts here.
+    fn thrown(&mut self, value: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
+        let is_text = matches!(
+            value.get_inner_expression(),
+            Expression::StringLiteral(_) | Expression::TemplateLiteral(_)
+        );
+        if !is_text {
+            let help = "write `throw new Error(message)`";
+            self.unsupported(value.span(), "throwing what is no Error", help);
+        }
+        self.expr(value, out)
+    }
+
+    fn is_error(&self, callee: &Expression<'a>) -> bool {
+        let Expression::Identifier(id) = callee else {
+            return false;
+        };
+        let names = ["Error", "TypeError", "RangeError", "SyntaxError"];
+        names.contains(&id.name.as_str()) && self.lookup(id.name.as_str()).is_none()
+    }
+
+    /// The message of a new error.
+    fn error_text(
+        &mut self,
+        arguments: &'a [Argument<'a>],
+        at: Span,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        match arguments {
+            [] => Value::text("", &place(at)),
+            [message] => match message.as_expression() {
+                Some(message) => self.expr(message, out),
+                None => Value::text("", &place(at)),
+            },
+            [_, other, ..] => {
+                let help = "put what belongs to the error into its message";
+                self.unsupported(other.span(), "an Error with options", help);
+                Value::text("", &place(at))
+            }
+        }
+    }
+
+    pub(crate) fn try_statement(&mut self, statement: &'a TryStatement<'a>, out: &mut Vec<Tree>) {
+        if let Some(last) = &statement.finalizer {
+            let help = "put what must follow behind the `try`, and rethrow from there";
+            self.unsupported(last.span, "`finally`", help);
+        }
+        let at = place(statement.span);
+        let mut steps = Vec::new();
+        self.push_scope();
+        self.block(&statement.block.body, &mut steps);
+        self.pop_scope();
+        let mut step = Tree::step("try", [("try", Tree::list(steps, &at))], &at);
+        if let Some(handler) = &statement.handler {
+            self.push_scope();
+            let name = self.caught(handler);
+            let mut steps = Vec::new();
+            self.push_scope();
+            self.block(&handler.body.body, &mut steps);
+            self.pop_scope();
+            self.pop_scope();
+            let at = place(handler.span);
+            step.put("catch", Tree::list(steps, &at));
+            if name != "error" {
+                step.put("catchParam", Tree::text(&name, &at));
+            }
+        }
+        out.push(step);
+    }
+
+    /// The variable that a `catch` binds.
+    fn caught(&mut self, handler: &'a CatchClause<'a>) -> String {
+        match handler.param.as_ref().map(|param| &param.pattern) {
+            Some(BindingPattern::BindingIdentifier(id)) => {
+                let id = self.declare(id.name.as_str(), id.span, What::Caught, true);
+                self.bindings[id].is_ready = true;
+                self.bindings[id].name.clone()
+            }
+            Some(pattern) => {
+                let help = "write `catch (e)`, and `e.message` for its text";
+                self.unsupported(pattern.span(), "a pattern in `catch`", help);
+                "error".to_owned()
+            }
+            None => self.fresh(),
+        }
+    }
+}
+
+/// Steps that fail with a message.
+pub(crate) fn fail(message: Value, at: &Place) -> Vec<Tree> {
+    match message.is_scalar() {
+        true => {
+            let text = message.operand();
+            vec![Tree::step(
+                "Error",
+                [("args", Tree::list(vec![text], at))],
+                at,
+            )]
+        }
+        false => {
+            let fields = [
+                ("callee", Tree::text("Error", at)),
+                ("arguments", Tree::list(vec![message.operand()], at)),
+            ];
+            vec![set("_", Tree::node("call", fields, at), at)]
+        }
+    }
+}
+
+fn either(left: Tree, right: Tree) -> Tree {
+    let at = left.place.start..right.place.end;
+    let fields = [
+        ("op", Tree::text("||", &at)),
+        ("left", left),
+        ("right", right),
+    ];
+    Tree::node("logical", fields, &at)
+}
+
+/// Whether nothing behind the statement is reached.
+fn ends(statement: &Statement<'_>) -> bool {
+    matches!(
+        statement,
+        Statement::ReturnStatement(_)
+            | Statement::ThrowStatement(_)
+            | Statement::ContinueStatement(_)
+            | Statement::BreakStatement(_)
+    )
+}

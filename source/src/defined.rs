@@ -1,0 +1,138 @@
+//! Whether a function surely gives a value: then its call needs no step that clears the
+//! variable of its result.
+
+use crate::lower::{Code, Lowerer};
+use oxc_ast::ast::{ArrowFunctionBody, CallExpression, Expression, Statement};
+use oxc_syntax::operator::{LogicalOperator, UnaryOperator};
+
+impl<'a> Lowerer<'a> {
+    /// Whether all that a function returns is not `undefined`, and it always returns.
+    pub(crate) fn gives_value(&self, code: Code<'a>) -> bool {
+        let body: &[Statement<'a>] = match code {
+            Code::Arrow(arrow) => match &arrow.body {
+                ArrowFunctionBody::FunctionBody(body) => &body.statements,
+                body => return body.as_expression().is_some_and(is_value),
+            },
+            Code::Function(function) => match &function.body {
+                Some(body) => &body.statements,
+                None => return false,
+            },
+        };
+        always_ends(body) && returns_values(body)
+    }
+}
+
+fn always_ends(statements: &[Statement<'_>]) -> bool {
+    let mut statements = statements;
+    loop {
+        statements = match statements.last() {
+            Some(Statement::ReturnStatement(_) | Statement::ThrowStatement(_)) => return true,
+            Some(Statement::BlockStatement(block)) => &block.body,
+            _ => return false,
+        };
+    }
+}
+
+/// Whether each `return` within has a value.
+fn returns_values(statements: &[Statement<'_>]) -> bool {
+    let mut todo: Vec<&Statement<'_>> = statements.iter().collect();
+    while let Some(statement) = todo.pop() {
+        match statement {
+            Statement::ReturnStatement(end) if !end.argument.as_ref().is_some_and(is_value) => {
+                return false;
+            }
+            Statement::BlockStatement(block) => todo.extend(&block.body),
+            Statement::IfStatement(branch) => {
+                todo.push(&branch.consequent);
+                todo.extend(&branch.alternate);
+            }
+            Statement::WhileStatement(inner) => todo.push(&inner.body),
+            Statement::ForStatement(inner) => todo.push(&inner.body),
+            Statement::ForOfStatement(inner) => todo.push(&inner.body),
+            Statement::SwitchStatement(inner) => {
+                todo.extend(inner.cases.iter().flat_map(|case| &case.consequent));
+            }
+            Statement::TryStatement(inner) => {
+                todo.extend(&inner.block.body);
+                todo.extend(inner.handler.iter().flat_map(|handler| &handler.body.body));
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether an expression is surely not `undefined`, as far as its form tells.
+fn is_value(expr: &Expression<'_>) -> bool {
+    let mut expr = expr.get_inner_expression();
+    // What is left of `a ?? b` and both sides of a ternary are looked at in turn.
+    let mut todo = Vec::new();
+    loop {
+        let known = match expr {
+            Expression::BooleanLiteral(_)
+            | Expression::NullLiteral(_)
+            | Expression::NumericLiteral(_)
+            | Expression::StringLiteral(_)
+            | Expression::TemplateLiteral(_)
+            | Expression::ArrayExpression(_)
+            | Expression::ObjectExpression(_)
+            | Expression::BinaryExpression(_)
+            | Expression::NewExpression(_) => true,
+            Expression::UnaryExpression(unary) => unary.operator != UnaryOperator::Void,
+            Expression::ConditionalExpression(conditional) => {
+                todo.push(&conditional.alternate);
+                todo.push(&conditional.consequent);
+                true
+            }
+            Expression::LogicalExpression(logical) => {
+                todo.push(&logical.right);
+                if logical.operator == LogicalOperator::And {
+                    todo.push(&logical.left);
+                }
+                true
+            }
+            Expression::CallExpression(call) => is_value_call(call),
+            _ => false,
+        };
+        if !known {
+            return false;
+        }
+        match todo.pop() {
+            Some(next) => expr = next.get_inner_expression(),
+            None => return true,
+        }
+    }
+}
+
+/// Methods that give a text, a number, a boolean or a list whatever they are called on.
+fn is_value_call(call: &CallExpression<'_>) -> bool {
+    let Expression::StaticMemberExpression(member) = &call.callee else {
+        return false;
+    };
+    if matches!(&member.object, Expression::Identifier(id) if id.name == "Math") {
+        return true;
+    }
+    let methods = [
+        "toFixed",
+        "toUpperCase",
+        "toLowerCase",
+        "trim",
+        "slice",
+        "join",
+        "split",
+        "includes",
+        "startsWith",
+        "endsWith",
+        "indexOf",
+        "padStart",
+        "padEnd",
+        "repeat",
+        "replaceAll",
+        "map",
+        "filter",
+        "concat",
+        "some",
+        "every",
+    ];
+    !call.optional && !member.optional && methods.contains(&member.property.name.as_str())
+}

@@ -1,0 +1,344 @@
+//! Expressions whose value nobody wants: assignments, calls, deletions.
+
+use crate::codes;
+use crate::expr::Hint;
+use crate::lower::{Lowerer, What, branch, place, set};
+use crate::pattern::{is_missing, member_of};
+use crate::stmt::not;
+use crate::tree::{Place, Tree};
+use crate::value::Value;
+use oxc_ast::ast::{
+    AssignmentExpression, AssignmentTarget, AssignmentTargetMaybeDefault, ChainElement, Expression,
+    SimpleAssignmentTarget, UpdateExpression,
+};
+use oxc_span::{GetSpan, Span};
+use oxc_syntax::operator::{AssignmentOperator, UnaryOperator, UpdateOperator};
+
+/// What is assigned to.
+#[derive(Clone)]
+enum Target {
+    /// A variable.
+    Variable(String),
+    /// A member: the object and the key.
+    Member(Value, Value),
+}
+
+impl<'a> Lowerer<'a> {
+    /// Does what an expression does.
+    pub(crate) fn effect(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) {
+        let span = expr.span();
+        if !self.enter(span) {
+            return;
+        }
+        self.effect_within(expr, span, out);
+        self.leave();
+    }
+
+    fn effect_within(&mut self, expr: &'a Expression<'a>, span: Span, out: &mut Vec<Tree>) {
+        let at = place(span);
+        match expr.get_inner_expression() {
+            Expression::AssignmentExpression(assignment) => self.assignment(assignment, out),
+            Expression::UpdateExpression(update) => self.update(update, out),
+            Expression::AwaitExpression(inner) => self.effect(&inner.argument, out),
+            Expression::LogicalExpression(logical) => {
+                let left = self.expr(&logical.left, out);
+                let mut steps = Vec::new();
+                self.effect(&logical.right, &mut steps);
+                let test = match logical.operator.as_str() {
+                    "&&" => left.condition(),
+                    "||" => not(left.operand()),
+                    _ => is_missing(left.operand(), &at),
+                };
+                if !steps.is_empty() {
+                    out.push(branch(test, steps, Vec::new(), &at));
+                }
+            }
+            Expression::ConditionalExpression(conditional) => {
+                let test = self.expr(&conditional.test, out);
+                let (mut then, mut other) = (Vec::new(), Vec::new());
+                self.effect(&conditional.consequent, &mut then);
+                self.effect(&conditional.alternate, &mut other);
+                out.push(branch(test.condition(), then, other, &at));
+            }
+            Expression::UnaryExpression(unary) if unary.operator == UnaryOperator::Delete => {
+                self.delete(&unary.argument, span, out);
+            }
+            Expression::UnaryExpression(unary) if unary.operator == UnaryOperator::Void => {
+                self.effect(&unary.argument, out);
+            }
+            Expression::CallExpression(call) => {
+                let value = self.call(call, Hint::Drop, out);
+                done(value, &at, out);
+            }
+            Expression::ChainExpression(chain) => {
+                if let ChainElement::CallExpression(call) = &chain.expression {
+                    let value = self.optional_call(call, Hint::Drop, out);
+                    done(value, &at, out);
+                }
+            }
+            expr => {
+                let value = self.expr(expr, out);
+                done(value, &at, out);
+            }
+        }
+    }
+
+    fn delete(&mut self, target: &'a Expression<'a>, span: Span, out: &mut Vec<Tree>) {
+        let at = place(span);
+        let (object, key) = match target.get_inner_expression() {
+            Expression::StaticMemberExpression(member) => {
+                let object = self.expr(&member.object, out);
+                let key = Value::text(member.property.name.as_str(), &place(member.property.span));
+                (object, key)
+            }
+            Expression::ComputedMemberExpression(member) => {
+                let mut values = self.exprs(&[&member.object, &member.expression], out);
+                match (values.pop(), values.pop()) {
+                    (Some(key), Some(object)) => (object, key),
+                    _ => return,
+                }
+            }
+            _ => {
+                let help = "delete a member: `delete object.key`";
+                return self.unsupported(span, "this `delete`", help);
+            }
+        };
+        let inputs = [("object", object.resolved()), ("key", key.resolved())];
+        out.push(Tree::step("memberDelete", inputs, &at));
+    }
+
+    /// The variable of a name that is set, if it may be.
+    fn settable(&mut self, js: &'a str, span: Span) -> Option<String> {
+        let Some(id) = self.lookup(js) else {
+            let message = format!("`{js}` is not declared");
+            let help = format!("declare it before: `let {js}`");
+            self.deny(codes::UNKNOWN_NAME, span, message, help);
+            return None;
+        };
+        let binding = self.bindings[id].clone();
+        let is_outside = {
+            let depth = self
+                .scopes
+                .iter()
+                .rposition(|scope| scope.get(js) == Some(&id));
+            depth.is_some_and(|depth| depth < self.barrier)
+        };
+        let (message, help) = match binding.what {
+            What::Variable if binding.is_const => {
+                (format!("`{js}` is a constant"), "declare it with `let`")
+            }
+            What::Variable if !binding.is_ready => (
+                format!("`{js}` is set before its declaration"),
+                "declare it first",
+            ),
+            What::Variable if binding.owner != self.current => (
+                format!("`{js}` belongs to another function, which this one cannot set"),
+                "return the new value, or set it in a loop or callback of that function",
+            ),
+            What::Variable if is_outside => (
+                format!("`{js}` is outside of steps whose variables are their own"),
+                "return the value",
+            ),
+            What::Variable => return Some(binding.name),
+            _ => (
+                format!("`{js}` is no variable"),
+                "give a variable another name",
+            ),
+        };
+        self.deny(codes::BAD_BINDING, span, message, help);
+        None
+    }
+
+    fn target_place(
+        &mut self,
+        target: &'a SimpleAssignmentTarget<'a>,
+        is_read: bool,
+        out: &mut Vec<Tree>,
+    ) -> Option<Target> {
+        let member = |this: &mut Self, values: Vec<Value>, out: &mut Vec<Tree>| {
+            let mut values = values.into_iter();
+            let (object, key) = (values.next()?, values.next()?);
+            if !is_read {
+                return Some(Target::Member(object, key));
+            }
+            let object = this.named(object, out);
+            let key = match key.is_scalar() {
+                true => key,
+                false => this.named(key, out),
+            };
+            Some(Target::Member(object, key))
+        };
+        match target {
+            SimpleAssignmentTarget::AssignmentTargetIdentifier(id) => {
+                let name = self.settable(id.name.as_str(), id.span)?;
+                Some(Target::Variable(name))
+            }
+            SimpleAssignmentTarget::StaticMemberExpression(target) => {
+                let name = target.property.name.as_str();
+                if name == "length" {
+                    let help = "use `splice`: `items.splice(n)`";
+                    self.unsupported(target.span, "setting `length`", help);
+                }
+                let object = self.expr(&target.object, out);
+                let key = Value::text(name, &place(target.property.span));
+                member(self, vec![object, key], out)
+            }
+            SimpleAssignmentTarget::ComputedMemberExpression(target) => {
+                let values = self.exprs(&[&target.object, &target.expression], out);
+                member(self, values, out)
+            }
+            other => {
+                self.unsupported(other.span(), "this target", "set a variable or a member");
+                None
+            }
+        }
+    }
+
+    fn assignment(&mut self, assignment: &'a AssignmentExpression<'a>, out: &mut Vec<Tree>) {
+        let at = place(assignment.span);
+        let Some(target) = assignment.left.as_simple_assignment_target() else {
+            return self.pattern_assignment(assignment, out);
+        };
+        let operator = assignment.operator;
+        let is_plain = operator == AssignmentOperator::Assign;
+        let Some(target) = self.target_place(target, !is_plain, out) else {
+            return;
+        };
+        let right = &assignment.right;
+        if is_plain {
+            return match target {
+                Target::Variable(name) => self.assign(right, &name, Hint::Set(&name), &at, out),
+                Target::Member(object, key) => {
+                    let mut before = [object, key];
+                    let mut steps = Vec::new();
+                    let value = self.expr(right, &mut steps);
+                    self.keep(&mut before, &steps, out);
+                    out.append(&mut steps);
+                    let [object, key] = before;
+                    out.push(store(Target::Member(object, key), value, &at));
+                }
+            };
+        }
+        let old = read(&target, &at);
+        if let Some(logical) = operator.to_logical_operator() {
+            let test = match logical.as_str() {
+                "&&" => old.operand(),
+                "||" => not(old.operand()),
+                _ => is_missing(old.operand(), &at),
+            };
+            let mut steps = Vec::new();
+            let value = self.expr(right, &mut steps);
+            steps.push(store(target, value, &at));
+            return out.push(branch(test, steps, Vec::new(), &at));
+        }
+        let Some(binary) = operator.to_binary_operator() else {
+            return;
+        };
+        let op = binary.as_str();
+        if !matches!(op, "+" | "-" | "*" | "/" | "%" | "**") {
+            let help = "use Math.trunc, `%` and `Math.floor(x / 2 ** n)`";
+            return self.unsupported(assignment.span, "an operator on bits", help);
+        }
+        let mut old = [old];
+        let mut steps = Vec::new();
+        let value = self.expr(right, &mut steps);
+        self.keep(&mut old, &steps, out);
+        out.append(&mut steps);
+        let [old] = old;
+        out.push(store(target, combine(op, old, value, &at), &at));
+    }
+
+    /// `[a, b] = [b, a]`: all values first.
+    fn pattern_assignment(
+        &mut self,
+        assignment: &'a AssignmentExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) {
+        let at = place(assignment.span);
+        let AssignmentTarget::ArrayAssignmentTarget(list) = &assignment.left else {
+            let help = "set the variables one by one";
+            return self.unsupported(assignment.span, "this assignment to a pattern", help);
+        };
+        if let Some(rest) = &list.rest {
+            self.unsupported(rest.span, "`...` in an assignment", "use `slice`");
+        }
+        let value = self.expr(&assignment.right, out);
+        let name = self.fresh();
+        out.push(set(&name, value.resolved(), &at));
+        for (index, element) in list.elements.iter().enumerate() {
+            let Some(element) = element else {
+                continue;
+            };
+            let simple = match element {
+                AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(_) => None,
+                element => element.as_assignment_target(),
+            };
+            let simple = simple.and_then(AssignmentTarget::as_simple_assignment_target);
+            let Some(simple) = simple else {
+                let help = "set the variables one by one";
+                self.unsupported(element.span(), "this part of an assignment", help);
+                continue;
+            };
+            let list = Value::ident(&name, &at);
+            let value = member_of(list, Value::number(index as f64, &at), &at);
+            if let Some(target) = self.target_place(simple, false, out) {
+                out.push(store(target, value, &at));
+            }
+        }
+    }
+
+    /// `x++` and `x--`.
+    fn update(&mut self, update: &'a UpdateExpression<'a>, out: &mut Vec<Tree>) {
+        let at = place(update.span);
+        let Some(target) = self.target_place(&update.argument, true, out) else {
+            return;
+        };
+        // Minus makes numbers of both sides, which plus would not.
+        let by = match update.operator {
+            UpdateOperator::Increment => -1.0,
+            UpdateOperator::Decrement => 1.0,
+        };
+        let value = combine("-", read(&target, &at), Value::number(by, &at), &at);
+        out.push(store(target, value, &at));
+    }
+}
+
+fn read(target: &Target, at: &Place) -> Value {
+    match target {
+        Target::Variable(name) => Value::ident(name, at),
+        Target::Member(object, key) => member_of(object.clone(), key.clone(), at),
+    }
+}
+
+fn store(target: Target, value: Value, at: &Place) -> Tree {
+    match target {
+        Target::Variable(name) => set(&name, value.resolved(), at),
+        Target::Member(object, key) => {
+            let inputs = [
+                ("object", object.resolved()),
+                ("key", key.resolved()),
+                ("value", value.resolved()),
+            ];
+            Tree::step("memberSet", inputs, at)
+        }
+    }
+}
+
+fn combine(op: &str, left: Value, right: Value, at: &Place) -> Value {
+    let fields = [
+        ("op", Tree::text(op, at)),
+        ("left", left.operand()),
+        ("right", right.operand()),
+    ];
+    Value::node(Tree::node("binary", fields, at))
+}
+
+/// A step for a value that nobody wants, if something happens in it.
+fn done(value: Value, at: &Place, out: &mut Vec<Tree>) {
+    let mut acts = false;
+    let tree = value.resolved();
+    tree.walk(&mut |tree| acts |= matches!(tree.tag(), Some("call" | "methodCall")));
+    if acts {
+        out.push(set("_", tree, at));
+    }
+}

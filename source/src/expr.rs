@@ -1,0 +1,581 @@
+//! Expressions.
+
+use crate::codes;
+use crate::lower::{Lowerer, What, branch, place, set};
+use crate::pattern::{is_missing, member_of, of};
+use crate::tree::{Data, Tree};
+use crate::value::{Kind, Value, is_stable};
+use a99_core::builtins::{Global, global};
+use oxc_ast::ast::{
+    BinaryExpression, ChainElement, ConditionalExpression, Expression, LogicalExpression,
+    StringLiteral, UnaryExpression,
+};
+use oxc_span::{GetSpan, Span};
+use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
+
+/// Holes of a template, and cases of a `switch`: each is a level of nesting.
+pub(crate) const MAX_PARTS: usize = 250;
+
+/// Where the value of an expression goes, if that is known.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Hint<'h> {
+    /// Into the expression around it.
+    None,
+    /// Into a variable that nothing reads before.
+    Fresh(&'h str),
+    /// Into a variable that has a value, which the expression may read.
+    Set(&'h str),
+    /// Nowhere.
+    Drop,
+}
+
+impl<'a> Lowerer<'a> {
+    /// The value of an expression; steps that it needs go before it.
+    pub(crate) fn expr(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
+        self.expr_to(expr, Hint::None, out)
+    }
+
+    pub(crate) fn expr_to(
+        &mut self,
+        expr: &'a Expression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = expr.span();
+        if !self.enter(at) {
+            return Value::undefined(&place(at));
+        }
+        let value = self.expr_within(expr, hint, out);
+        self.leave();
+        value
+    }
+
+    /// Values of expressions that JavaScript evaluates one after the other.
+    pub(crate) fn exprs(
+        &mut self,
+        exprs: &[&'a Expression<'a>],
+        out: &mut Vec<Tree>,
+    ) -> Vec<Value> {
+        let mut done: Vec<Value> = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let mut steps = Vec::new();
+            let value = self.expr(expr, &mut steps);
+            self.keep(&mut done, &steps, out);
+            out.append(&mut steps);
+            done.push(value);
+        }
+        done
+    }
+
+    /// Puts values that the steps to come could change into variables.
+    pub(crate) fn keep(&mut self, done: &mut [Value], steps: &[Tree], out: &mut Vec<Tree>) {
+        if steps.is_empty() {
+            return;
+        }
+        for value in done {
+            if !is_stable(value, steps) {
+                let at = value.place.clone();
+                let name = self.fresh();
+                let kept = std::mem::replace(value, Value::ident(&name, &at));
+                out.push(set(&name, kept.resolved(), &at));
+            }
+        }
+    }
+
+    fn expr_within(
+        &mut self,
+        expr: &'a Expression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(expr.span());
+        match expr {
+            Expression::BooleanLiteral(literal) => Value::bool(literal.value, &at),
+            Expression::NullLiteral(_) => Value::new(Kind::Scalar(Data::Null), &at),
+            Expression::NumericLiteral(literal) if literal.value.is_finite() => {
+                Value::number(literal.value, &at)
+            }
+            Expression::NumericLiteral(_) => Value::ident("Infinity", &at),
+            Expression::StringLiteral(literal) => Value::new(Kind::Text(text_of(literal)), &at),
+            Expression::TemplateLiteral(template) => self.template(template, out),
+            Expression::Identifier(id) => self.name(id.name.as_str(), id.span),
+            Expression::ArrayExpression(array) => self.array(array, out),
+            Expression::ObjectExpression(object) => self.object(object, out),
+            Expression::BinaryExpression(binary) => self.binary(binary, out),
+            Expression::LogicalExpression(logical) => self.logical(logical, hint, out),
+            Expression::ConditionalExpression(conditional) => {
+                self.conditional(conditional, hint, out)
+            }
+            Expression::UnaryExpression(unary) => self.unary(unary, out),
+            Expression::AwaitExpression(await_) => self.expr_to(&await_.argument, hint, out),
+            Expression::ParenthesizedExpression(inner) => {
+                self.expr_to(&inner.expression, hint, out)
+            }
+            Expression::TSAsExpression(inner) => self.expr_to(&inner.expression, hint, out),
+            Expression::TSSatisfiesExpression(inner) => self.expr_to(&inner.expression, hint, out),
+            Expression::TSNonNullExpression(inner) => self.expr_to(&inner.expression, hint, out),
+            Expression::StaticMemberExpression(_) | Expression::ComputedMemberExpression(_) => {
+                self.member(expr, out)
+            }
+            Expression::CallExpression(call) => self.call(call, hint, out),
+            Expression::ChainExpression(chain) => self.chain(&chain.expression, hint, out),
+            Expression::NewExpression(new) => self.new_expression(new, out),
+            _ => {
+                self.other_expression(expr);
+                Value::undefined(&at)
+            }
+        }
+    }
+
+    fn other_expression(&mut self, expr: &Expression<'a>) {
+        let (what, help) = match expr {
+            Expression::AssignmentExpression(_) | Expression::UpdateExpression(_) => (
+                "an assignment within an expression",
+                "make it a statement of its own",
+            ),
+            Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => (
+                "a function as a value",
+                "name it with `const` or `function`, or hand it to map, filter, find, some, \
+                 every, reduce, sort or forEach",
+            ),
+            Expression::ClassExpression(_) => ("`class`", "use plain objects and functions"),
+            Expression::ThisExpression(_) | Expression::Super(_) => {
+                ("`this`", "hand objects over as parameters")
+            }
+            Expression::RegExpLiteral(_) => (
+                "a regular expression as a value",
+                "use it where it stands: `/a+/.test(text)`, `text.replace(/a+/g, \"b\")`",
+            ),
+            Expression::BigIntLiteral(_) => ("a BigInt", "use numbers, exact up to 2 ** 53"),
+            Expression::SequenceExpression(_) => ("a comma", "write statements of their own"),
+            Expression::TaggedTemplateExpression(_) => {
+                ("a tagged template", "call a function with the parts")
+            }
+            Expression::YieldExpression(_) => ("a generator", "return a list"),
+            Expression::ImportExpression(_) => {
+                ("`import`", "atoms and builtins are there without it")
+            }
+            Expression::PrivateInExpression(_) | Expression::PrivateFieldExpression(_) => {
+                ("a private name", "use plain members")
+            }
+            _ => (
+                "this expression",
+                "use literals, names, members, operators and calls",
+            ),
+        };
+        self.unsupported(expr.span(), what, help);
+    }
+
+    /// A name where its value is meant.
+    fn name(&mut self, js: &str, span: Span) -> Value {
+        let at = place(span);
+        let Some(id) = self.lookup(js) else {
+            return self.global_name(js, span);
+        };
+        if !self.bindings[id].is_ready {
+            let message = format!("`{js}` is used before its declaration");
+            self.deny(codes::BAD_BINDING, span, message, "declare it first");
+        }
+        match self.bindings[id].what.clone() {
+            What::Variable => {
+                self.note_read(id);
+                let name = self.bindings[id].name.clone();
+                Value::ident(&name, &at)
+            }
+            What::Literal(mut tree) => {
+                tree.place = at.clone();
+                let kind = match tree.data {
+                    Data::Text(text) => Kind::Text(text.into_owned()),
+                    data => Kind::Scalar(data),
+                };
+                Value::new(kind, &at)
+            }
+            What::Function(_) | What::Agent => {
+                let help = "call it, or hand it to map, filter, find, some, every, reduce, sort \
+                            or forEach";
+                self.unsupported(span, "a function as a value", help);
+                Value::undefined(&at)
+            }
+            What::Arguments => {
+                let help = "read its members, or write `function agent({ a, b })`";
+                self.unsupported(span, "the arguments as one value", help);
+                Value::undefined(&at)
+            }
+            What::Caught => {
+                let help = format!("write `{js}.message`, the text of the error");
+                self.unsupported(span, "an error as a value", help);
+                Value::undefined(&at)
+            }
+        }
+    }
+
+    fn global_name(&mut self, js: &str, span: Span) -> Value {
+        let at = place(span);
+        match global(js) {
+            Some(Global::Constant(_)) => return Value::ident(js, &at),
+            Some(Global::Refused(text)) => {
+                self.deny(
+                    codes::UNSUPPORTED,
+                    span,
+                    text,
+                    "see docs/source.md for what there is",
+                );
+            }
+            Some(_) => {
+                let help = "call it, or hand it to a method that takes a callback";
+                self.unsupported(span, "a builtin as a value", help);
+            }
+            None => self.unknown_name(js, span),
+        }
+        Value::undefined(&at)
+    }
+
+    pub(crate) fn unknown_name(&mut self, js: &str, span: Span) {
+        if self.is_full() {
+            return;
+        }
+        let known = self.scopes.iter().flat_map(|scope| scope.keys().copied());
+        let known: Vec<&str> = known.collect();
+        let atoms = self.ops.op_names();
+        let like = a99_core::diag::suggest(js, known.into_iter().chain(atoms));
+        let like = like.filter(|_| js.len() > 2);
+        let help = match like {
+            Some(like) => format!("did you mean `{like}`?"),
+            None => "declare it, or take it as an argument: `function agent({ name })`".to_owned(),
+        };
+        let message = format!("`{js}` is not declared");
+        self.deny(codes::UNKNOWN_NAME, span, message, help);
+    }
+
+    fn binary(&mut self, binary: &'a BinaryExpression<'a>, out: &mut Vec<Tree>) -> Value {
+        use BinaryOperator as B;
+        let at = place(binary.span);
+        let op = match binary.operator {
+            B::In => {
+                let mut values = self.exprs(&[&binary.left, &binary.right], out).into_iter();
+                let (Some(key), Some(object)) = (values.next(), values.next()) else {
+                    return Value::undefined(&at);
+                };
+                let arguments = vec![object.operand(), key.operand()];
+                return Value::node(of("Object", "hasOwn", arguments, &at));
+            }
+            B::Instanceof => return self.instance_of(binary, out),
+            B::BitwiseOR
+            | B::BitwiseAnd
+            | B::BitwiseXOR
+            | B::ShiftLeft
+            | B::ShiftRight
+            | B::ShiftRightZeroFill => {
+                let help = "use Math.trunc, `%` and `Math.floor(x / 2 ** n)`";
+                self.unsupported(binary.span, "an operator on bits", help);
+                return Value::undefined(&at);
+            }
+            other => other.as_str(),
+        };
+        let mut values = self.exprs(&[&binary.left, &binary.right], out);
+        let (Some(right), Some(left)) = (values.pop(), values.pop()) else {
+            return Value::undefined(&at);
+        };
+        let is_arithmetic = matches!(op, "-" | "*" | "/" | "%" | "**");
+        let time = |value: Value, is_date: bool| match is_date && is_arithmetic {
+            true => {
+                let at = value.place.clone();
+                member_of(value, Value::text("timestamp", &at), &at)
+            }
+            false => value,
+        };
+        let left = time(left, self.is_date(&binary.left));
+        let right = time(right, self.is_date(&binary.right));
+        let fields = [
+            ("op", Tree::text(op, &at)),
+            ("left", left.operand()),
+            ("right", right.operand()),
+        ];
+        Value::node(Tree::node("binary", fields, &at))
+    }
+
+    fn instance_of(&mut self, binary: &'a BinaryExpression<'a>, out: &mut Vec<Tree>) -> Value {
+        let at = place(binary.span);
+        if let Expression::Identifier(class) = &binary.right
+            && class.name == "Array"
+        {
+            let value = self.expr(&binary.left, out).operand();
+            return Value::node(of("Array", "isArray", vec![value], &at));
+        }
+        let help = "use `typeof`, or `Array.isArray`";
+        self.unsupported(binary.span, "`instanceof`", help);
+        Value::undefined(&at)
+    }
+
+    fn logical(
+        &mut self,
+        logical: &'a LogicalExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(logical.span);
+        let op = logical.operator.as_str();
+        let left = self.expr(&logical.left, out);
+        let mut steps = Vec::new();
+        let right = self.expr(&logical.right, &mut steps);
+        if steps.is_empty() {
+            let fields = [
+                ("op", Tree::text(op, &at)),
+                ("left", left.operand()),
+                ("right", right.operand()),
+            ];
+            return Value::node(Tree::node("logical", fields, &at));
+        }
+        let name = self.target(hint);
+        out.push(set(&name, left.resolved(), &at));
+        let value = Tree::ident(&name, &at);
+        let test = match op {
+            "&&" => value,
+            "||" => crate::stmt::not(value),
+            _ => is_missing(value, &at),
+        };
+        steps.push(set(&name, right.resolved(), &at));
+        out.push(branch(test, steps, Vec::new(), &at));
+        Value::ident(&name, &at)
+    }
+
+    fn conditional(
+        &mut self,
+        conditional: &'a ConditionalExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(conditional.span);
+        let test = self.expr(&conditional.test, out);
+        let (mut then, mut other) = (Vec::new(), Vec::new());
+        let yes = self.expr(&conditional.consequent, &mut then);
+        let no = self.expr(&conditional.alternate, &mut other);
+        if then.is_empty() && other.is_empty() {
+            let fields = [
+                ("test", test.operand()),
+                ("consequent", yes.operand()),
+                ("alternate", no.operand()),
+            ];
+            return Value::node(Tree::node("conditional", fields, &at));
+        }
+        let name = self.target(hint);
+        then.push(set(&name, yes.resolved(), &at));
+        other.push(set(&name, no.resolved(), &at));
+        out.push(branch(test.condition(), then, other, &at));
+        Value::ident(&name, &at)
+    }
+
+    /// A variable for a value that takes several steps.
+    pub(crate) fn target(&mut self, hint: Hint<'_>) -> String {
+        match hint {
+            Hint::Fresh(name) => name.to_owned(),
+            Hint::None | Hint::Set(_) | Hint::Drop => self.fresh(),
+        }
+    }
+
+    fn unary(&mut self, unary: &'a UnaryExpression<'a>, out: &mut Vec<Tree>) -> Value {
+        let at = place(unary.span);
+        let op = match unary.operator {
+            UnaryOperator::Typeof => {
+                // Of a name that nothing declares, too.
+                if let Expression::Identifier(id) = &unary.argument
+                    && self.lookup(id.name.as_str()).is_none()
+                    && global(id.name.as_str()).is_none()
+                {
+                    return Value::text("undefined", &at);
+                }
+                "typeof"
+            }
+            UnaryOperator::LogicalNot => "!",
+            UnaryOperator::UnaryNegation => "-",
+            UnaryOperator::UnaryPlus => "+",
+            UnaryOperator::Void => {
+                self.effect(&unary.argument, out);
+                return Value::undefined(&at);
+            }
+            UnaryOperator::BitwiseNot => {
+                self.unsupported(unary.span, "an operator on bits", "use `-x - 1`");
+                return Value::undefined(&at);
+            }
+            UnaryOperator::Delete => {
+                let help = "make `delete object.key` a statement of its own";
+                self.unsupported(unary.span, "`delete` within an expression", help);
+                return Value::undefined(&at);
+            }
+        };
+        let is_date = self.is_date(&unary.argument);
+        let value = self.expr(&unary.argument, out);
+        if let (Kind::Scalar(Data::Number(number)), "-") = (&value.kind, op) {
+            return Value::number(-number, &at);
+        }
+        let value = match is_date && matches!(op, "-" | "+") {
+            true => member_of(value, Value::text("timestamp", &at), &at),
+            false => value,
+        };
+        let fields = [("op", Tree::text(op, &at)), ("argument", value.operand())];
+        Value::node(Tree::node("unary", fields, &at))
+    }
+
+    /// `a.b` and `a[b]`, the object first; optional ones too, as a member of nothing is
+    /// `undefined` anyway.
+    pub(crate) fn member(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
+        let at = place(expr.span());
+        match expr {
+            Expression::StaticMemberExpression(member) => {
+                let name = member.property.name.as_str();
+                if let Some(value) = self.special_member(&member.object, name, member.span) {
+                    return value;
+                }
+                let object = self.expr(&member.object, out);
+                let key = Value::text(name, &place(member.property.span));
+                member_of(object, key, &at)
+            }
+            Expression::ComputedMemberExpression(member) => {
+                if let Expression::StringLiteral(name) = &member.expression
+                    && let Some(value) =
+                        self.special_member(&member.object, name.value.as_str(), member.span)
+                {
+                    return value;
+                }
+                let mut values = self.exprs(&[&member.object, &member.expression], out);
+                match (values.pop(), values.pop()) {
+                    (Some(key), Some(object)) => member_of(object, key, &at),
+                    _ => Value::undefined(&at),
+                }
+            }
+            _ => Value::undefined(&at),
+        }
+    }
+
+    /// Members of what is no value: arguments, errors, namespaces.
+    fn special_member(
+        &mut self,
+        object: &'a Expression<'a>,
+        name: &str,
+        span: Span,
+    ) -> Option<Value> {
+        let Expression::Identifier(id) = object.get_inner_expression() else {
+            return None;
+        };
+        let at = place(span);
+        let js = id.name.as_str();
+        let Some(known) = self.lookup(js) else {
+            return self.namespace_member(js, name, span);
+        };
+        match self.bindings[known].what {
+            What::Arguments => Some(self.argument(name, span)),
+            What::Caught if name == "message" => {
+                self.note_read(known);
+                let name = self.bindings[known].name.clone();
+                Some(Value::ident(&name, &at))
+            }
+            What::Caught if name == "op" => Some(Value::ident("errorOp", &at)),
+            What::Caught => {
+                let help = "an error has `message`, and `op`, the atom that failed";
+                self.unsupported(span, "this member of an error", help);
+                Some(Value::undefined(&at))
+            }
+            _ => None,
+        }
+    }
+
+    fn namespace_member(&mut self, namespace: &str, name: &str, span: Span) -> Option<Value> {
+        let at = place(span);
+        if !matches!(global(namespace), Some(Global::Namespace(_))) {
+            return None;
+        }
+        if a99_core::builtins::constant(namespace, name).is_none() {
+            let message = a99_core::builtins::unknown_member(namespace, name);
+            let help = "call it, or see docs/builtins.md for what there is";
+            self.deny(codes::UNSUPPORTED, span, message, help);
+        }
+        let object = Value::ident(namespace, &at);
+        Some(member_of(object, Value::text(name, &at), &at))
+    }
+
+    /// A chain with `?.` in it.
+    fn chain(&mut self, chain: &'a ChainElement<'a>, hint: Hint<'_>, out: &mut Vec<Tree>) -> Value {
+        match chain {
+            ChainElement::CallExpression(call) => self.optional_call(call, hint, out),
+            ChainElement::TSNonNullExpression(inner) => self.expr_to(&inner.expression, hint, out),
+            ChainElement::StaticMemberExpression(member) => {
+                let at = place(member.span);
+                let name = member.property.name.as_str();
+                if let Some(value) = self.special_member(&member.object, name, member.span) {
+                    return value;
+                }
+                let object = self.chain_link(&member.object, out);
+                member_of(object, Value::text(name, &at), &at)
+            }
+            ChainElement::ComputedMemberExpression(member) => {
+                let at = place(member.span);
+                let mut object = [self.chain_link(&member.object, out)];
+                let mut steps = Vec::new();
+                let key = self.expr(&member.expression, &mut steps);
+                if !steps.is_empty() {
+                    let help = "compute the key into a constant first";
+                    self.unsupported(
+                        member.expression.span(),
+                        "a call as a key behind `?.`",
+                        help,
+                    );
+                }
+                self.keep(&mut object, &steps, out);
+                let [object] = object;
+                member_of(object, key, &at)
+            }
+            ChainElement::PrivateFieldExpression(member) => {
+                self.unsupported(member.span, "a private name", "use plain members");
+                Value::undefined(&place(member.span))
+            }
+        }
+    }
+
+    /// What stands before a member in a chain: where a call is within, what follows it is
+    /// not evaluated if something before it is missing.
+    fn chain_link(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
+        match expr {
+            Expression::CallExpression(call) => self.optional_call(call, Hint::None, out),
+            expr => self.expr(expr, out),
+        }
+    }
+
+    /// Whether an expression surely gives a date.
+    pub(crate) fn is_date(&self, expr: &Expression<'a>) -> bool {
+        match expr.get_inner_expression() {
+            Expression::NewExpression(new) => {
+                matches!(&new.callee, Expression::Identifier(id)
+                    if id.name == "Date" && self.lookup("Date").is_none())
+            }
+            Expression::Identifier(id) => self
+                .lookup(id.name.as_str())
+                .is_some_and(|id| self.bindings[id].is_date),
+            _ => false,
+        }
+    }
+}
+
+/// The text of a literal as WTF-8.
+pub(crate) fn text_of(literal: &StringLiteral<'_>) -> Vec<u8> {
+    unescape(literal.value.as_str(), literal.lone_surrogates)
+}
+
+/// The parser writes lone surrogates as U+FFFD and four digits, and that character itself
+/// as it and `fffd`.
+pub(crate) fn unescape(text: &str, lone_surrogates: bool) -> Vec<u8> {
+    if !lone_surrogates {
+        return text.as_bytes().to_vec();
+    }
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\u{fffd}') {
+        a99_core::text::push_wtf8(&mut out, before.as_bytes());
+        let code = after
+            .get(..4)
+            .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        a99_core::text::push_code_point(&mut out, code.unwrap_or(0xfffd));
+        rest = after.get(4..).unwrap_or_default();
+    }
+    a99_core::text::push_wtf8(&mut out, rest.as_bytes());
+    out
+}

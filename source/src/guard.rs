@@ -1,0 +1,517 @@
+//! Looks a source through before the parser, which recurses, reads it: how deep it nests
+//! at most, and which names are in it.
+//!
+//! The depth is an upper bound: brackets that are open, and in each of them what may make
+//! the parser go deeper without a bracket (prefixes, ternaries, arrows, statements in
+//! statements). Where the text could be read in two ways, it is refused.
+
+use crate::codes;
+use crate::tree::Place;
+use a99_core::diag::Diagnostic;
+use std::collections::HashSet;
+
+/// Bytes of a source.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Levels of nesting.
+pub const MAX_DEPTH: u32 = 200;
+
+/// What a token is, as far as it matters here.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Last {
+    /// Nothing that ends a value.
+    Operator,
+    /// A name, literal or closing bracket: a `/` divides, a `+` adds.
+    Value,
+    /// A bracket that closes the head of `if`, `while`, `for` or `with`.
+    Head,
+    /// A closing brace.
+    Brace,
+    /// A word after which a value may begin or not.
+    Either,
+    /// `++` or `--`.
+    Step,
+}
+
+/// An open bracket.
+struct Level {
+    close: u8,
+    /// Whether it is the head of a statement.
+    head: bool,
+    /// Depth without brackets: statements in statements, and within an expression.
+    statements: u32,
+    expression: u32,
+}
+
+struct Scan<'s> {
+    text: &'s [u8],
+    at: usize,
+    last: Last,
+    /// The word before, if the token before is one that is no member's name.
+    word: &'s [u8],
+    levels: Vec<Level>,
+    depth: u32,
+    names: HashSet<&'s str>,
+    source: &'s str,
+}
+
+/// The names in a source that nests no deeper than the parser bears.
+pub(crate) fn names(source: &str) -> Result<HashSet<&str>, Box<Diagnostic>> {
+    if source.len() > MAX_BYTES {
+        let message = format!("the source is longer than {MAX_BYTES} bytes");
+        let found = Diagnostic::error(codes::TOO_LARGE, message, "");
+        return Err(Box::new(
+            found.with_help("hand data in as arguments of the run"),
+        ));
+    }
+    let mut scan = Scan {
+        text: source.as_bytes(),
+        at: 0,
+        last: Last::Operator,
+        word: b"",
+        levels: vec![level(0, false)],
+        depth: 0,
+        names: HashSet::new(),
+        source,
+    };
+    scan.run()?;
+    Ok(scan.names)
+}
+
+fn level(close: u8, head: bool) -> Level {
+    Level {
+        close,
+        head,
+        statements: 0,
+        expression: 0,
+    }
+}
+
+fn place(at: usize, len: usize) -> Place {
+    at as u32..(at + len) as u32
+}
+
+fn ambiguous(what: &str, help: &str, at: usize) -> Box<Diagnostic> {
+    let found = Diagnostic::error(codes::UNSUPPORTED, what, "").with_span(place(at, 1));
+    Box::new(found.with_help(help))
+}
+
+/// Words behind which a `/` begins a regular expression.
+const BEFORE_VALUE: [&[u8]; 14] = [
+    b"return",
+    b"typeof",
+    b"case",
+    b"in",
+    b"instanceof",
+    b"new",
+    b"delete",
+    b"void",
+    b"throw",
+    b"else",
+    b"do",
+    b"default",
+    b"extends",
+    b"if",
+];
+
+/// Words that are names in some places only.
+const EITHER: [&[u8]; 8] = [
+    b"await",
+    b"yield",
+    b"of",
+    b"async",
+    b"as",
+    b"satisfies",
+    b"type",
+    b"let",
+];
+
+/// Words that may make the parser go deeper without a bracket.
+const DEEPER: [&[u8]; 14] = [
+    b"typeof",
+    b"void",
+    b"delete",
+    b"new",
+    b"await",
+    b"yield",
+    b"async",
+    b"keyof",
+    b"unique",
+    b"readonly",
+    b"infer",
+    b"extends",
+    b"asserts",
+    b"is",
+];
+
+impl<'s> Scan<'s> {
+    fn run(&mut self) -> Result<(), Box<Diagnostic>> {
+        if self.text.starts_with(b"#!") {
+            self.line();
+        }
+        while let Some(&byte) = self.text.get(self.at) {
+            match byte {
+                b'\n' | b'\r' => {
+                    self.newline();
+                    self.at += 1;
+                }
+                b' ' | b'\t' | 0x0b | 0x0c => self.at += 1,
+                b'/' => self.slash()?,
+                b'"' | b'\'' => self.string(byte),
+                b'`' => self.template()?,
+                b'0'..=b'9' => self.number(),
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'#' | b'@' | 0x80.. => self.name()?,
+                b'\\' => {
+                    let help = "write the characters themselves";
+                    return Err(ambiguous("escapes in names are not read", help, self.at));
+                }
+                _ => self.operator(byte)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn top(&mut self) -> &mut Level {
+        if self.levels.is_empty() {
+            self.levels.push(level(0, false));
+        }
+        let last = self.levels.len() - 1;
+        &mut self.levels[last]
+    }
+
+    fn went_deeper(&mut self, at: usize) -> Result<(), Box<Diagnostic>> {
+        self.depth += 1;
+        if self.depth <= MAX_DEPTH {
+            return Ok(());
+        }
+        let message = format!("the source nests more than {MAX_DEPTH} levels deep");
+        let found = Diagnostic::error(codes::TOO_DEEP, message, "").with_span(place(at, 1));
+        Err(Box::new(found.with_help(
+            "compute parts of it into constants first, or into functions",
+        )))
+    }
+
+    fn expression(&mut self) -> Result<(), Box<Diagnostic>> {
+        self.top().expression += 1;
+        self.went_deeper(self.at)
+    }
+
+    fn end_expression(&mut self) {
+        let left = std::mem::take(&mut self.top().expression);
+        self.depth -= left;
+    }
+
+    /// The end of a statement, unless an `else` goes on with it.
+    fn end_statement(&mut self) {
+        self.end_expression();
+        if !self.goes_on_with(b"else") {
+            let left = std::mem::take(&mut self.top().statements);
+            self.depth -= left;
+        }
+    }
+
+    /// The next token that is no space or comment begins with this.
+    fn goes_on_with(&self, word: &[u8]) -> bool {
+        let mut at = self.at;
+        loop {
+            let rest = &self.text[at.min(self.text.len())..];
+            match rest {
+                [b' ' | b'\t' | b'\n' | b'\r' | b';', ..] => at += 1,
+                [b'/', b'/', ..] => at += line_end(rest),
+                [b'/', b'*', ..] => at += comment_end(rest),
+                _ => return rest.starts_with(word),
+            }
+        }
+    }
+
+    /// A line break ends a statement where a value ends and no operator follows.
+    fn newline(&mut self) {
+        if !matches!(self.last, Last::Value | Last::Brace) {
+            return;
+        }
+        let mut at = self.at;
+        while matches!(self.text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            at += 1;
+        }
+        let rest = &self.text[at..];
+        let starts = matches!(rest, [b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'}', ..]);
+        let word = &rest[..rest.iter().take_while(|b| is_name(**b)).count()];
+        let goes_on: [&[u8]; 6] = [b"in", b"instanceof", b"as", b"satisfies", b"of", b"else"];
+        if starts && !goes_on.contains(&word) && self.in_statements() {
+            self.end_statement();
+        }
+    }
+
+    /// Whether statements may stand here: in braces, or in none.
+    fn in_statements(&mut self) -> bool {
+        matches!(self.top().close, 0 | b'}')
+    }
+
+    fn line(&mut self) {
+        self.at += line_end(&self.text[self.at..]);
+    }
+
+    fn slash(&mut self) -> Result<(), Box<Diagnostic>> {
+        let rest = &self.text[self.at..];
+        match rest {
+            [b'/', b'/', ..] => self.line(),
+            [b'/', b'*', ..] => self.at += comment_end(rest),
+            _ => match self.last {
+                Last::Operator | Last::Head => self.regex(),
+                Last::Value => {
+                    self.at += 1;
+                    self.last = Last::Operator;
+                }
+                Last::Brace | Last::Either | Last::Step => {
+                    let help = "put the regular expression, or what is divided, into a constant";
+                    let what = "a `/` that may divide or begin a regular expression here";
+                    return Err(ambiguous(what, help, self.at));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn regex(&mut self) {
+        let mut class = false;
+        self.at += 1;
+        while let Some(&byte) = self.text.get(self.at) {
+            match byte {
+                b'\n' | b'\r' => break,
+                b'\\' => self.at += 1,
+                b'[' => class = true,
+                b']' => class = false,
+                b'/' if !class => {
+                    self.at += 1;
+                    break;
+                }
+                _ if is_separator(&self.text[self.at..]) => break,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        while self.text.get(self.at).is_some_and(|byte| is_name(*byte)) {
+            self.at += 1;
+        }
+        self.last = Last::Value;
+        self.word = b"";
+    }
+
+    fn string(&mut self, quote: u8) {
+        self.at += 1;
+        while let Some(&byte) = self.text.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'\\' if self.text[self.at..].starts_with(b"\r\n") => self.at += 2,
+                b'\\' => self.at += 1,
+                b'\n' | b'\r' => break,
+                _ if byte == quote => break,
+                _ => {}
+            }
+        }
+        self.last = Last::Value;
+        self.word = b"";
+    }
+
+    /// The text of a template up to its end or to a hole.
+    fn template(&mut self) -> Result<(), Box<Diagnostic>> {
+        self.at += 1;
+        while let Some(&byte) = self.text.get(self.at) {
+            match byte {
+                b'\\' => self.at += 2,
+                b'`' => {
+                    self.at += 1;
+                    self.last = Last::Value;
+                    self.word = b"";
+                    return Ok(());
+                }
+                b'$' if self.text.get(self.at + 1) == Some(&b'{') => {
+                    self.went_deeper(self.at)?;
+                    self.levels.push(level(b'`', false));
+                    self.at += 2;
+                    self.last = Last::Operator;
+                    self.word = b"";
+                    return Ok(());
+                }
+                _ => self.at += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) {
+        while let Some(&byte) = self.text.get(self.at) {
+            let signed = matches!(byte, b'+' | b'-')
+                && matches!(self.text[self.at - 1], b'e' | b'E')
+                && !self.text[..self.at].ends_with(b"0xe");
+            if !(is_name(byte) || byte == b'.' || signed) {
+                break;
+            }
+            self.at += 1;
+        }
+        self.last = Last::Value;
+        self.word = b"";
+    }
+
+    fn name(&mut self) -> Result<(), Box<Diagnostic>> {
+        let start = self.at;
+        while let Some(next) = self.source[self.at..].chars().next() {
+            if next == '\u{feff}' && self.at == 0 {
+                self.at += next.len_utf8();
+                return Ok(());
+            }
+            if !next.is_ascii() && !next.is_alphanumeric() {
+                let help = "write plain spaces between words, and other characters in texts";
+                return Err(ambiguous("this character is not read here", help, self.at));
+            }
+            if next.is_ascii()
+                && !is_name(next as u8)
+                && (self.at > start || !matches!(next, '#' | '@'))
+            {
+                break;
+            }
+            self.at += next.len_utf8();
+        }
+        let word = &self.text[start..self.at];
+        let continued: [&[u8]; 5] = [b"in", b"instanceof", b"as", b"satisfies", b"else"];
+        if self.last == Last::Brace && !continued.contains(&word) && self.in_statements() {
+            self.end_statement();
+        }
+        self.names.insert(&self.source[start..self.at]);
+        if self.text[..start].ends_with(b".") && !self.text[..start].ends_with(b"...") {
+            self.last = Last::Value;
+            self.word = b"";
+            return Ok(());
+        }
+        self.word = word;
+        self.last = match word {
+            b"while" | b"for" | b"with" => Last::Operator,
+            _ if BEFORE_VALUE.contains(&word) => Last::Operator,
+            _ if EITHER.contains(&word) => Last::Either,
+            _ => Last::Value,
+        };
+        match word {
+            b"if" | b"while" | b"for" | b"with" | b"do" | b"else" => {
+                self.top().statements += 1;
+                self.went_deeper(start)
+            }
+            _ if DEEPER.contains(&word) => self.expression(),
+            _ => Ok(()),
+        }
+    }
+
+    fn operator(&mut self, byte: u8) -> Result<(), Box<Diagnostic>> {
+        let rest = &self.text[self.at..];
+        if rest.starts_with(b"<!--") || rest.starts_with(b"-->") {
+            let help = "write comments as `// ...`, and spaces between operators";
+            return Err(ambiguous("comments of HTML are not read", help, self.at));
+        }
+        let after_value = matches!(
+            self.last,
+            Last::Value | Last::Head | Last::Brace | Last::Either | Last::Step
+        );
+        let mut last = Last::Operator;
+        let mut len = 1;
+        match byte {
+            b'(' | b'[' | b'{' => self.open(byte)?,
+            b')' | b']' | b'}' => return self.close(byte),
+            b';' => {
+                self.at += 1;
+                self.last = Last::Operator;
+                self.word = b"";
+                self.end_statement();
+                return Ok(());
+            }
+            b',' => self.end_expression(),
+            b'+' | b'-' if rest.get(1) == Some(&byte) => {
+                len = 2;
+                last = Last::Step;
+                self.expression()?;
+            }
+            b'+' | b'-' if after_value => {}
+            b'*' if rest.get(1) != Some(&b'*') => {}
+            b'.' | b'%' | b'^' | b'>' | b'|' | b'&' => {}
+            b'=' if rest.starts_with(b"===") => len = 3,
+            b'=' | b'!' if rest.starts_with(b"==") || rest.starts_with(b"!=") => len = 2,
+            b'?' if rest.starts_with(b"?.") || rest.starts_with(b"??") => len = 2,
+            b':' => {
+                // A label, or the type of something: both may go on.
+                self.top().statements += u32::from(!after_value);
+                self.depth += u32::from(!after_value);
+                self.expression()?;
+            }
+            _ => self.expression()?,
+        }
+        self.at += len;
+        self.last = last;
+        self.word = b"";
+        Ok(())
+    }
+
+    fn open(&mut self, byte: u8) -> Result<(), Box<Diagnostic>> {
+        self.went_deeper(self.at)?;
+        let close = match byte {
+            b'(' => b')',
+            b'[' => b']',
+            _ => b'}',
+        };
+        let heads: [&[u8]; 4] = [b"if", b"while", b"for", b"with"];
+        let head = byte == b'(' && heads.contains(&self.word);
+        self.levels.push(level(close, head));
+        Ok(())
+    }
+
+    fn close(&mut self, byte: u8) -> Result<(), Box<Diagnostic>> {
+        let at = self.at;
+        self.at += 1;
+        self.word = b"";
+        let hole = byte == b'}' && self.top().close == b'`';
+        if self.top().close != byte && !hole {
+            let text = char::from(byte);
+            let found = Diagnostic::error(codes::SYNTAX, format!("`{text}` closes nothing"), "");
+            return Err(Box::new(
+                found
+                    .with_span(place(at, 1))
+                    .with_help("balance the brackets"),
+            ));
+        }
+        let closed = self.levels.pop();
+        self.depth -= closed
+            .as_ref()
+            .map_or(0, |l| l.statements + l.expression + 1);
+        if hole {
+            self.at -= 1;
+            return self.template();
+        }
+        self.last = match byte {
+            b'}' => Last::Brace,
+            _ if closed.is_some_and(|level| level.head) => Last::Head,
+            _ => Last::Value,
+        };
+        Ok(())
+    }
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
+}
+
+/// U+2028 and U+2029, which end lines.
+fn is_separator(text: &[u8]) -> bool {
+    matches!(text, [0xe2, 0x80, 0xa8 | 0xa9, ..])
+}
+
+/// Bytes up to the end of the line.
+fn line_end(text: &[u8]) -> usize {
+    let end =
+        (0..text.len()).find(|&at| matches!(text[at], b'\n' | b'\r') || is_separator(&text[at..]));
+    end.unwrap_or(text.len())
+}
+
+/// Bytes of a comment in `/*`.
+fn comment_end(text: &[u8]) -> usize {
+    let end = text
+        .get(2..)
+        .and_then(|rest| rest.windows(2).position(|two| two == b"*/"));
+    end.map_or(text.len(), |end| end + 4)
+}

@@ -1,0 +1,180 @@
+//! The source form: a subset of JavaScript that is lowered to the JSON tree of a program.
+//!
+//! [`read`] parses a source, never executes it, and gives the [`Document`] of the program
+//! that it stands for, whose nodes know their places in the source. What is outside of the
+//! subset is refused with the place and the form that works.
+//!
+//! ```
+//! use a99_source::read;
+//! # struct None;
+//! # impl a99_core::sig::Signatures for None {
+//! #     fn signature(&self, _: &str) -> Option<&a99_core::sig::AtomSig> { Option::None }
+//! #     fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_> { Box::new([].into_iter()) }
+//! # }
+//! # let atoms = None;
+//! let read = read("function agent({ n }) { return n * 2 }", &atoms)?;
+//! let program = String::from_utf8(read.json)?;
+//! assert!(program.starts_with(r#"{"op":"seq","a99":4,"steps":[{"op":"varsImport","keys":["n"]}"#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![warn(unreachable_pub)]
+
+mod atom;
+mod call;
+mod callback;
+pub mod codes;
+mod control;
+mod defined;
+mod effect;
+mod expr;
+mod guard;
+mod literals;
+mod lower;
+mod module;
+mod pattern;
+mod promise;
+mod reduce;
+mod regex;
+mod sort;
+mod stmt;
+mod tree;
+mod types;
+mod value;
+
+use a99_core::diag::{Diagnostic, Diagnostics};
+use a99_core::sig::Signatures;
+use lower::{Lowerer, place};
+use oxc_allocator::Allocator;
+use oxc_parser::{ParseOptions, Parser};
+use oxc_span::SourceType;
+use std::collections::HashSet;
+use tree::Names;
+
+pub use guard::{MAX_BYTES, MAX_DEPTH};
+
+/// The stack that sources are parsed and lowered on, enough for what the guard lets
+/// through, in builds without optimisation too.
+const STACK: usize = 64 << 20;
+
+/// Bytes of the JSON of a program.
+const MAX_PROGRAM: usize = 16 << 20;
+
+/// The program that a source stands for.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its JSON text.
+    pub json: Vec<u8>,
+    /// For each value and key of the JSON, in the order in which a reader numbers them, the
+    /// bytes of the source that it stands for.
+    pub places: Vec<(u32, u32)>,
+    /// What means something else than in JavaScript.
+    pub warnings: Diagnostics,
+}
+
+/// Reads a source for these atoms.
+///
+/// # Errors
+/// Everything found to be wrong, with places in the source.
+pub fn read(
+    source: impl AsRef<[u8]>,
+    atoms: &(dyn Signatures + Sync),
+) -> Result<Program, Diagnostics> {
+    let bytes = source.as_ref();
+    let read = match str::from_utf8(bytes) {
+        Ok(source) => on_stack(source, atoms),
+        Err(error) => {
+            let at = error.valid_up_to() as u32;
+            let found = Diagnostic::error(codes::SYNTAX, "the source is not UTF-8", "");
+            let found = found.with_span(at..at + 1);
+            Err(found.with_help("save the file as UTF-8").into())
+        }
+    };
+    read.map_err(|mut found| {
+        found.locate(bytes);
+        found
+    })
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let spawned = thread.spawn_scoped(scope, || lower(source, atoms));
+        let failed = |why: &str| {
+            let message = format!("the source could not be read: {why}");
+            Diagnostics::from(Diagnostic::error(codes::TOO_LARGE, message, ""))
+        };
+        match spawned.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(read)) => read,
+            Ok(Err(_)) => Err(failed("the parser failed")),
+            Err(error) => Err(failed(&error.to_string())),
+        }
+    })
+}
+
+#[cfg(target_family = "wasm")]
+fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    lower(source, atoms)
+}
+
+fn lower(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    let names = guard::names(source).map_err(|found| *found)?;
+    let allocator = Allocator::default();
+    let options = ParseOptions {
+        preserve_parens: false,
+        enable_ident_hashes: false,
+        ..ParseOptions::default()
+    };
+    let parsed = Parser::new(&allocator, source, SourceType::ts())
+        .with_options(options)
+        .parse();
+    if parsed.panicked || parsed.diagnostics.has_errors() {
+        return Err(parsed.diagnostics.errors().map(syntax).collect());
+    }
+    let mut lowerer = Lowerer::new(source, atoms, names);
+    let root = lowerer.module(&parsed.program);
+    let captures = lowerer.captures();
+    lowerer.check_calls(&captures);
+    let (Some(root), false) = (root, lowerer.is_denied()) else {
+        return Err(Diagnostics(lowerer.found));
+    };
+    let captured = |ids: &Vec<usize>| {
+        let names = ids.iter().map(|id| lowerer.bindings[*id].name.clone());
+        names.collect()
+    };
+    let captures: Vec<Vec<String>> = captures.iter().map(captured).collect();
+    let variables: &HashSet<String> = &lowerer.variables;
+    let names = Names {
+        is_name: &|text| {
+            let text = String::from_utf8_lossy(text);
+            let root = text.split('.').next().unwrap_or_default();
+            root == "args" || variables.contains(root)
+        },
+        captures: &captures,
+        max: MAX_PROGRAM,
+    };
+    let (json, places) = tree::write(&root, &names);
+    if json.len() > MAX_PROGRAM {
+        let message = format!("the program is larger than {MAX_PROGRAM} bytes");
+        return Err(Diagnostic::error(codes::TOO_LARGE, message, "").into());
+    }
+    let mut warnings = Diagnostics(lowerer.found);
+    warnings.locate(source.as_bytes());
+    Ok(Program {
+        json,
+        places,
+        warnings,
+    })
+}
+
+/// A finding of the parser.
+fn syntax(found: &oxc_diagnostics::OxcDiagnostic) -> Diagnostic {
+    let label = found.labels.first();
+    let start = label.map_or(0, |label| label.offset());
+    let len = label.map_or(1, |label| label.len());
+    let help = found.help.as_deref();
+    Diagnostic::error(codes::SYNTAX, found.message.to_string(), "")
+        .with_span(place(oxc_span::Span::new(start, start + len)))
+        .with_help(help.unwrap_or("write it as JavaScript does"))
+}

@@ -1,0 +1,238 @@
+//! Templates, lists and objects as they are written.
+
+use crate::codes;
+use crate::expr::{MAX_PARTS, unescape};
+use crate::lower::{Lowerer, place};
+use crate::pattern::{method, of};
+use crate::tree::{Place, Tree};
+use crate::value::{Kind, Value};
+use oxc_ast::ast::{
+    ArrayExpression, ArrayExpressionElement, Expression, ObjectExpression, ObjectPropertyKind,
+    PropertyKind, TemplateLiteral,
+};
+use oxc_span::GetSpan;
+
+impl<'a> Lowerer<'a> {
+    pub(crate) fn template(
+        &mut self,
+        template: &'a TemplateLiteral<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(template.span);
+        let mut texts = Vec::new();
+        for part in &template.quasis {
+            let Some(cooked) = part.value.cooked else {
+                self.deny(codes::SYNTAX, part.span, "a wrong escape", "write `\\\\`");
+                return Value::text("", &at);
+            };
+            texts.push(unescape(cooked.as_str(), part.lone_surrogates));
+        }
+        if texts.len() > MAX_PARTS {
+            let message = format!("a template with more than {MAX_PARTS} holes");
+            self.deny(
+                codes::TOO_DEEP,
+                template.span,
+                message,
+                "make texts of its parts first",
+            );
+            return Value::text("", &at);
+        }
+        let holes: Vec<&Expression<'a>> = template.expressions.iter().collect();
+        let values = self.exprs(&holes, out);
+        let mut joined: Option<Value> = None;
+        let mut texts = texts.into_iter();
+        let first = texts.next().unwrap_or_default();
+        if !first.is_empty() || values.is_empty() {
+            joined = Some(Value::new(Kind::Text(first), &at));
+        }
+        for (value, text) in values.into_iter().zip(texts) {
+            // A first hole alone is no text yet.
+            let left = joined.unwrap_or_else(|| Value::text("", &at));
+            let mut both = plus(left, value, &at);
+            if !text.is_empty() {
+                both = plus(both, Value::new(Kind::Text(text), &at), &at);
+            }
+            joined = Some(both);
+        }
+        joined.unwrap_or_else(|| Value::text("", &at))
+    }
+
+    pub(crate) fn array(&mut self, array: &'a ArrayExpression<'a>, out: &mut Vec<Tree>) -> Value {
+        let at = place(array.span);
+        let mut exprs: Vec<&Expression<'a>> = Vec::new();
+        let mut is_spread = Vec::new();
+        for element in &array.elements {
+            match element {
+                ArrayExpressionElement::SpreadElement(spread) => {
+                    exprs.push(&spread.argument);
+                    is_spread.push(true);
+                }
+                ArrayExpressionElement::Elision(hole) => {
+                    self.unsupported(hole.span, "a hole in a list", "write `undefined`");
+                }
+                element => {
+                    if let Some(expr) = element.as_expression() {
+                        exprs.push(expr);
+                        is_spread.push(false);
+                    }
+                }
+            }
+        }
+        let values = self.exprs(&exprs, out);
+        if !is_spread.contains(&true) {
+            return Value::new(Kind::List(values), &at);
+        }
+        let mut parts: Vec<Tree> = Vec::new();
+        let mut run: Vec<Value> = Vec::new();
+        let end_run = |run: &mut Vec<Value>, parts: &mut Vec<Tree>| {
+            if !run.is_empty() {
+                parts.push(Value::new(Kind::List(std::mem::take(run)), &at).operand());
+            }
+        };
+        for (value, is_spread) in values.into_iter().zip(is_spread) {
+            if is_spread {
+                end_run(&mut run, &mut parts);
+                let place = value.place.clone();
+                parts.push(of("Array", "from", vec![value.operand()], &place));
+            } else {
+                run.push(value);
+            }
+        }
+        end_run(&mut run, &mut parts);
+        let first = parts.remove(0);
+        Value::node(match parts.is_empty() {
+            true => first,
+            false => method(first, "concat", parts, &at),
+        })
+    }
+
+    pub(crate) fn object(
+        &mut self,
+        object: &'a ObjectExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(object.span);
+        let mut parts: Vec<Tree> = Vec::new();
+        let mut members: Vec<(Vec<u8>, Value)> = Vec::new();
+        for property in &object.properties {
+            let mut steps = Vec::new();
+            let (key, value) = match property {
+                ObjectPropertyKind::SpreadProperty(spread) => {
+                    (None, self.expr(&spread.argument, &mut steps))
+                }
+                ObjectPropertyKind::ObjectProperty(property) => {
+                    if property.kind != PropertyKind::Init || property.method {
+                        let help = "use plain members, and functions beside the object";
+                        self.unsupported(property.span, "a method of an object", help);
+                        continue;
+                    }
+                    let Some(key) = self.key(&property.key, property.computed, &mut steps) else {
+                        continue;
+                    };
+                    let mut value_steps = Vec::new();
+                    let value = self.expr(&property.value, &mut value_steps);
+                    let mut key = [key];
+                    self.keep(&mut key, &value_steps, &mut steps);
+                    steps.append(&mut value_steps);
+                    let [key] = key;
+                    (Some(key), value)
+                }
+            };
+            // What stands before is evaluated before these steps.
+            self.keep_object(&mut members, &mut parts, &steps, out);
+            out.append(&mut steps);
+            match key {
+                Some(Value {
+                    kind: Kind::Text(key),
+                    ..
+                }) => {
+                    if key == b"__proto__" {
+                        let help = "there are no prototypes; name the member differently";
+                        self.unsupported(property.span(), "the member `__proto__`", help);
+                        continue;
+                    }
+                    let same = members.iter().any(|(other, _)| *other == key);
+                    if same {
+                        let message = "the object has this member twice";
+                        self.deny(codes::BAD_BINDING, property.span(), message, "drop one");
+                        continue;
+                    }
+                    members.push((key, value));
+                }
+                Some(key) => {
+                    end_members(&mut members, &mut parts, &at);
+                    let at = place(property.span());
+                    let pair = Value::new(Kind::List(vec![key, value]), &at);
+                    let pairs = Value::new(Kind::List(vec![pair]), &at).operand();
+                    parts.push(of("Object", "fromEntries", vec![pairs], &at));
+                }
+                None => {
+                    end_members(&mut members, &mut parts, &at);
+                    parts.push(value.operand());
+                }
+            }
+        }
+        if parts.is_empty() {
+            return Value::new(Kind::Map(members), &at);
+        }
+        end_members(&mut members, &mut parts, &at);
+        let fresh = Value::new(Kind::Map(Vec::new()), &at).operand();
+        let is_new = |tree: &Tree| {
+            tree.tag() == Some("object")
+                || tree.tag().is_none()
+                || tree.get("method").and_then(Tree::as_str) == Some("fromEntries")
+        };
+        if parts.len() == 1 && is_new(&parts[0]) {
+            return Value::node(parts.remove(0));
+        }
+        if !is_new(&parts[0]) {
+            parts.insert(0, fresh);
+        }
+        Value::node(of("Object", "assign", parts, &at))
+    }
+
+    /// Evaluates the parts of an object so far before the steps of the next.
+    fn keep_object(
+        &mut self,
+        members: &mut [(Vec<u8>, Value)],
+        parts: &mut [Tree],
+        steps: &[Tree],
+        out: &mut Vec<Tree>,
+    ) {
+        if steps.is_empty() {
+            return;
+        }
+        for part in parts {
+            if part.tag().is_some() {
+                let mut value = [Value::node(part.clone())];
+                self.keep(&mut value, steps, out);
+                let [value] = value;
+                *part = value.operand();
+            }
+        }
+        for (_, value) in members {
+            self.keep(std::slice::from_mut(value), steps, out);
+        }
+    }
+}
+
+fn end_members(members: &mut Vec<(Vec<u8>, Value)>, parts: &mut Vec<Tree>, at: &Place) {
+    if !members.is_empty() {
+        parts.push(Value::new(Kind::Map(std::mem::take(members)), at).operand());
+    }
+}
+
+/// `left + right`.
+fn plus(left: Value, right: Value, at: &Place) -> Value {
+    if let (Kind::Text(left), Kind::Text(right)) = (&left.kind, &right.kind) {
+        let mut text = left.clone();
+        a99_core::text::push_wtf8(&mut text, right);
+        return Value::new(Kind::Text(text), at);
+    }
+    let fields = [
+        ("op", Tree::text("+", at)),
+        ("left", left.operand()),
+        ("right", right.operand()),
+    ];
+    Value::node(Tree::node("binary", fields, at))
+}

@@ -1,0 +1,558 @@
+//! Lowers the syntax tree of a source to the JSON tree of a program.
+//!
+//! A call that gives a value is a step of its own, so an expression with calls in it
+//! becomes steps before the step that needs its value, in the order in which JavaScript
+//! evaluates. Callbacks become loops in the same scope, functions become helpers, and the
+//! variables of outer functions that a function reads become parameters of it.
+
+use crate::codes;
+use crate::tree::{Place, Tree};
+use a99_core::diag::{Diagnostic, Severity};
+use a99_core::sig::Signatures;
+use oxc_ast::ast::{
+    ArrowFunctionExpression, Expression, FormalParameters, Function as FunctionNode,
+};
+use oxc_span::{GetSpan, Span};
+use std::collections::{HashMap, HashSet};
+
+/// Findings that are kept.
+const MAX_FINDINGS: usize = 50;
+
+/// Expressions and statements in each other; fits the stack that lowering runs on.
+const MAX_NESTING: u32 = 900;
+
+/// Expressions and statements that are lowered, those that are lowered twice both times.
+const MAX_WORK: usize = 400_000;
+
+/// Functions of a source.
+const MAX_FUNCTIONS: usize = 1000;
+
+/// A number for a declared name.
+pub(crate) type BindingId = usize;
+
+/// What a declared name stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// A variable of the program.
+    Variable,
+    /// A constant whose value stands wherever it is used.
+    Literal(Tree),
+    /// A function, which is a helper.
+    Function(usize),
+    /// The function that is run.
+    Agent,
+    /// All arguments of the agent, whose members are variables.
+    Arguments,
+    /// The error of a `catch`, of which programs have the message.
+    Caught,
+}
+
+/// A declared name.
+#[derive(Clone, Debug)]
+pub(crate) struct Binding {
+    /// The variable's name in the program.
+    pub(crate) name: String,
+    pub(crate) what: What,
+    /// Whether it may be set again.
+    pub(crate) is_const: bool,
+    /// The function that it belongs to.
+    pub(crate) owner: usize,
+    /// Where it is declared.
+    pub(crate) at: u32,
+    /// Whether its declaration was passed.
+    pub(crate) is_ready: bool,
+    /// Whether it is known to be a date.
+    pub(crate) is_date: bool,
+}
+
+/// The code of a function.
+#[derive(Copy, Clone)]
+pub(crate) enum Code<'a> {
+    Function(&'a FunctionNode<'a>),
+    Arrow(&'a ArrowFunctionExpression<'a>),
+}
+
+impl<'a> Code<'a> {
+    pub(crate) fn params(self) -> &'a FormalParameters<'a> {
+        match self {
+            Code::Function(function) => &function.params,
+            Code::Arrow(arrow) => &arrow.params,
+        }
+    }
+}
+
+/// A function that becomes a helper.
+pub(crate) struct Function<'a> {
+    /// The helper's name.
+    pub(crate) name: String,
+    pub(crate) code: Option<Code<'a>>,
+    /// How many values it takes.
+    pub(crate) arity: usize,
+    /// Whether whatever it returns is not `undefined`.
+    pub(crate) gives_value: bool,
+    pub(crate) params: Vec<Tree>,
+    pub(crate) steps: Vec<Tree>,
+    pub(crate) place: Place,
+    /// Variables of outer functions that it reads itself.
+    pub(crate) reads: Vec<BindingId>,
+    /// Functions that it calls.
+    pub(crate) calls: Vec<usize>,
+}
+
+/// What `return` in a callback does with the value.
+#[derive(Clone, Debug)]
+pub(crate) enum After {
+    /// The value is not wanted.
+    Nothing,
+    /// Appends it to this list.
+    Push(String),
+    /// Sets this variable.
+    Set(String),
+    /// Where it is truthy (or falsy), sets the variable to this and ends the loop.
+    Found(bool, String, Box<Tree>),
+    /// Where it is truthy, appends this to the list.
+    Keep(String, Box<Tree>),
+}
+
+/// What `break`, `continue` and `return` are in.
+pub(crate) enum Around<'a> {
+    /// A loop, and what a classic `for` does after each turn.
+    Loop(Option<&'a Expression<'a>>),
+    /// A `switch`.
+    Switch,
+    /// A callback that was made a loop.
+    Callback(After),
+    /// Steps whose value `return` gives (`memoize`).
+    Body,
+}
+
+pub(crate) struct Lowerer<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) ops: &'a (dyn Signatures + Sync),
+    pub(crate) found: Vec<Diagnostic>,
+    /// Names in the source, and those that were given.
+    pub(crate) taken: HashSet<String>,
+    /// Names of variables.
+    pub(crate) variables: HashSet<String>,
+    pub(crate) bindings: Vec<Binding>,
+    pub(crate) scopes: Vec<HashMap<&'a str, BindingId>>,
+    pub(crate) functions: Vec<Function<'a>>,
+    /// The function whose code is lowered; 0 is the agent.
+    pub(crate) current: usize,
+    pub(crate) around: Vec<Around<'a>>,
+    /// Scopes up to this one hold variables that the steps at hand may not set.
+    pub(crate) barrier: usize,
+    /// Calls of functions: from which, of which, where.
+    pub(crate) calls: Vec<(usize, usize, Span)>,
+    /// How many bindings in sight have each name.
+    sight: HashMap<String, usize>,
+    /// Variables of lists that nobody else has.
+    pub(crate) new_lists: HashSet<String>,
+    /// Arguments of the run that became variables: name, variable.
+    pub(crate) arguments: Vec<(String, String)>,
+    /// Types by their names.
+    pub(crate) types: HashMap<&'a str, crate::types::Named<'a>>,
+    /// JSDoc comments by the place of what follows.
+    pub(crate) comments: HashMap<u32, String>,
+    next_temp: usize,
+    nesting: u32,
+    work: usize,
+}
+
+pub(crate) fn place(span: Span) -> Place {
+    span.start..span.end
+}
+
+impl<'a> Lowerer<'a> {
+    pub(crate) fn new(
+        source: &'a str,
+        ops: &'a (dyn Signatures + Sync),
+        names: HashSet<&'a str>,
+    ) -> Lowerer<'a> {
+        Lowerer {
+            source,
+            ops,
+            found: Vec::new(),
+            taken: names.into_iter().map(str::to_owned).collect(),
+            variables: HashSet::new(),
+            bindings: Vec::new(),
+            scopes: vec![HashMap::new()],
+            functions: Vec::new(),
+            current: 0,
+            around: Vec::new(),
+            barrier: 0,
+            calls: Vec::new(),
+            sight: HashMap::new(),
+            new_lists: HashSet::new(),
+            arguments: Vec::new(),
+            types: HashMap::new(),
+            comments: HashMap::new(),
+            next_temp: 0,
+            nesting: 0,
+            work: 0,
+        }
+    }
+
+    /// Adds a finding that rejects the source.
+    pub(crate) fn deny(
+        &mut self,
+        code: &'static str,
+        at: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.find(Diagnostic::error(code, message, ""), at, help);
+    }
+
+    /// Adds a finding about a form outside of the subset.
+    pub(crate) fn unsupported(&mut self, at: Span, what: &str, help: impl Into<String>) {
+        let message = format!("{what} is outside of the subset");
+        self.deny(codes::UNSUPPORTED, at, message, help);
+    }
+
+    /// Adds a finding about what is accepted and means something else than in JavaScript.
+    pub(crate) fn differs(&mut self, at: Span, message: &str, help: &str) {
+        self.find(Diagnostic::warning(codes::DIFFERS, message, ""), at, help);
+    }
+
+    fn find(&mut self, found: Diagnostic, at: Span, help: impl Into<String>) {
+        let offending = self.source.get(at.start as usize..at.end as usize);
+        let offending = offending.unwrap_or_default();
+        let line = offending.lines().next().unwrap_or_default();
+        let found = found
+            .with_span(place(at))
+            .with_offending(a99_core::diag::excerpt(line))
+            .with_help(help);
+        let same = |other: &Diagnostic| other.span == found.span && other.message == found.message;
+        if self.found.iter().any(same) {
+            return;
+        }
+        if self.found.len() < MAX_FINDINGS {
+            self.found.push(found);
+        } else if found.severity == Severity::Error
+            && let Some(warning) = self
+                .found
+                .iter_mut()
+                .find(|d| d.severity == Severity::Warning)
+        {
+            *warning = found;
+        }
+    }
+
+    pub(crate) fn is_denied(&self) -> bool {
+        self.found.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// Whether there are as many errors as anybody wants to read.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MAX_FINDINGS
+            && self
+                .found
+                .iter()
+                .all(|found| found.severity == Severity::Error)
+    }
+
+    /// Goes one level deeper, unless that or the work is too much.
+    pub(crate) fn enter(&mut self, at: Span) -> bool {
+        self.work += 1;
+        if self.is_full() {
+            return false;
+        }
+        if self.work > MAX_WORK {
+            if self.work == MAX_WORK + 1 {
+                let help = "split the work over several agents";
+                self.deny(codes::TOO_LARGE, at, "the source has too much code", help);
+            }
+            return false;
+        }
+        if self.nesting >= MAX_NESTING {
+            let help = "compute parts of it into constants first";
+            self.deny(codes::TOO_DEEP, at, "the expression nests too deep", help);
+            return false;
+        }
+        self.nesting += 1;
+        true
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.nesting -= 1;
+    }
+
+    /// A name that is nowhere in the source.
+    pub(crate) fn fresh(&mut self) -> String {
+        loop {
+            self.next_temp += 1;
+            let name = format!("_{}", self.next_temp);
+            if self.taken.insert(name.clone()) {
+                self.variables.insert(name.clone());
+                return name;
+            }
+        }
+    }
+
+    pub(crate) fn push_scope(&mut self) {
+        self.scopes.push(HashMap::new());
+    }
+
+    pub(crate) fn pop_scope(&mut self) {
+        for id in self.scopes.pop().unwrap_or_default().into_values() {
+            self.out_of_sight(id);
+        }
+    }
+
+    fn out_of_sight(&mut self, id: BindingId) {
+        if let Some(count) = self.sight.get_mut(&self.bindings[id].name) {
+            *count -= 1;
+        }
+    }
+
+    /// Gives a binding another name.
+    pub(crate) fn rename(&mut self, id: BindingId, name: &str) {
+        self.out_of_sight(id);
+        self.bindings[id].name = name.to_owned();
+        *self.sight.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// The name of a variable for a declared name: itself, unless one that is in sight
+    /// has it.
+    fn name_for(&mut self, js: &str) -> String {
+        // Names that hosts refuse, and what every `catch` sets.
+        let reserved = a99_core::builtins::is_forbidden(js.as_bytes()) || js == "errorOp";
+        if !reserved && !self.is_in_sight(js) {
+            return js.to_owned();
+        }
+        let mut number = 2;
+        loop {
+            let name = format!("{js}_{number}");
+            if !self.taken.contains(&name) && !self.is_in_sight(&name) {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
+    fn is_in_sight(&self, name: &str) -> bool {
+        self.sight.get(name).is_some_and(|count| *count > 0)
+    }
+
+    /// Declares a name in the innermost scope.
+    pub(crate) fn declare(
+        &mut self,
+        js: &'a str,
+        at: Span,
+        what: What,
+        is_const: bool,
+    ) -> BindingId {
+        let top = self.scopes.len() - 1;
+        if self.scopes[top].contains_key(js) {
+            let message = format!("`{js}` is declared twice");
+            self.deny(
+                codes::BAD_BINDING,
+                at,
+                message,
+                "give one of them another name",
+            );
+        }
+        let name = self.name_for(js);
+        if matches!(what, What::Variable | What::Caught) {
+            self.variables.insert(name.clone());
+        }
+        self.bindings.push(Binding {
+            name,
+            what,
+            is_const,
+            owner: self.current,
+            at: at.start,
+            is_ready: false,
+            is_date: false,
+        });
+        let id = self.bindings.len() - 1;
+        *self
+            .sight
+            .entry(self.bindings[id].name.clone())
+            .or_default() += 1;
+        if let Some(before) = self.scopes[top].insert(js, id) {
+            self.out_of_sight(before);
+        }
+        id
+    }
+
+    /// A declared variable that can be read from now on.
+    pub(crate) fn variable(&mut self, js: &'a str, at: Span, is_const: bool) -> String {
+        let id = self.declare(js, at, What::Variable, is_const);
+        self.bindings[id].is_ready = true;
+        self.bindings[id].name.clone()
+    }
+
+    pub(crate) fn lookup(&self, js: &str) -> Option<BindingId> {
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.get(js).copied())
+    }
+
+    /// Notes that the function at hand reads a variable.
+    pub(crate) fn note_read(&mut self, id: BindingId) {
+        let current = self.current;
+        if self.bindings[id].owner != current
+            && let Some(function) = self.functions.get_mut(current)
+            && !function.reads.contains(&id)
+        {
+            function.reads.push(id);
+        }
+    }
+
+    /// A new helper.
+    pub(crate) fn add_function(
+        &mut self,
+        js: &str,
+        code: Code<'a>,
+        at: Span,
+        gives_value: bool,
+    ) -> usize {
+        if self.functions.len() >= MAX_FUNCTIONS {
+            let help = "split the work over several agents";
+            self.deny(codes::TOO_LARGE, at, "too many functions", help);
+            return self.functions.len() - 1;
+        }
+        let mut name = js.to_owned();
+        let mut number = 2;
+        let is_taken = |name: &str| self.functions.iter().any(|function| function.name == name);
+        while is_taken(&name) || a99_core::builtins::is_forbidden(name.as_bytes()) {
+            name = format!("{js}_{number}");
+            number += 1;
+        }
+        self.functions.push(Function {
+            name,
+            code: Some(code),
+            arity: code.params().items.len(),
+            gives_value,
+            params: Vec::new(),
+            steps: Vec::new(),
+            place: place(at),
+            reads: Vec::new(),
+            calls: Vec::new(),
+        });
+        self.functions.len() - 1
+    }
+
+    /// Lowers the code of a helper; what it may see is in sight now.
+    pub(crate) fn function(&mut self, id: usize) {
+        let Some(code) = self.functions[id].code.take() else {
+            return;
+        };
+        let outer = std::mem::replace(&mut self.current, id);
+        let around = std::mem::take(&mut self.around);
+        let barrier = std::mem::take(&mut self.barrier);
+        self.push_scope();
+        let mut steps = Vec::new();
+        let params = self.params(code, &mut steps);
+        match code {
+            Code::Function(function) => {
+                if let Some(body) = &function.body {
+                    self.block(&body.statements, &mut steps);
+                }
+            }
+            Code::Arrow(arrow) => self.arrow_body(arrow, &mut steps),
+        }
+        self.pop_scope();
+        self.around = around;
+        self.barrier = barrier;
+        self.current = outer;
+        self.functions[id].params = params;
+        self.functions[id].steps = steps;
+    }
+
+    pub(crate) fn arrow_body(
+        &mut self,
+        arrow: &'a ArrowFunctionExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) {
+        use oxc_ast::ast::ArrowFunctionBody;
+        match &arrow.body {
+            ArrowFunctionBody::FunctionBody(body) => self.block(&body.statements, out),
+            body => {
+                if let Some(value) = body.as_expression() {
+                    self.return_value(Some(value), value.span(), true, out);
+                }
+            }
+        }
+    }
+
+    /// The captured variables of each function: what it reads itself, and what the
+    /// functions that it calls need and it does not own.
+    pub(crate) fn captures(&self) -> Vec<Vec<BindingId>> {
+        let mut all: Vec<Vec<BindingId>> = self.functions.iter().map(|f| f.reads.clone()).collect();
+        loop {
+            let mut changed = false;
+            for (id, function) in self.functions.iter().enumerate() {
+                for &called in &function.calls {
+                    for binding in all[called].clone() {
+                        if self.bindings[binding].owner != id && !all[id].contains(&binding) {
+                            all[id].push(binding);
+                            changed = true;
+                        }
+                    }
+                }
+            }
+            if !changed {
+                return all;
+            }
+        }
+    }
+}
+
+/// A step that sets a variable.
+pub(crate) fn set(name: &str, value: Tree, at: &Place) -> Tree {
+    Tree::step(
+        "varSet",
+        [("key", Tree::text(name, at)), ("value", value)],
+        at,
+    )
+}
+
+/// An `if` step.
+pub(crate) fn branch(test: Tree, then: Vec<Tree>, other: Vec<Tree>, at: &Place) -> Tree {
+    let mut step = Tree::step(
+        "if",
+        [("condition", test), ("then", Tree::list(then, at))],
+        at,
+    );
+    if !other.is_empty() {
+        step.put("else", Tree::list(other, at));
+    }
+    step
+}
+
+/// A loop over items.
+pub(crate) fn for_each(
+    items: Tree,
+    name: &str,
+    index: Option<&str>,
+    steps: Vec<Tree>,
+    at: &Place,
+) -> Tree {
+    let mut step = Tree::step(
+        "forEach",
+        [("items", items), ("as", Tree::text(name, at))],
+        at,
+    );
+    if let Some(index) = index {
+        step.put("index", Tree::text(index, at));
+    }
+    step.put("steps", Tree::list(steps, at));
+    step
+}
+
+/// Whether a step, or one within, binds a variable.
+pub(crate) fn binds(steps: &[Tree], name: &str) -> bool {
+    let mut found = false;
+    for step in steps {
+        step.walk(&mut |tree| {
+            for key in ["key", "result", "as", "index", "catchParam"] {
+                found |= tree.get(key).and_then(Tree::as_str) == Some(name);
+            }
+        });
+    }
+    found
+}

@@ -1,0 +1,439 @@
+//! A source as a whole: which function is the agent, and the root of its program.
+
+use crate::codes;
+use crate::lower::{Code, Function, Lowerer, What, place};
+use crate::tree::{Data, Place, Tree};
+use crate::types::Named;
+use oxc_ast::ast::{
+    BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameters,
+    Program, Statement, TSType, VariableDeclaration, VariableDeclarationKind,
+};
+use oxc_span::{GetSpan, Span};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Bytes of a literal that stands wherever its constant is used.
+const MAX_INLINE: u32 = 64;
+
+/// A function at the top of a source.
+struct Top<'a> {
+    name: Option<&'a str>,
+    code: Code<'a>,
+    is_exported: bool,
+    is_default: bool,
+    /// Where its declaration begins.
+    start: u32,
+    span: Span,
+}
+
+impl<'a> Lowerer<'a> {
+    /// The program that a source stands for.
+    pub(crate) fn module(&mut self, program: &'a Program<'a>) -> Option<Tree> {
+        self.note_comments(program);
+        let tops = self.tops(program);
+        let agent = self.choose(&tops, program.span)?;
+        let at = place(tops[agent].span);
+        self.functions.push(Function {
+            name: String::new(),
+            code: None,
+            arity: 0,
+            gives_value: false,
+            params: Vec::new(),
+            steps: Vec::new(),
+            place: at.clone(),
+            reads: Vec::new(),
+            calls: Vec::new(),
+        });
+        for (index, top) in tops.iter().enumerate() {
+            let Some(name) = top.name else {
+                continue;
+            };
+            if index == agent {
+                self.declare(name, top.span, What::Agent, true);
+            } else {
+                self.named_function(name, top.code, top.span);
+            }
+        }
+        let mut steps = Vec::new();
+        for statement in &program.body {
+            self.top_statement(statement, &mut steps);
+        }
+        let code = tops[agent].code;
+        self.push_scope();
+        let schema = self.agent_params(code, tops[agent].start, &mut steps);
+        match code {
+            Code::Function(function) => {
+                if function.generator {
+                    self.unsupported(function.span, "a generator", "return a list");
+                }
+                if let Some(body) = &function.body {
+                    self.block(&body.statements, &mut steps);
+                }
+            }
+            Code::Arrow(arrow) => self.arrow_body(arrow, &mut steps),
+        }
+        self.pop_scope();
+        self.finish_functions(1);
+        Some(self.root(schema, steps, &at))
+    }
+
+    fn root(&mut self, schema: Option<Tree>, mut steps: Vec<Tree>, at: &Place) -> Tree {
+        if !self.arguments.is_empty() {
+            let is_same = self.arguments.iter().all(|(name, key)| name == key);
+            let keys = match is_same {
+                true => {
+                    let names = self.arguments.iter();
+                    Tree::list(names.map(|(name, _)| Tree::text(name, at)).collect(), at)
+                }
+                false => {
+                    let mut keys = Tree::map([], at);
+                    for (name, key) in &self.arguments {
+                        let name = Cow::Owned(name.as_bytes().to_vec());
+                        keys.put_owned(name, Tree::text(key, at));
+                    }
+                    keys
+                }
+            };
+            steps.insert(0, Tree::step("varsImport", [("keys", keys)], at));
+        }
+        let mut root = Tree::step("seq", [("a99", Tree::number(4.0, at))], at);
+        if let Some(schema) = schema {
+            root.put("inputSchema", schema);
+        }
+        if self.functions.len() > 1 {
+            let mut helpers = Tree::map([], at);
+            for (id, function) in self.functions.iter_mut().enumerate().skip(1) {
+                let mut params = vec![Tree::new(Data::Captures(id), &function.place)];
+                params.append(&mut function.params);
+                let place = function.place.clone();
+                let steps = std::mem::take(&mut function.steps);
+                let helper = Tree::map(
+                    [
+                        ("paramNames", Tree::list(params, &place)),
+                        ("steps", Tree::list(steps, &place)),
+                    ],
+                    &place,
+                );
+                helpers.put_owned(Cow::Owned(function.name.as_bytes().to_vec()), helper);
+            }
+            root.put("helpers", helpers);
+        }
+        root.put("steps", Tree::list(steps, at));
+        root
+    }
+
+    /// The functions and types at the top.
+    fn tops(&mut self, program: &'a Program<'a>) -> Vec<Top<'a>> {
+        let mut tops = Vec::new();
+        for statement in &program.body {
+            let start = statement.span().start;
+            match statement {
+                Statement::ExportDeclaration(export) => {
+                    self.top_declaration(&export.declaration, true, start, &mut tops);
+                }
+                Statement::ExportDefaultDeclaration(export) => {
+                    let code = match &export.declaration {
+                        ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
+                            let name = function.id.as_ref().map(|id| id.name.as_str());
+                            Some((name, Code::Function(function)))
+                        }
+                        declaration => declaration
+                            .as_expression()
+                            .and_then(|expr| crate::atom::code_of(expr).map(|code| (None, code))),
+                    };
+                    if let Some((name, code)) = code {
+                        tops.push(Top {
+                            name,
+                            code,
+                            is_exported: true,
+                            is_default: true,
+                            start,
+                            span: code.span(),
+                        });
+                    }
+                }
+                statement => {
+                    if let Some(declaration) = statement.as_declaration() {
+                        self.top_declaration(declaration, false, start, &mut tops);
+                    }
+                }
+            }
+        }
+        tops
+    }
+
+    fn top_declaration(
+        &mut self,
+        declaration: &'a Declaration<'a>,
+        is_exported: bool,
+        start: u32,
+        tops: &mut Vec<Top<'a>>,
+    ) {
+        let mut add = |name: &'a str, code: Code<'a>, span: Span| {
+            tops.push(Top {
+                name: Some(name),
+                code,
+                is_exported,
+                is_default: false,
+                start,
+                span,
+            });
+        };
+        match declaration {
+            Declaration::FunctionDeclaration(function) => {
+                if let Some(id) = &function.id {
+                    add(id.name.as_str(), Code::Function(function), id.span);
+                }
+            }
+            Declaration::VariableDeclaration(variables) => {
+                for one in &variables.declarations {
+                    let BindingPattern::BindingIdentifier(id) = &one.id else {
+                        continue;
+                    };
+                    let code = one
+                        .init
+                        .as_ref()
+                        .and_then(|init| crate::atom::code_of(init));
+                    if let Some(code) = code {
+                        add(id.name.as_str(), code, id.span);
+                    }
+                }
+            }
+            Declaration::TSTypeAliasDeclaration(alias) => {
+                let named = Named::Alias(&alias.type_annotation);
+                self.types.insert(alias.id.name.as_str(), named);
+            }
+            Declaration::TSInterfaceDeclaration(interface) => {
+                let named = Named::Interface(interface);
+                self.types.insert(interface.id.name.as_str(), named);
+            }
+            _ => {}
+        }
+    }
+
+    /// The agent: the default export, else what is called `agent`, else the only function
+    /// that is exported, else the only function.
+    fn choose(&mut self, tops: &[Top<'a>], span: Span) -> Option<usize> {
+        let only = |is: &dyn Fn(&Top<'a>) -> bool| {
+            let mut found = (0..tops.len()).filter(|index| is(&tops[*index]));
+            let first = found.next()?;
+            found.next().is_none().then_some(first)
+        };
+        let chosen = only(&|top| top.is_default)
+            .or_else(|| only(&|top| top.name == Some("agent")))
+            .or_else(|| only(&|top| top.is_exported))
+            .or_else(|| only(&|_| true));
+        if chosen.is_none() {
+            let message = match tops.is_empty() {
+                true => "the source has no function that could be the agent",
+                false => "several functions could be the agent",
+            };
+            let help = "write `export default function agent({ a, b }) { ... }`";
+            let at = Span::new(span.start, span.start);
+            self.deny(codes::NO_AGENT, at, message, help);
+        }
+        chosen
+    }
+
+    /// A statement at the top: constants are set before the agent's own steps.
+    fn top_statement(&mut self, statement: &'a Statement<'a>, out: &mut Vec<Tree>) {
+        match statement {
+            Statement::ExportDeclaration(export) => self.top_variables(&export.declaration, out),
+            Statement::ExportDefaultDeclaration(export) => {
+                let is_code = match &export.declaration {
+                    ExportDefaultDeclarationKind::FunctionDeclaration(_) => true,
+                    declaration => declaration
+                        .as_expression()
+                        .is_some_and(|expr| crate::atom::code_of(expr).is_some()),
+                };
+                if !is_code {
+                    let help = "write `export default function agent({ a }) { ... }`";
+                    self.unsupported(export.span, "a default export that is no function", help);
+                }
+            }
+            Statement::ImportDeclaration(import) if import.import_kind.is_type() => {}
+            Statement::EmptyStatement(_) => {}
+            statement => match statement.as_declaration() {
+                Some(declaration) => self.top_variables(declaration, out),
+                None => {
+                    let help = "put it into the agent: only declarations stand outside";
+                    self.unsupported(statement.span(), "a statement at the top", help);
+                }
+            },
+        }
+    }
+
+    fn top_variables(&mut self, declaration: &'a Declaration<'a>, out: &mut Vec<Tree>) {
+        let Declaration::VariableDeclaration(variables) = declaration else {
+            return self.declaration(declaration, out);
+        };
+        if variables.kind == VariableDeclarationKind::Const && self.inline(variables) {
+            return;
+        }
+        self.variables(variables, out);
+    }
+
+    /// Constants that are short literals, and functions, which are declared already.
+    fn inline(&mut self, variables: &'a VariableDeclaration<'a>) -> bool {
+        let [one] = &variables.declarations[..] else {
+            return false;
+        };
+        let (BindingPattern::BindingIdentifier(id), Some(init)) = (&one.id, &one.init) else {
+            return false;
+        };
+        if crate::atom::code_of(init).is_some() {
+            return true;
+        }
+        let is_short = init.span().size() <= MAX_INLINE;
+        let is_literal = match init.get_inner_expression() {
+            Expression::UnaryExpression(unary) => {
+                matches!(unary.argument, Expression::NumericLiteral(_))
+            }
+            Expression::StringLiteral(_)
+            | Expression::NumericLiteral(_)
+            | Expression::BooleanLiteral(_)
+            | Expression::NullLiteral(_) => true,
+            _ => false,
+        };
+        if !is_short || !is_literal {
+            return false;
+        }
+        let mut steps = Vec::new();
+        let Some(value) = self.expr(init, &mut steps).literal() else {
+            return false;
+        };
+        let binding = self.declare(id.name.as_str(), id.span, What::Literal(value), true);
+        self.bindings[binding].is_ready = true;
+        true
+    }
+
+    /// The parameter of the agent, and the schema that its type and comments are.
+    fn agent_params(&mut self, code: Code<'a>, start: u32, out: &mut Vec<Tree>) -> Option<Tree> {
+        let params: &'a FormalParameters<'a> = code.params();
+        let docs = self.docs_before(start);
+        let at = place(params.span);
+        self.no_rest(params);
+        if let Some(second) = params.items.get(1) {
+            let help = "write `function agent({ a, b })`";
+            self.unsupported(second.span, "a second parameter of the agent", help);
+        }
+        let mut schema = None;
+        if let Some(param) = params.items.first() {
+            let is_empty_object = |expr: &Expression<'a>| matches!(expr, Expression::ObjectExpression(object) if object.properties.is_empty());
+            if let Some(default) = &param.initializer
+                && !is_empty_object(default)
+            {
+                let help = "give defaults to the names: `function agent({ a = 1 })`";
+                self.unsupported(param.span, "a default for all arguments", help);
+            }
+            if let Some(ty) = &param.type_annotation {
+                schema = self.agent_schema(&ty.type_annotation);
+            }
+            match &param.pattern {
+                BindingPattern::ObjectPattern(object) => self.import_pattern(object, false, out),
+                BindingPattern::BindingIdentifier(id) => {
+                    let id = self.declare(id.name.as_str(), id.span, What::Arguments, true);
+                    self.bindings[id].is_ready = true;
+                }
+                other => {
+                    let help = "write `function agent({ a, b })`";
+                    self.unsupported(other.span(), "this parameter of the agent", help);
+                }
+            }
+            self.optional_defaults(&param.pattern, schema.as_mut());
+        }
+        let Some(docs) = docs else {
+            return schema;
+        };
+        let mut schema =
+            schema.unwrap_or_else(|| Tree::map([("type", Tree::text("object", &at))], &at));
+        schema.put("description", Tree::text(&docs, &at));
+        Some(schema)
+    }
+
+    fn agent_schema(&mut self, ty: &'a TSType<'a>) -> Option<Tree> {
+        let schema = self.schema(ty, 0);
+        match &schema.data {
+            Data::Map(members) if members.is_empty() => None,
+            _ => Some(schema),
+        }
+    }
+
+    /// Arguments that have a default need not be given.
+    fn optional_defaults(&mut self, pattern: &'a BindingPattern<'a>, schema: Option<&mut Tree>) {
+        let (BindingPattern::ObjectPattern(object), Some(schema)) = (pattern, schema) else {
+            return;
+        };
+        let mut optional = Vec::new();
+        for property in &object.properties {
+            if let BindingPattern::AssignmentPattern(_) = &property.value
+                && let Some(name) = property.key.static_name()
+            {
+                optional.push(name.to_string());
+            }
+        }
+        let Data::Map(members) = &mut schema.data else {
+            return;
+        };
+        for (key, value) in members {
+            if **key == *b"required"
+                && let Data::List(names) = &mut value.data
+            {
+                names.retain(|name| {
+                    !name
+                        .as_str()
+                        .is_some_and(|name| optional.iter().any(|o| o == name))
+                });
+            }
+        }
+    }
+
+    fn note_comments(&mut self, program: &'a Program<'a>) {
+        let jsdoc = program.comments.iter().filter(|comment| comment.is_jsdoc());
+        self.comments = jsdoc
+            .map(|comment| {
+                let span = comment.content_span();
+                let text = self.source.get(span.start as usize..span.end as usize);
+                (comment.attached_to, plain(text.unwrap_or_default()))
+            })
+            .collect::<HashMap<u32, String>>();
+    }
+
+    /// The text of the JSDoc comment before what begins here.
+    pub(crate) fn docs_before(&self, start: u32) -> Option<String> {
+        self.comments
+            .get(&start)
+            .filter(|text| !text.is_empty())
+            .cloned()
+    }
+
+    /// Refuses calls before the variables that the called function reads are there.
+    pub(crate) fn check_calls(&mut self, captures: &[Vec<usize>]) {
+        for (caller, called, span) in std::mem::take(&mut self.calls) {
+            for id in &captures[called] {
+                let binding = &self.bindings[*id];
+                if binding.owner == caller && binding.at > span.start {
+                    let name = binding.name.clone();
+                    let message = format!("the function reads `{name}`, which is declared later");
+                    self.deny(
+                        codes::BAD_BINDING,
+                        span,
+                        message,
+                        "declare it before the call",
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The sentences of a comment without its stars.
+fn plain(comment: &str) -> String {
+    let lines = comment
+        .lines()
+        .map(|line| line.trim().trim_start_matches('*').trim());
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let text = lines.join("\n");
+    let end = text.floor_char_boundary(4000);
+    text[..end].to_owned()
+}

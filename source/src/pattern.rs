@@ -1,0 +1,379 @@
+//! Parameters and patterns.
+
+use crate::codes;
+use crate::lower::{Code, Lowerer, What, place, set};
+use crate::tree::{Data, Place, Tree};
+use crate::value::{Kind, Value};
+use oxc_ast::ast::{
+    ArrayPattern, AssignmentPattern, BindingPattern, Expression, FormalParameters, ObjectPattern,
+    PropertyKey,
+};
+use oxc_span::{GetSpan, Span};
+
+impl<'a> Lowerer<'a> {
+    /// Declares the parameters of a helper: their names, and steps for defaults and
+    /// patterns.
+    pub(crate) fn params(&mut self, code: Code<'a>, out: &mut Vec<Tree>) -> Vec<Tree> {
+        if let Code::Function(function) = code
+            && function.generator
+        {
+            self.unsupported(function.span, "a generator", "return a list");
+        }
+        let params = code.params();
+        self.no_rest(params);
+        let mut names = Vec::new();
+        for param in &params.items {
+            let at = place(param.span);
+            let (name, pattern) = match &param.pattern {
+                BindingPattern::BindingIdentifier(id) => {
+                    (self.variable(id.name.as_str(), id.span, false), None)
+                }
+                pattern => (self.fresh(), Some(pattern)),
+            };
+            if let Some(default) = &param.initializer {
+                self.default(&name, default, &at, out);
+            }
+            if let Some(pattern) = pattern {
+                self.bind_pattern(pattern, Value::ident(&name, &at), false, out);
+            }
+            names.push(Tree::text(&name, &at));
+        }
+        names
+    }
+
+    pub(crate) fn no_rest(&mut self, params: &'a FormalParameters<'a>) {
+        if let Some(rest) = &params.rest {
+            self.unsupported(
+                rest.span,
+                "a rest parameter",
+                "take a list as one parameter",
+            );
+        }
+    }
+
+    /// Gives a variable that is `undefined` its default.
+    fn default(
+        &mut self,
+        name: &str,
+        default: &'a Expression<'a>,
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) {
+        let mut steps = Vec::new();
+        let value = self.expr(default, &mut steps);
+        let test = is_undefined(Tree::ident(name, at), at);
+        if steps.is_empty() {
+            let fields = [
+                ("test", test),
+                ("consequent", value.operand()),
+                ("alternate", Tree::ident(name, at)),
+            ];
+            return out.push(set(name, Tree::node("conditional", fields, at), at));
+        }
+        steps.push(set(name, value.resolved(), at));
+        out.push(crate::lower::branch(test, steps, Vec::new(), at));
+    }
+
+    /// Declares the names of a pattern and sets them from a value.
+    pub(crate) fn bind_pattern(
+        &mut self,
+        pattern: &'a BindingPattern<'a>,
+        value: Value,
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) {
+        if !self.enter(pattern.span()) {
+            return;
+        }
+        match pattern {
+            BindingPattern::BindingIdentifier(id) => {
+                let name = self.variable(id.name.as_str(), id.span, is_const);
+                out.push(set(&name, value.resolved(), &place(id.span)));
+            }
+            BindingPattern::AssignmentPattern(with) => {
+                self.bind_default(with, value, is_const, out);
+            }
+            BindingPattern::ObjectPattern(object) => {
+                let from = self.named(value, out);
+                self.bind_object(object, &from, is_const, out);
+            }
+            BindingPattern::ArrayPattern(list) => {
+                let from = self.named(value, out);
+                self.bind_list(list, &from, is_const, out);
+            }
+        }
+        self.leave();
+    }
+
+    fn bind_default(
+        &mut self,
+        with: &'a AssignmentPattern<'a>,
+        value: Value,
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) {
+        let at = place(with.span);
+        if let BindingPattern::BindingIdentifier(id) = &with.left {
+            let mut steps = Vec::new();
+            let default = self.expr(&with.right, &mut steps);
+            let name = self.variable(id.name.as_str(), id.span, is_const);
+            out.push(set(&name, value.resolved(), &at));
+            let test = is_undefined(Tree::ident(&name, &at), &at);
+            steps.push(set(&name, default.resolved(), &at));
+            return out.push(crate::lower::branch(test, steps, Vec::new(), &at));
+        }
+        let name = self.fresh();
+        out.push(set(&name, value.resolved(), &at));
+        self.default(&name, &with.right, &at, out);
+        self.bind_pattern(&with.left, Value::ident(&name, &at), is_const, out);
+    }
+
+    fn bind_object(
+        &mut self,
+        object: &'a ObjectPattern<'a>,
+        from: &Value,
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) {
+        let mut taken = Vec::new();
+        for property in &object.properties {
+            let at = place(property.span);
+            let Some(key) = self.key(&property.key, property.computed, out) else {
+                continue;
+            };
+            taken.push(key.clone().operand());
+            let value = member_of(from.clone(), key, &at);
+            self.bind_pattern(&property.value, value, is_const, out);
+        }
+        let Some(rest) = &object.rest else {
+            return;
+        };
+        let at = place(rest.span);
+        let BindingPattern::BindingIdentifier(id) = &rest.argument else {
+            return self.unsupported(rest.span, "a pattern behind `...`", "name the rest");
+        };
+        if !taken.iter().all(|key| matches!(key.data, Data::Text(_))) {
+            let help = "name the members, or use `Object.entries`";
+            return self.unsupported(rest.span, "`...` behind computed names", help);
+        }
+        let inputs = [
+            ("obj", from.clone().resolved()),
+            ("keys", Tree::list(taken, &at)),
+        ];
+        let mut step = Tree::step("omit", inputs, &at);
+        let name = self.variable(id.name.as_str(), id.span, is_const);
+        step.put("result", Tree::text(&name, &at));
+        out.push(step);
+    }
+
+    fn bind_list(
+        &mut self,
+        list: &'a ArrayPattern<'a>,
+        from: &Value,
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) {
+        for (index, element) in list.elements.iter().enumerate() {
+            let Some(element) = element else {
+                continue;
+            };
+            let at = place(element.span());
+            let value = member_of(from.clone(), Value::number(index as f64, &at), &at);
+            self.bind_pattern(element, value, is_const, out);
+        }
+        let Some(rest) = &list.rest else {
+            return;
+        };
+        let at = place(rest.span);
+        let from = from.clone().operand();
+        let start = Tree::number(list.elements.len() as f64, &at);
+        let rest_of = method(from, "slice", vec![start], &at);
+        self.bind_pattern(&rest.argument, Value::node(rest_of), is_const, out);
+    }
+
+    /// The name of a property, of a literal or of a pattern.
+    pub(crate) fn key(
+        &mut self,
+        key: &'a PropertyKey<'a>,
+        computed: bool,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let at = place(key.span());
+        match key {
+            PropertyKey::StaticIdentifier(id) => Some(Value::text(id.name.as_str(), &at)),
+            PropertyKey::PrivateIdentifier(id) => {
+                self.unsupported(id.span, "a private name", "use plain members");
+                None
+            }
+            PropertyKey::NumericLiteral(number) if !computed => {
+                let mut text = Vec::new();
+                a99_core::json::write_js_number(number.value, &mut text);
+                Some(Value::new(Kind::Text(text), &at))
+            }
+            key => {
+                let key = key.as_expression()?;
+                Some(self.expr(key, out))
+            }
+        }
+    }
+
+    /// A value that is named: itself if it is a variable, else a new one.
+    pub(crate) fn named(&mut self, value: Value, out: &mut Vec<Tree>) -> Value {
+        if let Kind::Node(tree) = &value.kind
+            && let Some(name) = tree.ident_name()
+            && self.variables.contains(name)
+        {
+            return value;
+        }
+        let at = value.place.clone();
+        let name = self.fresh();
+        out.push(set(&name, value.resolved(), &at));
+        Value::ident(&name, &at)
+    }
+
+    /// `const { a, b } = input` of the arguments of the agent.
+    pub(crate) fn arguments_pattern(
+        &mut self,
+        pattern: &'a BindingPattern<'a>,
+        init: &'a Expression<'a>,
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) -> bool {
+        let (BindingPattern::ObjectPattern(object), Expression::Identifier(id)) = (pattern, init)
+        else {
+            return false;
+        };
+        let known = self.lookup(id.name.as_str());
+        if !known.is_some_and(|id| matches!(self.bindings[id].what, What::Arguments)) {
+            return false;
+        }
+        self.import_pattern(object, is_const, out);
+        true
+    }
+
+    /// Declares variables for members of the arguments.
+    pub(crate) fn import_pattern(
+        &mut self,
+        object: &'a ObjectPattern<'a>,
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) {
+        if let Some(rest) = &object.rest {
+            let help = "name the arguments";
+            self.unsupported(rest.span, "`...` of the arguments", help);
+        }
+        for property in &object.properties {
+            let at = place(property.span);
+            let mut steps = Vec::new();
+            let key = self.key(&property.key, property.computed, &mut steps);
+            let key = match key.map(|key| key.kind) {
+                Some(Kind::Text(key)) => String::from_utf8(key).ok(),
+                _ => None,
+            };
+            let Some(key) = key else {
+                let help = "name the argument";
+                self.unsupported(property.span, "a computed name of an argument", help);
+                continue;
+            };
+            match &property.value {
+                BindingPattern::BindingIdentifier(id) => {
+                    let name = self.variable(id.name.as_str(), id.span, is_const);
+                    self.arguments.push((name, key));
+                }
+                BindingPattern::AssignmentPattern(with)
+                    if matches!(with.left, BindingPattern::BindingIdentifier(_)) =>
+                {
+                    let BindingPattern::BindingIdentifier(id) = &with.left else {
+                        continue;
+                    };
+                    let name = self.variable(id.name.as_str(), id.span, is_const);
+                    self.arguments.push((name.clone(), key));
+                    self.default(&name, &with.right, &at, out);
+                }
+                pattern => {
+                    let name = self.fresh();
+                    self.arguments.push((name.clone(), key));
+                    self.bind_pattern(pattern, Value::ident(&name, &at), is_const, out);
+                }
+            }
+        }
+    }
+
+    /// A member of the arguments of the agent.
+    pub(crate) fn argument(&mut self, key: &str, at: Span) -> Value {
+        let known = self.arguments.iter().find(|(_, argument)| argument == key);
+        let name = match known {
+            Some((name, _)) if name.starts_with('_') => name.clone(),
+            _ => {
+                let name = self.fresh();
+                self.arguments.push((name.clone(), key.to_owned()));
+                name
+            }
+        };
+        if self.current != 0 {
+            let message = "the arguments of the agent are not visible in other functions";
+            let help = "hand them over as parameters";
+            self.deny(codes::UNSUPPORTED, at, message, help);
+        }
+        Value::ident(&name, &place(at))
+    }
+}
+
+/// Whether a value is `undefined`.
+pub(crate) fn is_undefined(value: Tree, at: &Place) -> Tree {
+    let fields = [
+        ("op", Tree::text("===", at)),
+        ("left", value),
+        ("right", Tree::undefined(at)),
+    ];
+    Tree::node("binary", fields, at)
+}
+
+/// Whether a value is `null` or `undefined`.
+pub(crate) fn is_missing(value: Tree, at: &Place) -> Tree {
+    let fields = [
+        ("op", Tree::text("==", at)),
+        ("left", value),
+        ("right", Tree::null(at)),
+    ];
+    Tree::node("binary", fields, at)
+}
+
+/// Whether it is neither.
+pub(crate) fn is_there(value: Tree, at: &Place) -> Tree {
+    let mut test = is_missing(value, at);
+    test.set("op", Tree::text("!=", at));
+    test
+}
+
+/// `object.key` or `object[key]`.
+pub(crate) fn member_of(object: Value, key: Value, at: &Place) -> Value {
+    let is_name = match &key.kind {
+        Kind::Text(text) => !text.first().is_some_and(u8::is_ascii_digit),
+        _ => false,
+    };
+    let mut node = Tree::node(
+        "member",
+        [("object", object.operand()), ("property", key.operand())],
+        at,
+    );
+    if !is_name {
+        node.put("computed", Tree::bool(true, at));
+    }
+    Value::node(node)
+}
+
+/// A call of a method.
+pub(crate) fn method(object: Tree, name: &str, arguments: Vec<Tree>, at: &Place) -> Tree {
+    let fields = [
+        ("object", object),
+        ("method", Tree::text(name, at)),
+        ("arguments", Tree::list(arguments, at)),
+    ];
+    Tree::node("methodCall", fields, at)
+}
+
+/// A call of a function of a namespace.
+pub(crate) fn of(namespace: &str, name: &str, arguments: Vec<Tree>, at: &Place) -> Tree {
+    method(Tree::ident(namespace, at), name, arguments, at)
+}

@@ -1,0 +1,73 @@
+//! `reduce`.
+
+use crate::callback::Callback;
+use crate::control::fail;
+use crate::expr::Hint;
+use crate::lower::{After, Lowerer, branch, place, set};
+use crate::pattern::{member_of, method};
+use crate::stmt::not;
+use crate::tree::{Place, Tree};
+use crate::value::Value;
+use oxc_ast::ast::{Argument, CallExpression};
+use std::collections::HashMap;
+
+impl<'a> Lowerer<'a> {
+    pub(crate) fn reduce(
+        &mut self,
+        items: Value,
+        callback: Callback<'a>,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        let mut items = [items];
+        let mut steps = Vec::new();
+        let initial = call.arguments.get(1).and_then(Argument::as_expression);
+        let initial = initial.map(|initial| self.expr(initial, &mut steps));
+        self.keep(&mut items, &steps, out);
+        out.append(&mut steps);
+        let [items] = items;
+        let (initial, items) = match initial {
+            Some(initial) => (initial, items),
+            None => self.first_and_rest(items, &at, out),
+        };
+        let mut turn = self.turn(callback, 3, call.span);
+        while turn.names.len() < 2 {
+            turn.names.push(self.fresh());
+        }
+        let mut total = turn.names.remove(0);
+        if let Hint::Fresh(name) = hint {
+            self.rename_param(&total, name);
+            total = name.to_owned();
+        }
+        out.push(set(&total, initial.resolved(), &at));
+        self.each_turn(items, turn, After::Set(total.clone()), out);
+        Value::ident(&total, &at)
+    }
+
+    /// Gives a parameter of the callback at hand the name of another variable.
+    fn rename_param(&mut self, from: &str, to: &str) {
+        let top = self.scopes.last().into_iter().flat_map(HashMap::values);
+        let id = top.copied().find(|id| self.bindings[*id].name == from);
+        if let Some(id) = id {
+            self.rename(id, to);
+        }
+    }
+
+    /// The first item and the others, of a list that must not be empty.
+    fn first_and_rest(&mut self, items: Value, at: &Place, out: &mut Vec<Tree>) -> (Value, Value) {
+        let items = self.named(items, out);
+        let length = member_of(items.clone(), Value::text("length", at), at);
+        let message = Value::text("Reduce of empty array with no initial value", at);
+        out.push(branch(
+            not(length.operand()),
+            fail(message, at),
+            Vec::new(),
+            at,
+        ));
+        let first = member_of(items.clone(), Value::number(0.0, at), at);
+        let rest = method(items.operand(), "slice", vec![Tree::number(1.0, at)], at);
+        (first, Value::node(rest))
+    }
+}

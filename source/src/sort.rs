@@ -1,0 +1,134 @@
+//! `sort` and `toSorted` with a comparison.
+
+use crate::callback::{Callback, only_expression};
+use crate::expr::Hint;
+use crate::lower::{Lowerer, branch, for_each, place, set};
+use crate::pattern::{member_of, method, of};
+use crate::tree::Tree;
+use crate::value::{Kind, Value};
+use oxc_span::Span;
+
+impl<'a> Lowerer<'a> {
+    /// `sort` and `toSorted` with a comparison: a stable insertion by halves.
+    pub(crate) fn sort(
+        &mut self,
+        name: &str,
+        items: Value,
+        callback: Callback<'a>,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let in_place = name == "sort" && !self.is_new_list(&items);
+        let items = match in_place {
+            true => self.named(items, out),
+            false => items,
+        };
+        let sorted = match in_place {
+            true => self.new_list(Hint::None, &at, out),
+            false => self.new_list(hint, &at, out),
+        };
+        let (item, low, high, middle) = (self.fresh(), self.fresh(), self.fresh(), self.fresh());
+        let ident = |name: &str| Tree::ident(name, &at);
+        let binary = |op: &str, left: Tree, right: Tree| {
+            let fields = [
+                ("op", Tree::text(op, &at)),
+                ("left", left),
+                ("right", right),
+            ];
+            Tree::node("binary", fields, &at)
+        };
+        let number = |n: f64| Tree::number(n, &at);
+        let half = binary("/", binary("+", ident(&low), ident(&high)), number(2.0));
+        let mut body = vec![set(&middle, of("Math", "floor", vec![half], &at), &at)];
+        let other = member_of(Value::ident(&sorted, &at), Value::ident(&middle, &at), &at);
+        let order = self.compare(callback, other, Value::ident(&item, &at), span, &mut body);
+        let test = binary(">", order.operand(), number(0.0));
+        let up = set(&low, binary("+", ident(&middle), number(1.0)), &at);
+        let down = set(&high, ident(&middle), &at);
+        body.push(branch(test, vec![down], vec![up], &at));
+        let length = member_of(Value::ident(&sorted, &at), Value::text("length", &at), &at);
+        let search = Tree::step(
+            "while",
+            [
+                ("condition", binary("<", ident(&low), ident(&high))),
+                ("body", Tree::list(body, &at)),
+            ],
+            &at,
+        );
+        let place_in = vec![ident(&low), number(0.0), ident(&item)];
+        let insert = method(ident(&sorted), "splice", place_in, &at);
+        let steps = vec![
+            set(&low, number(0.0), &at),
+            set(&high, length.operand(), &at),
+            search,
+            set("_", insert, &at),
+        ];
+        out.push(for_each(items.clone().resolved(), &item, None, steps, &at));
+        if !in_place {
+            return Value::ident(&sorted, &at);
+        }
+        let empty = method(items.clone().operand(), "splice", vec![number(0.0)], &at);
+        out.push(set("_", empty, &at));
+        let push = method(items.clone().operand(), "push", vec![ident(&item)], &at);
+        let back = vec![set("_", push, &at)];
+        out.push(for_each(ident(&sorted), &item, None, back, &at));
+        items
+    }
+
+    /// The value of a comparison of two items.
+    fn compare(
+        &mut self,
+        callback: Callback<'a>,
+        left: Value,
+        right: Value,
+        span: Span,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        if let Callback::Code(code) = callback
+            && only_expression(code).is_none()
+        {
+            // Statements with `return` in them: a function of its own.
+            let function = self.add_function("compare", code, span, true);
+            self.function(function);
+            return self.helper_call(function, vec![left, right], span, Hint::None, out);
+        }
+        let turn = self.turn(callback, 2, span);
+        for (name, value) in turn.names.iter().zip([left, right]) {
+            let is_same =
+                matches!(&value.kind, Kind::Node(tree) if tree.ident_name() == Some(name));
+            if !is_same {
+                out.push(set(name, value.resolved(), &at));
+            }
+        }
+        out.extend(turn.steps.iter().cloned());
+        let order = self.turn_value(&turn, out);
+        self.pop_scope();
+        order.unwrap_or_else(|| Value::number(0.0, &at))
+    }
+
+    /// Whether nobody else has the list.
+    fn is_new_list(&self, value: &Value) -> bool {
+        let Kind::Node(tree) = &value.kind else {
+            return true;
+        };
+        let method = tree.get("method").and_then(Tree::as_str).unwrap_or("");
+        let fresh = [
+            "slice",
+            "concat",
+            "from",
+            "keys",
+            "values",
+            "entries",
+            "split",
+            "flat",
+            "toReversed",
+            "toArray",
+            "toSorted",
+        ];
+        let name = tree.ident_name().unwrap_or("");
+        fresh.contains(&method) || tree.tag() == Some("array") || self.new_lists.contains(name)
+    }
+}

@@ -1,0 +1,290 @@
+//! JSON trees whose nodes know which bytes of the source they stand for.
+
+use a99_core::json::{write_json_number, write_json_string};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Bytes of the source.
+pub(crate) type Place = Range<u32>;
+
+/// A value of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Data {
+    Null,
+    Bool(bool),
+    Number(f64),
+    /// WTF-8.
+    Text(Cow<'static, [u8]>),
+    List(Vec<Tree>),
+    /// Keys as WTF-8.
+    Map(Vec<(Cow<'static, [u8]>, Tree)>),
+    /// A text in a value position, where it must not be taken for a name: which names
+    /// there are is known at the end only.
+    Quoted(Vec<u8>),
+    /// An item of a list that stands for the captured variables of a function, which are
+    /// known at the end only.
+    Captures(usize),
+}
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tree {
+    pub(crate) data: Data,
+    pub(crate) place: Place,
+}
+
+impl Tree {
+    pub(crate) fn new(data: Data, place: &Place) -> Tree {
+        Tree {
+            data,
+            place: place.clone(),
+        }
+    }
+
+    pub(crate) fn null(place: &Place) -> Tree {
+        Tree::new(Data::Null, place)
+    }
+
+    pub(crate) fn bool(value: bool, place: &Place) -> Tree {
+        Tree::new(Data::Bool(value), place)
+    }
+
+    pub(crate) fn number(value: f64, place: &Place) -> Tree {
+        Tree::new(Data::Number(value), place)
+    }
+
+    pub(crate) fn text(value: &str, place: &Place) -> Tree {
+        Tree::new(Data::Text(Cow::Owned(value.as_bytes().to_vec())), place)
+    }
+
+    pub(crate) fn list(items: Vec<Tree>, place: &Place) -> Tree {
+        Tree::new(Data::List(items), place)
+    }
+
+    /// An object; keys are of the language.
+    pub(crate) fn map<const N: usize>(members: [(&'static str, Tree); N], place: &Place) -> Tree {
+        let members = members.into_iter();
+        let members = members.map(|(key, value)| (Cow::Borrowed(key.as_bytes()), value));
+        Tree::new(Data::Map(members.collect()), place)
+    }
+
+    /// A step of this op with these inputs.
+    pub(crate) fn step<const N: usize>(
+        op: &str,
+        inputs: [(&'static str, Tree); N],
+        place: &Place,
+    ) -> Tree {
+        let mut step = Tree::map([("op", Tree::text(op, place))], place);
+        for (key, value) in inputs {
+            step.put(key, value);
+        }
+        step
+    }
+
+    /// An expression node with this tag.
+    pub(crate) fn node<const N: usize>(
+        tag: &'static str,
+        fields: [(&'static str, Tree); N],
+        place: &Place,
+    ) -> Tree {
+        let mut node = Tree::map([("$expr", Tree::text(tag, place))], place);
+        for (key, value) in fields {
+            node.put(key, value);
+        }
+        node
+    }
+
+    /// The variable, argument or builtin of this name.
+    pub(crate) fn ident(name: &str, place: &Place) -> Tree {
+        Tree::node("ident", [("name", Tree::text(name, place))], place)
+    }
+
+    /// `undefined`.
+    pub(crate) fn undefined(place: &Place) -> Tree {
+        Tree::ident("undefined", place)
+    }
+
+    /// Adds a member to an object.
+    pub(crate) fn put(&mut self, key: &'static str, value: Tree) {
+        self.put_owned(Cow::Borrowed(key.as_bytes()), value);
+    }
+
+    /// The same with a key of the source.
+    pub(crate) fn put_owned(&mut self, key: Cow<'static, [u8]>, value: Tree) {
+        if let Data::Map(members) = &mut self.data {
+            members.push((key, value));
+        }
+    }
+
+    /// Replaces a member of an object.
+    pub(crate) fn set(&mut self, key: &str, value: Tree) {
+        if let Data::Map(members) = &mut self.data
+            && let Some((_, old)) = members
+                .iter_mut()
+                .find(|(name, _)| **name == *key.as_bytes())
+        {
+            *old = value;
+        }
+    }
+
+    /// The member of an object.
+    pub(crate) fn get(&self, key: &str) -> Option<&Tree> {
+        match &self.data {
+            Data::Map(members) => members
+                .iter()
+                .find(|(name, _)| **name == *key.as_bytes())
+                .map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// The text, if it is one that is UTF-8.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match &self.data {
+            Data::Text(text) => str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
+
+    /// The tag, if it is an expression node.
+    pub(crate) fn tag(&self) -> Option<&str> {
+        self.get("$expr")?.as_str()
+    }
+
+    /// The name, if it is an `ident` node.
+    pub(crate) fn ident_name(&self) -> Option<&str> {
+        match self.tag() {
+            Some("ident") => self.get("name")?.as_str(),
+            _ => None,
+        }
+    }
+
+    /// Calls `f` for this value and all within, from the outside.
+    pub(crate) fn walk(&self, f: &mut dyn FnMut(&Tree)) {
+        f(self);
+        match &self.data {
+            Data::List(items) => items.iter().for_each(|item| item.walk(f)),
+            Data::Map(members) => members.iter().for_each(|(_, value)| value.walk(f)),
+            _ => {}
+        }
+    }
+
+    /// Puts other nodes where `ident` nodes name one of these.
+    pub(crate) fn substitute(&mut self, names: &HashMap<String, Tree>) {
+        if let Some(other) = self.ident_name().and_then(|name| names.get(name)) {
+            let place = self.place.clone();
+            *self = other.clone();
+            self.place = place;
+            return;
+        }
+        match &mut self.data {
+            Data::List(items) => items.iter_mut().for_each(|item| item.substitute(names)),
+            Data::Map(members) => {
+                for (_, value) in members {
+                    value.substitute(names);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is known of a program at its end only.
+pub(crate) struct Names<'n> {
+    /// Whether a text names a variable or a path from one.
+    pub(crate) is_name: &'n dyn Fn(&[u8]) -> bool,
+    /// The captured variables of each function.
+    pub(crate) captures: &'n [Vec<String>],
+    /// Bytes of text after which writing ends.
+    pub(crate) max: usize,
+}
+
+/// The JSON text of a tree, and the places of its values and keys in the order in which
+/// a reader numbers them.
+pub(crate) fn write(tree: &Tree, names: &Names<'_>) -> (Vec<u8>, Vec<(u32, u32)>) {
+    let mut writer = Writer {
+        out: Vec::new(),
+        places: Vec::new(),
+        names,
+    };
+    writer.value(tree);
+    (writer.out, writer.places)
+}
+
+struct Writer<'n> {
+    out: Vec<u8>,
+    places: Vec<(u32, u32)>,
+    names: &'n Names<'n>,
+}
+
+impl Writer<'_> {
+    fn at(&mut self, place: &Place) {
+        self.places.push((place.start, place.end));
+    }
+
+    fn value(&mut self, tree: &Tree) {
+        if self.out.len() > self.names.max {
+            return;
+        }
+        self.at(&tree.place);
+        match &tree.data {
+            Data::Null => self.out.extend(b"null"),
+            Data::Bool(true) => self.out.extend(b"true"),
+            Data::Bool(false) => self.out.extend(b"false"),
+            Data::Number(number) => write_json_number(*number, &mut self.out),
+            Data::Text(text) => write_json_string(text, &mut self.out),
+            Data::List(items) => self.list(items),
+            Data::Map(members) => {
+                self.out.push(b'{');
+                for (index, (key, value)) in members.iter().enumerate() {
+                    self.comma(index);
+                    self.at(&value.place);
+                    write_json_string(key, &mut self.out);
+                    self.out.push(b':');
+                    self.value(value);
+                }
+                self.out.push(b'}');
+            }
+            Data::Quoted(text) if (self.names.is_name)(text) => {
+                self.places.pop();
+                let text = Data::Text(Cow::Owned(text.clone()));
+                let text = Tree::new(text, &tree.place);
+                self.value(&Tree::node("literal", [("value", text)], &tree.place));
+            }
+            Data::Quoted(text) => write_json_string(text, &mut self.out),
+            Data::Captures(_) => self.out.extend(b"null"),
+        }
+    }
+
+    fn comma(&mut self, index: usize) {
+        if index > 0 {
+            self.out.push(b',');
+        }
+    }
+
+    fn list(&mut self, items: &[Tree]) {
+        self.out.push(b'[');
+        let mut index = 0;
+        for item in items {
+            let Data::Captures(function) = item.data else {
+                self.comma(index);
+                self.value(item);
+                index += 1;
+                continue;
+            };
+            let names = self.names;
+            for name in names.captures.get(function).into_iter().flatten() {
+                self.comma(index);
+                self.value(&capture(name, item));
+                index += 1;
+            }
+        }
+        self.out.push(b']');
+    }
+}
+
+/// A captured variable as an argument, or as the name of a parameter.
+fn capture(name: &str, item: &Tree) -> Tree {
+    Tree::text(name, &item.place)
+}

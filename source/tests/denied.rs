@@ -1,0 +1,349 @@
+//! What is outside of the subset is refused where it stands, with the form that works.
+
+use a99_core::diag::Severity;
+use a99_source::codes::*;
+
+/// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
+/// at, and a part of the help.
+const DENIED: [(&str, &str, &str, &str); 75] = [
+    ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
+    ("return this", UNSUPPORTED, "this", "parameters"),
+    ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
+    (
+        "return new RegExp(a)",
+        UNSUPPORTED,
+        "new RegExp(a)",
+        "literal",
+    ),
+    (
+        "return new Foo()",
+        UNSUPPORTED,
+        "new Foo()",
+        "dates and sets",
+    ),
+    (
+        "return new Date(2026, 1, 2)",
+        UNSUPPORTED,
+        "new Date(2026, 1, 2)",
+        "one text",
+    ),
+    ("var x = 1", UNSUPPORTED, "var x = 1", "`let`"),
+    (
+        "return function* () {}",
+        UNSUPPORTED,
+        "function* () {}",
+        "name it",
+    ),
+    ("return eval(a)", UNSUPPORTED, "eval", "docs/source.md"),
+    ("return (x) => x", UNSUPPORTED, "(x) => x", "name it"),
+    ("return f", UNSUPPORTED, "f", "call it"),
+    ("return Math", UNSUPPORTED, "Math", "call it"),
+    ("return a & 1", UNSUPPORTED, "a & 1", "Math.trunc"),
+    ("return ~a", UNSUPPORTED, "~a", "-x - 1"),
+    ("a >>= 1", UNSUPPORTED, "a >>= 1", "Math.trunc"),
+    (
+        "return (a = 1)",
+        UNSUPPORTED,
+        "a = 1",
+        "statement of its own",
+    ),
+    ("return a++", UNSUPPORTED, "a++", "statement of its own"),
+    (
+        "return (a, 1)",
+        UNSUPPORTED,
+        "a, 1",
+        "statements of their own",
+    ),
+    ("return 10n", UNSUPPORTED, "10n", "2 ** 53"),
+    ("return /a/", UNSUPPORTED, "/a/", ".test(text)"),
+    ("return a`x`", UNSUPPORTED, "a`x`", "call a function"),
+    ("return [1, , 2]", UNSUPPORTED, ",", "undefined"),
+    (
+        "return { get x() { return 1 } }",
+        UNSUPPORTED,
+        "get x() { return 1 }",
+        "plain members",
+    ),
+    (
+        "return { x() { return 1 } }",
+        UNSUPPORTED,
+        "x() { return 1 }",
+        "plain members",
+    ),
+    (
+        "return { __proto__: a }",
+        UNSUPPORTED,
+        "__proto__: a",
+        "no prototypes",
+    ),
+    ("return { x: 1, x: 2 }", BAD_BINDING, "x: 2", "drop one"),
+    (
+        "do { a = 1 } while (a)",
+        UNSUPPORTED,
+        "do { a = 1 } while (a)",
+        "while (true)",
+    ),
+    (
+        "for (const k in a) {}",
+        UNSUPPORTED,
+        "for (const k in a) {}",
+        "Object.keys",
+    ),
+    ("for (a of items) {}", UNSUPPORTED, "a", "declare"),
+    (
+        "x: for (const y of items) break x",
+        UNSUPPORTED,
+        "x: for (const y of items) break x",
+        "function",
+    ),
+    (
+        "try { f() } finally { f() }",
+        UNSUPPORTED,
+        "{ f() }",
+        "behind the `try`",
+    ),
+    (
+        "try { f() } catch (e) { return e }",
+        UNSUPPORTED,
+        "e",
+        "e.message",
+    ),
+    (
+        "try { f() } catch (e) { return e.stack }",
+        UNSUPPORTED,
+        "e.stack",
+        "`message`",
+    ),
+    (
+        "try { f() } catch ({ message }) { }",
+        UNSUPPORTED,
+        "{ message }",
+        "e.message",
+    ),
+    ("throw { code: 1 }", UNSUPPORTED, "{ code: 1 }", "new Error"),
+    ("break", UNSUPPORTED, "break", "callback"),
+    (
+        "switch (a) { case 1: f(); case 2: break }",
+        UNSUPPORTED,
+        "f();",
+        "`break`",
+    ),
+    (
+        "switch (a) { default: f(); break; case 2: break }",
+        UNSUPPORTED,
+        "default: f(); break;",
+        "last",
+    ),
+    (
+        "switch (a) { case 1: if (a) break; f(); break }",
+        UNSUPPORTED,
+        "break;",
+        "only `break`",
+    ),
+    ("return b", UNKNOWN_NAME, "b", "as an argument"),
+    ("b = 1", UNKNOWN_NAME, "b", "let b"),
+    ("return itmes", UNKNOWN_NAME, "itmes", "`items`"),
+    ("const b = b + 1", BAD_BINDING, "b", "declare it first"),
+    ("const b = 1; b = 2", BAD_BINDING, "b", "`let`"),
+    ("let b = 1; let b = 2", BAD_BINDING, "b", "another name"),
+    ("f = 1", BAD_BINDING, "f", "another name"),
+    (
+        "let n = 0; const g = () => { n = 1 }; g()",
+        BAD_BINDING,
+        "n",
+        "return the new value",
+    ),
+    (
+        "const g = () => n; g(); const n = 1",
+        BAD_BINDING,
+        "g()",
+        "before the call",
+    ),
+    (
+        "await memoize({ key: 'k', steps: () => { a = 1 } })",
+        BAD_BINDING,
+        "a",
+        "return the value",
+    ),
+    ("a.length = 0", UNSUPPORTED, "a.length", "splice"),
+    ("a()", UNSUPPORTED, "a()", "declare it"),
+    ("a.b()()", UNSUPPORTED, "a.b()", "by their names"),
+    ("f?.(a)", UNSUPPORTED, "f?.(a)", "without `?.`"),
+    ("f(...items)", UNSUPPORTED, "...items", "one by one"),
+    ("agent({})", UNSUPPORTED, "agent({})", "function of its own"),
+    ("return fetch(a)", UNSUPPORTED, "fetch", "docs/source.md"),
+    (
+        "return len(items)",
+        BAD_CALL,
+        "len(items)",
+        "len({ input: value })",
+    ),
+    ("return len({ items })", BAD_CALL, "items", "list"),
+    ("return len({})", BAD_CALL, "len({})", "list"),
+    ("return len({ ...a })", UNSUPPORTED, "...a", "one by one"),
+    (
+        "return len({ list: a, result: 'x' })",
+        BAD_CALL,
+        "result: 'x'",
+        "const name",
+    ),
+    (
+        "return pick({ obj: a, keys: items.map((x) => x.b) }), 1",
+        UNSUPPORTED,
+        "pick({ obj: a, keys: items.map((x) => x.b) }), 1",
+        "own",
+    ),
+    (
+        "map({ items, as: 'x' })",
+        UNSUPPORTED,
+        "map({ items, as: 'x' })",
+        "items.map",
+    ),
+    (
+        "return a.frobnicate()",
+        BAD_CALL,
+        "a.frobnicate",
+        "builtins",
+    ),
+    (
+        "return a.toUppercase()",
+        BAD_CALL,
+        "a.toUppercase",
+        "toUpperCase",
+    ),
+    ("return a.then(f)", UNSUPPORTED, "a.then(f)", "await"),
+    (
+        "return a.match('x')",
+        UNSUPPORTED,
+        "a.match('x')",
+        "regular expression",
+    ),
+    ("return Math.sum(a)", UNSUPPORTED, "Math.sum", "builtins"),
+    ("return Math.TAU", UNSUPPORTED, "Math.TAU", "builtins"),
+    (
+        "return Date('2026')",
+        UNSUPPORTED,
+        "Date('2026')",
+        "new Date",
+    ),
+    (
+        "return a instanceof Date",
+        UNSUPPORTED,
+        "a instanceof Date",
+        "typeof",
+    ),
+    (
+        "return items.map(a)",
+        UNSUPPORTED,
+        "items.map(a)",
+        ".map((x) => ...)",
+    ),
+    (
+        "items.forEach((x) => { for (const y of x) return })",
+        UNSUPPORTED,
+        "return",
+        "for ... of",
+    ),
+    (
+        "return Promise.race(items)",
+        UNSUPPORTED,
+        "Promise.race(items)",
+        "Promise.all",
+    ),
+    (
+        "return items.reduceRight((x, y) => x + y)",
+        UNSUPPORTED,
+        "items.reduceRight((x, y) => x + y)",
+        "toReversed",
+    ),
+];
+
+#[test]
+fn forms_outside_are_refused_in_place() {
+    let atoms = a99_atoms::all_atoms();
+    let mut wrong = Vec::new();
+    for (code, is, offending, help) in DENIED {
+        let source = format!(
+            "export async function agent({{ a, items }}) {{\n  {code}\n}}\nfunction f(x) {{ return 1 }}"
+        );
+        let Err(found) = a99_source::read(&source, &atoms) else {
+            wrong.push(format!("accepted: {code}\n"));
+            continue;
+        };
+        let shown = found.render(Some(("a.ajs", source.as_bytes())));
+        let errors = found
+            .iter()
+            .filter(|found| found.severity == Severity::Error);
+        let fits = errors.into_iter().any(|found| {
+            let at = found.span.clone().unwrap_or_default();
+            found.code == is
+                && &source[at.start as usize..at.end as usize] == offending
+                && found
+                    .help
+                    .as_deref()
+                    .is_some_and(|text| text.contains(help))
+                && found.region.is_some_and(|region| region.line == 2)
+        });
+        if !fits {
+            wrong.push(format!("{code}: {is}, `{offending}`, {help}\n{shown}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn sources_without_an_agent_are_refused() {
+    let atoms = a99_atoms::all_atoms();
+    for (source, is) in [
+        ("", NO_AGENT),
+        ("const a = 1", NO_AGENT),
+        ("function a() {} function b() {}", NO_AGENT),
+        ("f()\nfunction agent() {}", UNSUPPORTED),
+        ("import x from 'x'\nfunction agent() {}", UNSUPPORTED),
+        ("function agent(a, b) {}", UNSUPPORTED),
+        ("function agent(name) { return name }", UNSUPPORTED),
+        ("function agent({ ...all }) {}", UNSUPPORTED),
+        ("function* agent() {}", UNSUPPORTED),
+        ("function agent(x: () => void) {}", UNSUPPORTED),
+        ("interface T { t: T }\nfunction agent(x: T) {}", UNSUPPORTED),
+        ("function agent( {", SYNTAX),
+        ("function agent() { return 1 +* 2 }", SYNTAX),
+        ("function agent() { ) }", SYNTAX),
+    ] {
+        let found = a99_source::read(source, &atoms).expect_err(source);
+        assert_eq!(found.0[0].code, is, "{source}: {found}");
+        assert!(found.0[0].help.is_some(), "{source}");
+    }
+    let found = a99_source::read(b"function agent() { return '\xff' }", &atoms).expect_err("bytes");
+    assert_eq!(
+        (found.0[0].code, found.0[0].span.clone()),
+        (SYNTAX, Some(27..28))
+    );
+}
+
+/// The agent is the default export, else `agent`, else the only export, else the only
+/// function.
+#[test]
+fn the_agent_is_found() {
+    let atoms = a99_atoms::all_atoms();
+    for source in [
+        "export default function ({ n }) { return n }",
+        "export default ({ n }) => n",
+        "export default async ({ n }) => { return n }",
+        "function agent({ n }) { return n }",
+        "const agent = ({ n }) => n",
+        "function other({ n }) { return n }",
+        "export function main({ n }) { return help(n) }\nfunction help(n) { return n }",
+        "export const main = async ({ n }) => n\nconst help = (n) => n",
+        "function agent(input: { n: number }) { return input.n }",
+        "function agent(input) { const { n } = input\n return n }",
+    ] {
+        let read = a99_source::read(source, &atoms);
+        let read = read.unwrap_or_else(|found| panic!("{source}: {found}"));
+        let json = String::from_utf8(read.json).expect("UTF-8");
+        assert!(
+            json.contains(r#""op":"varsImport","keys":"#),
+            "{source}: {json}"
+        );
+    }
+}

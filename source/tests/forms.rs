@@ -1,0 +1,58 @@
+//! What forms become: `forms/NAME.ajs` is lowered to `forms/NAME.json`.
+//! `BLESS=1` writes those.
+
+use a99_core::json::{Document, Limits};
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn forms_become_these_programs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/forms");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            continue;
+        }
+        count += 1;
+        let source = fs::read(&path).expect("a source");
+        let read = a99_source::read(&source, &a99_atoms::all_atoms());
+        let read = read.unwrap_or_else(|found| {
+            panic!(
+                "{}",
+                found.render(Some((&path.display().to_string(), &source)))
+            )
+        });
+        let document = Document::parse(read.json, &Limits::default()).expect("JSON");
+        let nodes = read.places.len();
+        let document = document.with_origin(source.clone(), read.places);
+        assert!(
+            document.has_origin(),
+            "{nodes} places in {}",
+            path.display()
+        );
+        let text = document.source().map(<[u8]>::to_vec).unwrap_or_default();
+        let pretty = pretty(&String::from_utf8(text).expect("UTF-8"));
+        let golden = path.with_extension("json");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&golden, &pretty).expect("written");
+        }
+        let kept = fs::read_to_string(&golden).unwrap_or_default();
+        assert!(
+            kept == pretty,
+            "{} differs; BLESS=1 writes it",
+            golden.display()
+        );
+    }
+    assert!(count >= 9, "{count}");
+}
+
+/// A step on a line.
+fn pretty(json: &str) -> String {
+    let mut out = json.replace("{\"op\":", "\n{\"op\":");
+    out.push('\n');
+    out.split_off(1)
+}
