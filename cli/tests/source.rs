@@ -44,7 +44,11 @@ fn folder(name: &str) -> Folder {
 fn sources_run_and_errors_have_lines() {
     let folder = folder("source-run");
     let done = folder.run(&["run", "order.ajs", "--args", r#"{"price": 4, "count": 3}"#]);
-    assert_eq!((done.code, done.out.trim()), (0, "{\n  \"total\": 12\n}"), "{done:?}");
+    assert_eq!(
+        (done.code, done.out.trim()),
+        (0, "{\n  \"total\": 12\n}"),
+        "{done:?}"
+    );
 
     let late = ["run", "order.ajs", "--args", r#"{"price": 4, "count": -1}"#];
     let done = folder.run(&late);
@@ -54,9 +58,15 @@ fn sources_run_and_errors_have_lines() {
 
     let done = folder.run(&[&late[..], &["--json", "--trace", "trace.jsonl"]].concat());
     let error = &done.json()["error"];
-    assert_eq!((error["line"].as_u64(), error["column"].as_u64()), (Some(2), Some(18)));
+    assert_eq!(
+        (error["line"].as_u64(), error["column"].as_u64()),
+        (Some(2), Some(18))
+    );
     let trace = folder.read("trace.jsonl");
-    let event = trace.lines().find(|line| line.contains("/steps/0\"")).expect("an event");
+    let event = trace
+        .lines()
+        .find(|line| line.contains("/steps/0\""))
+        .expect("an event");
     assert!(event.contains(r#""line":1,"column":"#), "{event}");
 }
 
@@ -78,7 +88,9 @@ fn sources_are_checked_inspected_and_compiled() {
 
     let done = folder.run(&["compile", "order.ajs"]);
     assert_eq!(done.code, 0, "{done:?}");
-    let done = folder.run(&[&["run", "order.a99b"][..], &args].concat()).json();
+    let done = folder
+        .run(&[&["run", "order.a99b"][..], &args].concat())
+        .json();
     assert_eq!((done["result"].clone(), done["fuel_used"].clone()), source);
 
     folder.write("bad.ts", "function agent({ n }) {\n  return n +\n}");
