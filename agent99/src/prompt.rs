@@ -83,13 +83,14 @@ fn is_for(engine: &Engine, program: &str) -> bool {
 fn nodes(out: &mut String) {
     let nodes: Vec<String> = NODES
         .iter()
+        .filter(|node| node.tag != "text")
         .map(|node| format!("{}({})", node.tag, fields(node)))
         .collect();
     let _ = write!(
         out,
         "Expressions are values `{{\"$expr\":TAG, ...}}`; an operand is one, or plain JSON, in \
-         which \"n\" is text. TAG(fields): {}. `Math.round(x)` is a methodCall whose object is \
-         `{{\"$expr\":\"ident\",\"name\":\"Math\"}}`.\n\n",
+         which \"n\" is text. TAG(fields): {}. With root key `\"a99\":4` write \
+         `{{\"=\":\"Math.round(a.b)\"}}` instead.\n\n",
         nodes.join(", "),
     );
 }

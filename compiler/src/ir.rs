@@ -5,6 +5,7 @@ use crate::expr::{self, BinOp, ExprId, ExprKind, LogOp, UnOp};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::text::wtf8_to_string_lossy;
 use bumpalo::Bump;
+use std::cell::{Cell, RefCell};
 
 /// A place in the source.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -113,9 +114,73 @@ pub(crate) fn key_text<'a>(doc: &'a Document, node: Option<NodeId>, arena: &'a B
 pub(crate) struct FromJson<'a> {
     pub doc: &'a Document,
     pub arena: &'a Bump,
+    /// Whether expressions may be texts, and how deep all may nest (D70, D38).
+    pub texts: Option<usize>,
+    /// How many nodes are around the one that is read.
+    depth: Cell<usize>,
+    /// The texts that could not be read, and why.
+    pub wrong: RefCell<Vec<(NodeId, WrongText)>>,
+}
+
+/// Why an expression text could not be read.
+pub(crate) enum WrongText {
+    Malformed(expr::ParseErrors),
+    TooDeep,
+}
+
+/// An object whose one member is called `=` and has a text, which is an expression in
+/// programs of version 4.
+pub(crate) fn short_text(doc: &Document, node: NodeId) -> Option<NodeId> {
+    if doc.kind(node) != Kind::Object || doc.len(node) != 1 {
+        return None;
+    }
+    doc.get(node, "=").filter(|text| doc.str(*text).is_some())
+}
+
+/// The text of an expression that is written as one (D70).
+pub(crate) fn expr_text(doc: &Document, node: NodeId) -> Option<NodeId> {
+    if doc.get(node, "$expr").and_then(|tag| doc.str(tag)) == Some(b"text") {
+        return doc
+            .get(node, "value")
+            .filter(|text| doc.str(*text).is_some());
+    }
+    short_text(doc, node)
 }
 
 impl<'a> FromJson<'a> {
+    /// A reader; `texts` is how deep expressions may nest where they may be texts.
+    pub(crate) fn new(doc: &'a Document, arena: &'a Bump, texts: Option<usize>) -> FromJson<'a> {
+        FromJson {
+            doc,
+            arena,
+            texts,
+            depth: Cell::new(0),
+            wrong: RefCell::default(),
+        }
+    }
+
+    /// An expression that is written as text.
+    fn text(&self, node: NodeId, most: usize) -> Ir<'a> {
+        let blank = Ir {
+            kind: IrKind::Lit(Lit::Undefined),
+            priced: false,
+            at: At { node, inner: None },
+        };
+        let text = wtf8_to_string_lossy(self.doc.str(node).unwrap_or_default());
+        match expr::parse_expression(&text) {
+            Err(errors) => {
+                let wrong = WrongText::Malformed(errors);
+                self.wrong.borrow_mut().push((node, wrong));
+                blank
+            }
+            Ok(parsed) if parsed.depth() + self.depth.get() > most => {
+                self.wrong.borrow_mut().push((node, WrongText::TooDeep));
+                blank
+            }
+            Ok(parsed) => from_text(&parsed, node, self.arena).map_or(blank, |ir| *ir),
+        }
+    }
+
     fn child(&self, node: NodeId, key: &str) -> &'a Ir<'a> {
         let ir = match self.doc.get(node, key) {
             Some(child) => self.read(child),
@@ -161,6 +226,10 @@ impl<'a> FromJson<'a> {
             .is_some_and(|tag| Self::is_tag(doc, tag))
     }
 
+    fn is_short(&self, node: NodeId) -> bool {
+        self.texts.is_some() && short_text(self.doc, node).is_some()
+    }
+
     /// Whether the value of `$expr` makes its object an expression.
     pub(crate) fn is_tag(doc: &Document, tag: NodeId) -> bool {
         match doc.kind(tag) {
@@ -174,6 +243,11 @@ impl<'a> FromJson<'a> {
     /// The expression of a node; a node without a tag is a literal and free.
     pub(crate) fn read(&self, node: NodeId) -> Ir<'a> {
         let at = At { node, inner: None };
+        if let Some(most) = self.texts
+            && let Some(text) = expr_text(self.doc, node)
+        {
+            return self.text(text, most);
+        }
         if self.doc.kind(node) != Kind::Object || self.doc.get(node, "$expr").is_none() {
             return Ir {
                 kind: self.literal(node),
@@ -181,8 +255,12 @@ impl<'a> FromJson<'a> {
                 at,
             };
         }
+        let around = self.depth.get();
+        self.depth.set(around + 1);
+        let kind = self.tagged(node);
+        self.depth.set(around);
         Ir {
-            kind: self.tagged(node),
+            kind,
             priced: true,
             at,
         }
@@ -203,7 +281,7 @@ impl<'a> FromJson<'a> {
                 let object = self.child(node, "object");
                 let optional = flag("optional");
                 match doc.get(node, "property") {
-                    Some(p) if FromJson::is_expr(doc, p) => IrKind::Index {
+                    Some(p) if FromJson::is_expr(doc, p) || self.is_short(p) => IrKind::Index {
                         object,
                         index: self.child(node, "property"),
                         optional,
@@ -364,6 +442,11 @@ pub(crate) fn from_text<'a>(
                 alternate,
             } => IrKind::Conditional(get(test), get(consequent), get(alternate)),
             ExprKind::Array(items) => IrKind::Array(list(items)),
+            ExprKind::Object(entries) => {
+                let entries = entries.iter().map(|(key, value)| (text(key), *get(value)));
+                let entries: Vec<_> = entries.collect();
+                IrKind::Object(arena.alloc_slice_copy(&entries))
+            }
             ExprKind::Call { callee, args } => IrKind::Call {
                 callee: text(callee),
                 args: list(args),

@@ -2,8 +2,9 @@
 //! else is learned of the source on that walk, and how much code it may make.
 
 use crate::CompileOptions;
+use crate::expr::MAX_NESTING;
 use crate::findings::Findings;
-use crate::ir::FromJson;
+use crate::ir::{FromJson, expr_text};
 use a99_core::diag::{Diagnostic, Diagnostics, Severity, codes};
 use a99_core::json::{Document, Kind, NodeId};
 
@@ -105,6 +106,8 @@ pub(crate) fn check(
     let mut seen = 0usize;
     let mut deepest = 0;
     let (mut returns, mut nested, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    let version = doc.get(doc.root(), "a99").map(|n| doc.kind(n));
+    let texts_evaluate = matches!(version, Some(Kind::Number(4.0)));
     let mut work = vec![(doc.root(), Depth::default())];
     while let Some((node, mut depth)) = work.pop() {
         seen += 1;
@@ -123,7 +126,12 @@ pub(crate) fn check(
                     _ => {}
                 }
             }
-            if expr.is_some() {
+            let text = texts_evaluate.then(|| expr_text(doc, node)).flatten();
+            if let Some(text) = text.and_then(|text| doc.str(text)) {
+                let around = depth.steps + depth.exprs;
+                deepest = deepest.max(around.saturating_add(may_nest(text)));
+                nested.push(node.0);
+            } else if expr.is_some() {
                 depth.exprs += 1;
             } else if op.is_some() {
                 depth.steps += 1;
@@ -131,7 +139,9 @@ pub(crate) fn check(
             if op.is_some_and(|op| doc.str(op) == Some(b"return")) {
                 returns.push(node.0);
             }
-            if expr.is_some_and(|tag| FromJson::is_tag(doc, tag))
+            if text.is_some() {
+                // Noted above.
+            } else if expr.is_some_and(|tag| FromJson::is_tag(doc, tag))
                 || kind.is_some_and(|kind| doc.str(kind) == Some(b"arg"))
             {
                 nested.push(node.0);
@@ -187,6 +197,13 @@ pub(crate) fn check(
         nested,
         texts,
     })
+}
+
+/// How deep an expression text may nest at most: no level is written without a
+/// sign or a blank.
+fn may_nest(text: &[u8]) -> u32 {
+    let signs = text.iter().filter(|b| !b.is_ascii_alphanumeric()).count();
+    signs.min(MAX_NESTING + 1) as u32
 }
 
 fn too_deep(

@@ -105,6 +105,8 @@ pub enum FieldHolds {
     Operands,
     /// A literal of any kind.
     Data,
+    /// The text of an expression.
+    Text,
     /// A name.
     Name,
     /// The name of a builtin function.
@@ -171,7 +173,7 @@ pub const LOGICAL_OPS: &[&str] = &["&&", "||", "??"];
 pub const UNARY_OPS: &[&str] = &["!", "-", "+", "typeof"];
 
 use FieldHolds::{
-    Data, Flag, Function, Member, Method, Name, Operand, Operands, Operator, Properties,
+    Data, Flag, Function, Member, Method, Name, Operand, Operands, Operator, Properties, Text,
 };
 
 /// Every expression node.
@@ -180,6 +182,11 @@ pub const NODES: &[NodeForm] = &[
         tag: "literal",
         docs: "A literal of any kind, as written.",
         fields: &[need("value", Data)],
+    },
+    NodeForm {
+        tag: "text",
+        docs: "An expression as text, `a.b * 2`, in programs of version 4; `{\"=\": text}` for short.",
+        fields: &[need("value", Text)],
     },
     NodeForm {
         tag: "ident",

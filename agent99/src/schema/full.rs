@@ -170,11 +170,21 @@ fn json_schema() -> Value {
     })
 }
 
+/// An expression text in its short spelling, as programs of version 4 have it.
+fn short_text() -> Value {
+    json!({
+        "type": "object",
+        "required": ["="],
+        "properties": {"=": {"type": "string"}},
+        "maxProperties": 1,
+    })
+}
+
 /// What is evaluated where the value is no object.
 fn reference() -> Value {
     json!({
         "type": "object",
-        "anyOf": [{"required": ["$expr"]}, {"required": ["$kind"]}],
+        "anyOf": [{"required": ["$expr"]}, {"required": ["$kind"]}, short_text()],
         "$ref": "#/$defs/value",
     })
 }
@@ -223,12 +233,12 @@ fn held(field: &NodeField) -> Value {
         FieldHolds::Operand => definition("operand"),
         FieldHolds::Operands => json!({"type": "array", "items": definition("operand")}),
         FieldHolds::Data => json!({}),
-        FieldHolds::Name => json!({"type": "string"}),
+        FieldHolds::Name | FieldHolds::Text => json!({"type": "string"}),
         FieldHolds::Function => json!({ "enum": functions() }),
         FieldHolds::Method => json!({ "enum": methods() }),
         FieldHolds::Member => json!({
             "if": {"type": "object"},
-            "then": definition("node"),
+            "then": {"anyOf": [definition("node"), short_text()]},
             "else": {"type": ["string", "number"]},
         }),
         FieldHolds::Operator(all) => json!({ "enum": all }),

@@ -13,7 +13,7 @@ const SCALARS: JsonKinds = JsonKinds::ANY;
 /// The schema of programs with these atoms.
 pub(super) fn program<'a>(atoms: impl Iterator<Item = &'a AtomSig>) -> Value {
     let steps: Vec<Value> = atoms.flat_map(step).collect();
-    let nodes: Vec<Value> = NODES.iter().map(node).collect();
+    let nodes: Vec<Value> = told_nodes().map(node).collect();
     let mut root = closed([
         ("op".to_owned(), text("seq")),
         (
@@ -71,6 +71,11 @@ fn described(mut schema: Value, docs: &str) -> Value {
     schema
 }
 
+/// The nodes of programs that do not say their version, as those of this form.
+fn told_nodes() -> impl Iterator<Item = &'static NodeForm> {
+    NODES.iter().filter(|form| form.tag != "text")
+}
+
 fn node(form: &NodeForm) -> Value {
     let tag = ("$expr".to_owned(), text(form.tag));
     let fields = form
@@ -85,7 +90,7 @@ fn held(field: &NodeField) -> Value {
         FieldHolds::Operand => definition("operand"),
         FieldHolds::Operands => json!({"type": "array", "items": definition("operand")}),
         FieldHolds::Data => scalars(SCALARS),
-        FieldHolds::Name => json!({"type": "string"}),
+        FieldHolds::Name | FieldHolds::Text => json!({"type": "string"}),
         FieldHolds::Function => json!({"type": "string", "enum": functions()}),
         FieldHolds::Method => json!({"type": "string", "enum": methods()}),
         FieldHolds::Member => json!({"anyOf": [{"type": "string"}, definition("node")]}),

@@ -145,11 +145,16 @@ const FRAGMENTS: &[(&str, &str, &str, &str)] = &[
         r#"{"y":9}"#,
     ),
     (
-        r#"{"$expr":"ident","name":"Math"}"#,
-        r#"{"op":"seq","steps":[{"op":"return","value":{"a":{"$expr":"methodCall",
-            "object":{"$expr":"ident","name":"Math"},"method":"round","arguments":[2.6]}}}]}"#,
+        r#""a99":4"#,
+        r#"{"op":"seq","a99":4,"steps":[{"op":"return","value":{"r":{"=":"1 + 1"}}}]}"#,
         "{}",
-        r#"{"a":3}"#,
+        r#"{"r":2}"#,
+    ),
+    (
+        r#"{"=":"Math.round(a.b)"}"#,
+        r#"{"op":"seq","a99":4,"steps":[{"op":"return","value":{"r":[{"=":"Math.round(a.b)"}]}}]}"#,
+        r#"{"a":{"b":2.6}}"#,
+        r#"{"r":[3]}"#,
     ),
 ];
 

@@ -131,6 +131,8 @@ pub enum ExprKind {
     },
     /// An array literal.
     Array(Vec<ExprId>),
+    /// An object literal: keys and values, in order.
+    Object(Vec<(Box<str>, ExprId)>),
     /// A call of a builtin function by name.
     Call {
         /// The function's name.
@@ -182,6 +184,7 @@ impl ExprKind {
                 visit(*consequent);
                 visit(*alternate);
             }
+            Self::Object(entries) => entries.iter().for_each(|(_, value)| visit(*value)),
             Self::Array(items) | Self::Call { args: items, .. } => {
                 items.iter().copied().for_each(visit);
             }

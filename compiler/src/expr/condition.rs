@@ -26,12 +26,25 @@ use super::{MAX_NESTING, MAX_TEXT_BYTES};
 /// Every complaint that can be told apart, ordered by position. Nothing is accepted by
 /// accident: unknown characters, missing operands, and unclosed quotes and brackets are errors.
 pub fn parse_condition(text: &str) -> Result<Expr, ParseErrors> {
+    parse(text, false)
+}
+
+/// Parses an expression text of a program of version 4 (decision D70): what a condition
+/// text may say, and object literals and template literals.
+///
+/// # Errors
+/// As [`parse_condition`].
+pub fn parse_expression(text: &str) -> Result<Expr, ParseErrors> {
+    parse(text, true)
+}
+
+fn parse(text: &str, literals: bool) -> Result<Expr, ParseErrors> {
     if text.len() > MAX_TEXT_BYTES {
         let message = format!("The condition is longer than {MAX_TEXT_BYTES} bytes");
         let error = ParseError::new(ParseErrorKind::TooLong, message, 0..text.len() as u32);
         return Err(ParseErrors(vec![error]));
     }
-    let mut reader = Reader::new(text);
+    let mut reader = Reader::new(text, literals);
     let mut lexer = Raw::lexer(text);
     while let Some(raw) = lexer.next() {
         let span = lexer.span();
@@ -39,8 +52,20 @@ pub fn parse_condition(text: &str) -> Result<Expr, ParseErrors> {
         if let Err(fatal) = reader.take(raw, start, end) {
             return Err(ParseErrors(vec![fatal]));
         }
+        if let Some(from) = reader.chunk.take() {
+            match reader.template_chunk(from) {
+                Ok(to) => lexer.bump(to - end as usize),
+                Err(fatal) => return Err(ParseErrors(vec![fatal])),
+            }
+        }
     }
     reader.finish()
+}
+
+/// Whether a word stands for a variable, so that an object may take it by its name alone.
+fn is_variable(word: &str) -> bool {
+    !matches!(word, "true" | "false" | "null" | "this" | "typeof")
+        && diagnose::reserved_word(word, 0, 0).is_none()
 }
 
 /// The role of an operator with its usual precedence.
@@ -61,6 +86,12 @@ pub(super) enum Bracket {
     Index,
     /// `[ elements ]`
     Array,
+    /// `{ key: value }`
+    Object,
+    /// A template literal: its texts and holes.
+    Template,
+    /// `${ expression }`
+    Hole,
 }
 
 /// An open bracket and the tokens read in it.
@@ -78,10 +109,14 @@ struct Reader<'s> {
     current: Open,
     /// The number of prefix operators just read in a row.
     prefix_run: usize,
+    /// Whether object and template literals are read.
+    literals: bool,
+    /// Where a text of a template begins, which is to be read next.
+    chunk: Option<u32>,
 }
 
 impl<'s> Reader<'s> {
-    fn new(text: &'s str) -> Self {
+    fn new(text: &'s str, literals: bool) -> Self {
         let current = Open {
             bracket: Bracket::Text,
             start: 0,
@@ -92,6 +127,8 @@ impl<'s> Reader<'s> {
             outer: Vec::new(),
             current,
             prefix_run: 0,
+            literals,
+            chunk: None,
         }
     }
 
@@ -129,6 +166,23 @@ impl<'s> Reader<'s> {
             Ok(Raw::ParenClose | Raw::BracketClose) => {
                 self.close(start, end);
                 return Ok(());
+            }
+            Ok(Raw::Brace) if self.literals => {
+                let opens = self.state.text.as_bytes().get(start as usize) == Some(&b'{');
+                if opens && !after_operand {
+                    return self.open(Bracket::Object, start, end);
+                }
+                if !opens {
+                    self.close(start, end);
+                    return Ok(());
+                }
+                let error = ParseError::syntax("`{` after a value", start..end);
+                self.error(error.with_help("an object stands where a value may begin"));
+                return Ok(());
+            }
+            Ok(Raw::Backtick) if self.literals && !after_operand => {
+                self.chunk = Some(end);
+                return self.open(Bracket::Template, start, end);
             }
             Ok(Raw::Ident) => match self.name(previous, start, end) {
                 Some(kind) => kind,
@@ -192,6 +246,12 @@ impl<'s> Reader<'s> {
     /// The role of a word; `None` when it was refused and is skipped.
     fn name(&mut self, previous: Option<Tok>, start: u32, end: u32) -> Option<Kind> {
         let word = &self.state.text[start as usize..end as usize];
+        // A key may be any word.
+        if self.current.bracket == Bracket::Object
+            && previous.is_none_or(|tok| tok.kind == Kind::Comma)
+        {
+            return Some(Kind::Ident);
+        }
         let Some(previous) = previous else {
             return self.first_word(word, start, end);
         };
@@ -262,6 +322,8 @@ impl<'s> Reader<'s> {
             }
             Bracket::Group | Bracket::Args => ")",
             Bracket::Index | Bracket::Array => "]",
+            Bracket::Object | Bracket::Hole => "}",
+            Bracket::Template => "`",
         };
         if closer != expected {
             let error = ParseError::syntax(
@@ -298,6 +360,16 @@ impl<'s> Reader<'s> {
                 Kind::Node(self.state.expr.push(ExprKind::Array(items), start..end))
             }
             Bracket::Index => Kind::IndexBy(self.single(&toks, bracket, start, end)),
+            Bracket::Object => {
+                let entries = self.entries(&toks, start, end);
+                let kind = ExprKind::Object(entries);
+                Kind::Node(self.state.expr.push(kind, start..end))
+            }
+            Bracket::Template => Kind::Node(self.template(&toks, start, end)),
+            Bracket::Hole => {
+                self.chunk = Some(end);
+                Kind::Node(self.single(&toks, bracket, start, end))
+            }
             Bracket::Group | Bracket::Text => Kind::Node(self.single(&toks, bracket, start, end)),
         };
         self.push(kind, start, end);
@@ -329,6 +401,97 @@ impl<'s> Reader<'s> {
         Vec::new()
     }
 
+    /// The entries of an object literal, whose inner brackets are single tokens by now.
+    fn entries(&mut self, toks: &[Tok], start: u32, end: u32) -> Vec<(Box<str>, ExprId)> {
+        let mut entries = Vec::new();
+        let mut parts: Vec<&[Tok]> = toks.split(|tok| tok.kind == Kind::Comma).collect();
+        // As in JavaScript, the last entry may end with a comma; `{}` has none.
+        if parts.last().is_some_and(|part| part.is_empty()) {
+            parts.pop();
+        }
+        for part in parts {
+            let key = match part.first().map(|tok| (tok.kind, self.state.source(*tok))) {
+                Some((Kind::Ident, name)) => Some(Box::from(name)),
+                Some((Kind::String, text)) => {
+                    let text = grammar::unescape(text);
+                    Some(String::from_utf8_lossy(&text).into())
+                }
+                _ => None,
+            };
+            let value = match (&key, part) {
+                (Some(_), [_, colon, value @ ..]) if colon.kind == Kind::Colon => {
+                    let end = value.last().map_or(colon.end, |tok| tok.end);
+                    self.single(value, Bracket::Group, colon.end, end)
+                }
+                (Some(key), [name]) if name.kind == Kind::Ident && is_variable(key) => {
+                    self.single(part, Bracket::Group, name.start, name.end)
+                }
+                _ => {
+                    let at = part.first().map_or(start..end, |tok| tok.start..tok.end);
+                    let error = ParseError::syntax("Expected `key: value`", at);
+                    self.error(error.with_help("a key is a name, or a text in quotes"));
+                    continue;
+                }
+            };
+            entries.push((key.unwrap_or_default(), value));
+        }
+        entries
+    }
+
+    /// Reads a text of a template up to its end or the next hole, and tells where the lexer
+    /// goes on.
+    fn template_chunk(&mut self, from: u32) -> Result<usize, ParseError> {
+        let text = self.state.text;
+        let bytes = text.as_bytes();
+        let mut at = from as usize;
+        let stop = loop {
+            match bytes.get(at) {
+                None => break None,
+                Some(b'\\') => at += 2,
+                Some(b'`') => break Some(1),
+                Some(b'$') if bytes.get(at + 1) == Some(&b'{') => break Some(2),
+                Some(_) => at += 1,
+            }
+        };
+        let to = at.min(bytes.len());
+        let (start, end) = (from, to as u32);
+        if let Some(part) = text.get(from as usize..to).filter(|part| !part.is_empty()) {
+            let part = Lit::String(grammar::unescaped(part));
+            let id = self.state.expr.push(ExprKind::Literal(part), start..end);
+            self.push(Kind::Node(id), start, end);
+        }
+        match stop {
+            Some(1) => self.end_bracket(end + 1),
+            Some(_) => self.open(Bracket::Hole, end, end + 2)?,
+            None => return Ok(to),
+        }
+        Ok(to + stop.unwrap_or(0))
+    }
+
+    /// The texts and values of a template, joined by `+`, which the first text begins, so
+    /// that it is text in any case.
+    fn template(&mut self, toks: &[Tok], start: u32, end: u32) -> ExprId {
+        let expr = &mut self.state.expr;
+        let mut parts = toks.iter().filter_map(|tok| match tok.kind {
+            Kind::Node(id) => Some(id),
+            _ => None,
+        });
+        let is_text = |expr: &Expr, id: ExprId| {
+            matches!(expr.node(id).kind, ExprKind::Literal(Lit::String(_)))
+        };
+        let mut parts = parts.by_ref().collect::<Vec<_>>().into_iter().peekable();
+        let mut whole = match parts.next_if(|id| is_text(expr, *id)) {
+            Some(first) => first,
+            None => expr.push(ExprKind::Literal(Lit::String(Vec::new())), start..start + 1),
+        };
+        for part in parts {
+            let (left, right) = (whole, part);
+            let op = BinOp::Add;
+            whole = expr.push(ExprKind::Binary { op, left, right }, start..end);
+        }
+        whole
+    }
+
     fn complain(&mut self, toks: &[Tok], at: usize, bracket: Bracket, start: u32, end: u32) {
         self.state.reset();
         let error = diagnose::grammar_error(&self.state, toks, at, bracket, start..end);
@@ -341,10 +504,16 @@ impl<'s> Reader<'s> {
         while !self.outer.is_empty() {
             let start = self.current.start;
             let (opener, closer) = match self.current.bracket {
-                Bracket::Index | Bracket::Array => ('[', ']'),
-                _ => ('(', ')'),
+                Bracket::Index | Bracket::Array => ("[", "]"),
+                Bracket::Object => ("{", "}"),
+                Bracket::Hole => ("${", "}"),
+                Bracket::Template => ("`", "`"),
+                _ => ("(", ")"),
             };
-            let error = ParseError::syntax(format!("Unclosed `{opener}`"), start..start + 1);
+            let error = ParseError::syntax(
+                format!("Unclosed `{opener}`"),
+                start..start + opener.len() as u32,
+            );
             self.error(error.with_help(format!("close it with `{closer}`")));
             self.end_bracket(end);
         }

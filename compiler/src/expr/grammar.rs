@@ -363,11 +363,15 @@ pub(super) fn too_deep(span: std::ops::Range<u32>) -> ParseError {
 
 /// The bytes of a string token (language section 3.10): six escapes, any other escaped character
 /// stands for itself.
-fn unescape(token: &str) -> Vec<u8> {
+pub(super) fn unescape(token: &str) -> Vec<u8> {
     // The stand-in of an unclosed string may lack the second quote.
-    let inner = token.as_bytes().get(1..token.len() - 1).unwrap_or_default();
+    unescaped(token.get(1..token.len() - 1).unwrap_or_default())
+}
+
+/// The bytes of a text between quotes.
+pub(super) fn unescaped(inner: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(inner.len());
-    let mut rest = inner.iter().copied();
+    let mut rest = inner.bytes();
     while let Some(byte) = rest.next() {
         if byte != b'\\' {
             bytes.push(byte);

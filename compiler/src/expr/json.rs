@@ -84,6 +84,17 @@ fn node_json(kind: &ExprKind, done: &mut [Value]) -> Value {
         ExprKind::Array(items) => {
             tagged("array", [("elements", items.iter().map(child).collect())])
         }
+        ExprKind::Object(entries) => {
+            let property = |(key, value): &(Box<str>, ExprId)| {
+                let members = [("key", text(key)), ("value", child(value))];
+                let named = members.map(|(name, value)| (name.to_owned(), value));
+                Value::Object(named.into_iter().collect())
+            };
+            tagged(
+                "object",
+                [("properties", entries.iter().map(property).collect())],
+            )
+        }
         ExprKind::Call { callee, args } => {
             let args = args.iter().map(child).collect();
             tagged("call", [("callee", text(callee)), ("arguments", args)])

@@ -132,6 +132,11 @@ fn show_node(expr: &Expr, id: ExprId) -> String {
             )
         }
         ExprKind::Array(items) => format!("[{}]", list(items)),
+        ExprKind::Object(entries) => {
+            let entry = |(key, value): &(Box<str>, ExprId)| format!("{key}: {}", show(value));
+            let entries: Vec<String> = entries.iter().map(entry).collect();
+            format!("{{{}}}", entries.join(" "))
+        }
         ExprKind::Call { callee, args } => format!("{callee}({})", list(args)),
         ExprKind::MethodCall {
             object,

@@ -5,7 +5,7 @@ use super::Lower;
 use crate::Dialect;
 use crate::compat;
 use crate::expr::{self, BinOp, LogOp, UnOp};
-use crate::ir::{At, FromJson, Ir, IrKind, Lit, from_text};
+use crate::ir::{At, Ir, IrKind, Lit, from_text};
 use a99_core::diag::{Diagnostic, codes, excerpt};
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Op, Reg, Target};
@@ -46,16 +46,16 @@ impl<'a> Lower<'_, 'a> {
         };
         let Some(bytes) = doc.str(node) else {
             self.lint_node(node);
-            let ir = FromJson { doc, arena }.read(node);
+            let ir = self.read_expr(node);
             self.lint_condition(&ir);
             return plain(ir);
         };
         let text = Self::shown(bytes);
         let parsed = match self.s.options.dialect {
-            Dialect::Standard => match expr::parse_condition(&text) {
+            Dialect::Standard => match self.parse_text(&text) {
                 Ok(e) => Some(e),
                 Err(errors) => {
-                    self.text_errors(node, &errors);
+                    self.text_errors(node, &errors, "condition");
                     None
                 }
             },
@@ -78,16 +78,7 @@ impl<'a> Lower<'_, 'a> {
             .as_ref()
             .is_some_and(|e| e.depth() > self.s.options.max_expr_depth as usize)
         {
-            let limit = self.s.options.max_expr_depth;
-            let message = format!("more than {limit} nested expression nodes");
-            let diag = Diagnostic::error(
-                codes::EXPRESSION_TOO_DEEP,
-                message,
-                self.s.error_pointer(node),
-            )
-            .with_span(doc.span(node))
-            .with_help("split the condition: compute parts of it into variables first");
-            self.s.push(diag);
+            self.text_too_deep(node);
             return plain(Ir {
                 kind: IrKind::Lit(Lit::Undefined),
                 priced: false,
@@ -116,6 +107,27 @@ impl<'a> Lower<'_, 'a> {
             prefix: Some(prefix.0),
             vars: doc.get(step, "vars"),
         }
+    }
+
+    /// Parses a condition, or a formula of version 4, in the dialect of the program (D71).
+    pub(super) fn parse_text(&self, text: &str) -> Result<expr::Expr, expr::ParseErrors> {
+        match self.s.version_4 {
+            true => expr::parse_expression(text),
+            false => expr::parse_condition(text),
+        }
+    }
+
+    /// An expression text makes too deep a tree.
+    pub(super) fn text_too_deep(&mut self, node: NodeId) {
+        let limit = self.s.options.max_expr_depth;
+        let diag = Diagnostic::error(
+            codes::EXPRESSION_TOO_DEEP,
+            format!("more than {limit} nested expression nodes"),
+            self.s.error_pointer(node),
+        );
+        let help = "split the condition: compute parts of it into variables first";
+        let diag = diag.with_span(self.s.doc.span(node)).with_help(help);
+        self.s.push(diag);
     }
 
     /// Evaluates what the step puts over its scopes, then `test`.

@@ -8,7 +8,6 @@
 //! words the failure. Where nothing would show, no guard is asked.
 
 use super::Lower;
-use crate::ir::FromJson;
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op, Reg, Target};
@@ -110,7 +109,7 @@ impl Lower<'_, '_> {
     /// Whether a node is an object of the program, not something to resolve.
     pub(super) fn is_literal_object(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
-        doc.kind(node) == Kind::Object && !self.is_arg(node) && !FromJson::is_expr(doc, node)
+        doc.kind(node) == Kind::Object && !self.is_arg(node) && !self.is_expr(node)
     }
 
     /// The same for a node in a value position.
@@ -123,7 +122,7 @@ impl Lower<'_, '_> {
                 .get(node, "path")
                 .and_then(|path| doc.str(path))
                 .is_some_and(forbidden),
-            Kind::Object if FromJson::is_expr(doc, node) => true,
+            Kind::Object if self.is_expr(node) => true,
             // In the metered model literals are paid for.
             Kind::Object | Kind::Array => true,
             _ => false,

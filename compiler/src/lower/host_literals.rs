@@ -5,7 +5,6 @@
 //! of here fails whenever it is reached.
 
 use super::Lower;
-use crate::ir::FromJson;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::pointer;
@@ -37,9 +36,7 @@ impl Lower<'_, '_> {
         match doc.kind(node) {
             Kind::String(text) => self.is_plain_text(text),
             Kind::Array => !self.has_nested(node),
-            Kind::Object => {
-                !self.is_arg(node) && !FromJson::is_expr(doc, node) && !self.has_nested(node)
-            }
+            Kind::Object => !self.is_arg(node) && !self.is_expr(node) && !self.has_nested(node),
             _ => true,
         }
     }

@@ -158,14 +158,21 @@ impl<'a> Lower<'_, 'a> {
         while let Some(node) = work.pop() {
             work.extend(doc.elements(node));
             let op = doc.get(node, "op").and_then(|n| doc.str(n));
+            let is_text = self.s.version_4
+                && doc.get(node, "$expr").and_then(|tag| doc.str(tag)) == Some(b"text");
             for (key, child) in doc.members(node) {
+                let short = self.s.version_4 && key == b"=";
                 let binds = matches!(
                     key,
                     b"op" | b"result" | b"as" | b"accumulator" | b"catchParam"
                 ) || (key == b"key" && matches!(op, Some(b"varSet" | b"constSet")));
                 match doc.str(child) {
                     Some(_) if binds => {}
-                    Some(text) if matches!(key, b"condition" | b"expr") => {
+                    Some(text)
+                        if matches!(key, b"condition" | b"expr")
+                            || short
+                            || is_text && key == b"value" =>
+                    {
                         words(text).for_each(&mut note);
                     }
                     Some(text) => roots(text).for_each(&mut note),

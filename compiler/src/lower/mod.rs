@@ -574,7 +574,7 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     /// A parse error of an expression text, as a diagnostic at its node.
-    pub(crate) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors) {
+    pub(crate) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors, what: &str) {
         let doc = self.s.doc;
         let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
         for error in &errors.0 {
@@ -584,13 +584,14 @@ impl<'s, 'a> Lower<'s, 'a> {
                 .unwrap_or(&text);
             let mut diag = Diagnostic::error(
                 codes::BAD_CONDITION,
-                format!("malformed condition: {}", error.message),
+                format!("malformed {what}: {}", error.message),
                 self.s.error_pointer(node),
             )
             .with_span(doc.span(node))
             .with_inner(error.span.clone())
             .with_offending(excerpt(part));
-            if let Some(help) = lint::condition_help(&text) {
+            // What that knows of is no fault in the later dialect.
+            if let Some(help) = lint::condition_help(&text).filter(|_| !self.s.version_4) {
                 diag = diag.with_help(help);
             } else if let Some(help) = &error.help {
                 diag = diag.with_help(help.clone());

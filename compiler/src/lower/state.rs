@@ -159,7 +159,17 @@ impl<'a> Lower<'_, 'a> {
         let node = node.unwrap_or(step);
         let overlay = self.overlay.len();
         self.overlay_vars(doc.get(step, "vars"));
-        match compat::parse_math(&text) {
+        let parsed = match self.s.version_4 {
+            true => match self.parse_text(&text) {
+                Ok(e) => Ok(e),
+                Err(errors) => {
+                    self.text_errors(node, &errors, "formula");
+                    Ok(crate::expr::Expr::default())
+                }
+            },
+            false => compat::parse_math(&text),
+        };
+        match parsed {
             Err(error) => {
                 let message = format!("Expression error \"{text}\": {}", error.message);
                 let shown = excerpt(&text);
@@ -194,7 +204,8 @@ impl<'a> Lower<'_, 'a> {
                     let prefix = format!("Expression error \"{text}\": ");
                     let prefix = self.s.pool.text_const(prefix.as_bytes());
                     let was = std::mem::replace(&mut self.text_nodes, true);
-                    let own = std::mem::replace(&mut self.own_scope_only, true);
+                    // From version 4 on, a formula finds names as expressions do (D71).
+                    let own = std::mem::replace(&mut self.own_scope_only, !self.s.version_4);
                     let start = self.e.pc();
                     self.expr_to(ir, dst);
                     self.e.wrap(start, prefix.0);

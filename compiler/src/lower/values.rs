@@ -2,7 +2,7 @@
 //! D14).
 
 use super::{Held, Lower};
-use crate::ir::FromJson;
+use crate::ir::{FromJson, Ir, WrongText, short_text};
 use a99_core::costs::data_nodes;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, KeyIdx, Number, Op, Reg};
@@ -73,6 +73,27 @@ impl<'a> Lower<'_, 'a> {
             .is_some_and(|k| doc.str(k) == Some(b"arg"))
     }
 
+    /// Whether a node of a value position is evaluated as an expression.
+    pub(super) fn is_expr(&self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        FromJson::is_expr(doc, node) || self.s.version_4 && short_text(doc, node).is_some()
+    }
+
+    /// Reads an expression; texts that are none are told (D70).
+    pub(super) fn read_expr(&mut self, node: NodeId) -> Ir<'a> {
+        let most = self.s.options.max_expr_depth as usize;
+        let texts = self.s.version_4.then_some(most);
+        let reader = FromJson::new(self.s.doc, self.s.arena, texts);
+        let ir = reader.read(node);
+        for (node, wrong) in reader.wrong.into_inner() {
+            match wrong {
+                WrongText::Malformed(errors) => self.text_errors(node, &errors, "expression"),
+                WrongText::TooDeep => self.text_too_deep(node),
+            }
+        }
+        ir
+    }
+
     fn arg_node(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
@@ -91,13 +112,9 @@ impl<'a> Lower<'_, 'a> {
                 self.release(mark);
                 return;
             }
-            if FromJson::is_expr(doc, node) {
+            if self.is_expr(node) {
                 self.lint_node(node);
-                let ir = FromJson {
-                    doc,
-                    arena: self.s.arena,
-                }
-                .read(node);
+                let ir = self.read_expr(node);
                 self.lint_expr(&ir);
                 let r = self.expr_or_to(&ir, dst);
                 self.mov(dst, r);
@@ -168,7 +185,9 @@ impl<'a> Lower<'_, 'a> {
     fn literal_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
         self.lint_literal(node);
-        if !self.has_nested(node) {
+        let is_data = !self.has_nested(node);
+        self.lint_short_text(node, is_data);
+        if is_data {
             self.load_data(node, dst);
             return;
         }
@@ -209,13 +228,9 @@ impl<'a> Lower<'_, 'a> {
                 self.e.charge(ChargeKind::Nodes(1));
                 self.arg_node(node)
             }
-            Kind::Object if FromJson::is_expr(doc, node) => {
+            Kind::Object if self.is_expr(node) => {
                 self.lint_node(node);
-                let ir = FromJson {
-                    doc,
-                    arena: self.s.arena,
-                }
-                .read(node);
+                let ir = self.read_expr(node);
                 self.lint_expr(&ir);
                 self.expr(&ir)
             }

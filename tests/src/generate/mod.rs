@@ -171,6 +171,8 @@ pub(crate) struct Generator<'b> {
     depth: usize,
     /// Steps that are bodies of loops around the current one; bounds nesting.
     loops: usize,
+    /// Expressions may be texts.
+    texts: bool,
     /// A loop is around that `break` and `continue` may leave.
     jumps: bool,
     counters: usize,
@@ -190,6 +192,7 @@ impl<'b> Generator<'b> {
             nodes: 0,
             depth: 0,
             loops: 0,
+            texts: false,
             jumps: false,
             counters: 0,
             metered: false,

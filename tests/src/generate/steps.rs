@@ -58,6 +58,26 @@ const CONDITIONS: &[&str] = &[
     "xs[0] == item",
 ];
 
+/// Expression texts of programs of version 4.
+const TEXTS: &[&str] = &[
+    "n * 2 + m",
+    "xs[n]",
+    "xs.length",
+    "b ? n : `${s}${m}!`",
+    "{n, s, 'k 1': [t, {a: o.a}]}",
+    "o?.a ?? p?.b",
+    "Math.max(n, m, 2) % 3",
+    "`${`x${n}`}`.length",
+    "s.toUpperCase() + t",
+    "[n, m].concat(xs)",
+    "typeof missing",
+    "-n ** 2",
+    "{}",
+    "parseInt(s)",
+    "s.nope()",
+    "",
+];
+
 const FORMULAS: &[&str] = &[
     "n + 1",
     "n * (m - 2)",
@@ -78,8 +98,10 @@ impl Generator<'_> {
         self.helpers = self.choices.below(3);
         let mut root = Map::new();
         root.insert("op".into(), json!("seq"));
-        if self.choices.one_in(8) {
-            root.insert("a99".into(), json!(2 + self.choices.below(3)));
+        if self.choices.one_in(6) {
+            let version = 2 + self.choices.below(3);
+            root.insert("a99".into(), json!(version));
+            self.texts = version == 4;
         }
         if self.helpers > 0 {
             let helpers: Map<String, Json> = (0..self.helpers)
@@ -175,6 +197,14 @@ impl Generator<'_> {
 
     /// A value position.
     pub(super) fn value(&mut self, kind: Kind) -> Json {
+        if self.texts && self.choices.one_in(3) {
+            let text = *self.pick(TEXTS);
+            return match self.choices.below(4) {
+                0 => json!({"$expr": "text", "value": text}),
+                1 => json!([{"=": text}, "n"]),
+                _ => json!({"=": text}),
+            };
+        }
         match self.choices.below(8) {
             0..=3 => self.expr(kind),
             4 => json!(self.name(kind)),
@@ -195,7 +225,10 @@ impl Generator<'_> {
 
     fn condition(&mut self, step: &mut Map<String, Json>) {
         if self.choices.one_in(3) {
-            let text = *self.pick(CONDITIONS);
+            let text = match self.texts && self.choices.one_in(2) {
+                true => *self.pick(TEXTS),
+                false => *self.pick(CONDITIONS),
+            };
             step.insert("condition".into(), json!(text));
             if self.choices.one_in(3) {
                 let vars = json!({"n": self.value(Num), "b": "c"});

@@ -126,9 +126,13 @@ impl Machine<'_> {
             scope,
             vars: Some(&vars),
             free,
-            calc: true,
+            calc: !self.frame.version_4,
         };
-        let value = match condition::parse_calc(&source) {
+        let parsed = match self.frame.version_4 {
+            true => condition::parse_expression(&source),
+            false => condition::parse_calc(&source),
+        };
+        let value = match parsed {
             Ok(None) => return Ok(OVal::Undef),
             Ok(Some(expr)) => self.eval(&expr, env),
             Err(why) => Err(Fail::new(why)),

@@ -33,6 +33,40 @@ pub(super) fn program(root: &Value) -> Result<(), Rejected> {
     Ok(())
 }
 
+/// Inputs in which no expression is evaluated.
+const AS_WRITTEN: [&str; 2] = ["schema", "pattern"];
+
+fn malformed(why: String) -> Rejected {
+    Rejected {
+        message: format!("malformed expression: {why}"),
+    }
+}
+
+/// The formula of a program of version 4.
+fn formula(op: &str, map: &Map) -> Result<(), Rejected> {
+    match map.get("expr").filter(|_| op == "mathCalc") {
+        Some(Value::String(text)) => condition::parse_expression(&text.to_string_lossy())
+            .map(|_| ())
+            .map_err(malformed),
+        _ => Ok(()),
+    }
+}
+
+/// The expression texts in an input.
+fn texts(value: &Value) -> Result<(), Rejected> {
+    if let Some(text) = super::expr::expr_text(value) {
+        let parsed = condition::parse_expression(&text.to_string_lossy());
+        return parsed.map(|_| ()).map_err(malformed);
+    }
+    match value {
+        Value::Array(items) => items.iter().try_for_each(texts),
+        Value::Object(map) if value.get("$expr").and_then(Value::as_str) != Some("literal") => {
+            map.values().try_for_each(texts)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Where a step stands.
 #[derive(Clone, Copy)]
 struct Place {
@@ -71,9 +105,22 @@ fn step(step: &Value, place: Place) -> Result<(), Rejected> {
     if matches!(op, "if" | "while" | "filter" | "find")
         && let Some(Value::String(text)) = map.get("condition")
     {
-        condition::parse_condition(&text.to_string_lossy()).map_err(|why| Rejected {
+        let text = text.to_string_lossy();
+        let parsed = match place.version_4 {
+            true => condition::parse_expression(&text),
+            false => condition::parse_condition(&text),
+        };
+        parsed.map_err(|why| Rejected {
             message: format!("malformed condition: {why}"),
         })?;
+    }
+    if place.version_4 {
+        formula(op, map)?;
+        let inputs = map.iter().filter(|(key, _)| {
+            let key = key.to_string_lossy();
+            op != "Error" && !bodies.contains(&&*key) && !AS_WRITTEN.contains(&&*key)
+        });
+        inputs.into_iter().try_for_each(|(_, value)| texts(value))?;
     }
     if matches!(op, "break" | "continue") && !place.in_loop {
         return Err(Rejected {

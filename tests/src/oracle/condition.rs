@@ -5,6 +5,8 @@
 //! what v1 refused when it is evaluated; conditions allow the superset and
 //! refuse the rest at once.
 
+mod literals;
+
 use a99_core::builtins;
 use a99_core::value::{Map, Value};
 
@@ -16,6 +18,14 @@ pub(super) fn parse_condition(text: &str) -> Result<Option<Value>, Complaint> {
     Reader::new(text, false).whole()
 }
 
+/// Reads an expression text, or a condition or formula of version 4 (decisions D70,
+/// D71); `None` for blank text.
+pub(super) fn parse_expression(text: &str) -> Result<Option<Value>, Complaint> {
+    let mut reader = Reader::new(text, false);
+    reader.literals = true;
+    reader.whole()
+}
+
 /// Reads a `mathCalc` text; `None` for blank text.
 pub(super) fn parse_calc(text: &str) -> Result<Option<Value>, Complaint> {
     Reader::new(text, true).whole()
@@ -25,6 +35,8 @@ struct Reader {
     chars: Vec<char>,
     at: usize,
     calc: bool,
+    /// Whether object and template literals are read.
+    literals: bool,
 }
 
 /// Binary operators with their precedence; `**` alone is right-associative.
@@ -83,6 +95,19 @@ fn refused(why: &str) -> Value {
     node("refused", [("why", text(why))])
 }
 
+/// What an escaped character stands for.
+fn unescaped(c: char) -> char {
+    match c {
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'v' => '\u{b}',
+        other => other,
+    }
+}
+
 fn starts_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || c == '$' || c as u32 >= 128
 }
@@ -97,6 +122,7 @@ impl Reader {
             chars: source.chars().collect(),
             at: 0,
             calc,
+            literals: false,
         }
     }
 
@@ -261,6 +287,8 @@ impl Reader {
                 let items = self.arguments(']')?;
                 node("array", [("elements", Value::Array(items))])
             }
+            '{' if self.literals => self.object()?,
+            '`' if self.literals => self.template()?,
             '-' | '!' | '~' | '+' => return self.prefix(c).map(Some),
             '(' => match self.group()? {
                 Some(value) => value,
@@ -389,15 +417,7 @@ impl Reader {
                 '\\' => {
                     let Some(escaped) = self.peek() else { break };
                     self.at += 1;
-                    out.push(match escaped {
-                        'n' => '\n',
-                        'r' => '\r',
-                        't' => '\t',
-                        'b' => '\u{8}',
-                        'f' => '\u{c}',
-                        'v' => '\u{b}',
-                        other => other,
-                    });
+                    out.push(unescaped(escaped));
                 }
                 c => out.push(c),
             }

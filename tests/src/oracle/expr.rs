@@ -74,6 +74,16 @@ pub(super) fn is_expr(value: &Value) -> bool {
     value.get("$expr").is_some_and(json_truthy)
 }
 
+/// The text of an expression that is written as one (decision D70).
+pub(super) fn expr_text(value: &Value) -> Option<&a99_core::text::Text> {
+    let map = value.as_object()?;
+    match field(map, "$expr").as_str() {
+        Some("text") => field(map, "value").as_text(),
+        _ if map.len() == 1 => field(map, "=").as_text(),
+        _ => None,
+    }
+}
+
 fn arg_path(value: &Value) -> Option<JsStr> {
     let node = value.as_object()?;
     (node.get("$kind")?.as_str() == Some("arg")).then(|| name_of(field(node, "path")))
@@ -145,12 +155,17 @@ fn has_method(value: &OVal, name: &str) -> bool {
 }
 
 impl Machine<'_> {
+    /// Whether a value is evaluated as an expression.
+    fn evaluates(&self, value: &Value) -> bool {
+        is_expr(value) || self.frame.version_4 && expr_text(value).is_some()
+    }
+
     /// A value position (language section 1.4).
     pub(super) fn resolve(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         if let Some(path) = arg_path(value) {
             return self.arg(&path);
         }
-        if is_expr(value) {
+        if self.evaluates(value) {
             return self.eval(value, Env::of(scope));
         }
         match value {
@@ -185,7 +200,7 @@ impl Machine<'_> {
             self.meter.take(costs::node(self.meter.model()))?;
             return self.arg(&path);
         }
-        if is_expr(value) {
+        if self.evaluates(value) {
             return self.eval(value, Env::of(scope));
         }
         match value {
@@ -200,7 +215,7 @@ impl Machine<'_> {
     /// values resolve as usual.
     pub(super) fn resolve_vars(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         match value {
-            Value::Object(map) if !is_expr(value) && arg_path(value).is_none() => {
+            Value::Object(map) if !self.evaluates(value) && arg_path(value).is_none() => {
                 pay_nodes(map.len())?;
                 let mut out = Obj::new();
                 for (k, v) in map {
@@ -257,6 +272,13 @@ impl Machine<'_> {
 
     /// Evaluates an expression node; anything that is none is a literal.
     pub(super) fn eval(&mut self, node: &Value, env: Env<'_>) -> Res<OVal> {
+        if let Some(text) = expr_text(node).filter(|_| self.frame.version_4) {
+            let parsed = super::condition::parse_expression(&text.to_string_lossy());
+            return match parsed.map_err(Fail::new)? {
+                Some(tree) => self.eval(&tree, env),
+                None => Ok(OVal::Undef),
+            };
+        }
         let Some(map) = node.as_object().filter(|m| m.contains("$expr")) else {
             if !node.is_undefined() {
                 pay_nodes(1)?;
@@ -376,7 +398,8 @@ impl Machine<'_> {
             return Ok(OVal::Undef);
         }
         let property = field(map, "property");
-        let key = match is_expr(property) {
+        let computed = self.evaluates(property);
+        let key = match computed {
             true => match self.eval(property, env)? {
                 OVal::Arr(items) => {
                     // One that spells a forbidden name is called what it is.
@@ -393,7 +416,7 @@ impl Machine<'_> {
             false => to_str(&from_value(property))?,
         };
         refuse(&key)?;
-        if is_expr(property) && matches!(object, OVal::Obj(_)) {
+        if computed && matches!(object, OVal::Obj(_)) {
             meter::owe_name(&key);
         }
         member(&object, &key)

@@ -85,27 +85,33 @@ fn anonymous(steps: &Value) -> Value {
 }
 
 /// The names of a body, see the module.
-fn names(value: &Value, key: &str, out: &mut BTreeSet<JsStr>) {
+fn names(value: &Value, key: &str, texts: bool, out: &mut BTreeSet<JsStr>) {
     match value {
         Value::String(text) => {
             let units = from_wtf8(text.as_bytes());
             if let Some(dot) = units.iter().position(|u| *u == 46) {
                 out.insert(units[..dot].into());
             }
-            if matches!(key, "condition" | "expr") {
+            if matches!(key, "condition" | "expr") || texts && key == "=" {
                 let lossy = text.to_string_lossy();
                 let words = lossy.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
                 out.extend(words.filter(|w| !w.is_empty()).map(js));
             }
             out.insert(units);
         }
-        Value::Array(items) => items.iter().for_each(|v| names(v, "", out)),
+        Value::Array(items) => items.iter().for_each(|v| names(v, "", texts, out)),
         Value::Object(map) => {
             if value.get("$kind").is_some() {
                 out.insert(js("args"));
             }
-            map.iter()
-                .for_each(|(k, v)| names(v, &k.to_string_lossy(), out));
+            let text = texts.then(|| super::expr::expr_text(value)).flatten();
+            for (k, v) in map {
+                let key = match text.is_some() && v.as_text().is_some() {
+                    true => "=".into(),
+                    false => k.to_string_lossy(),
+                };
+                names(v, &key, texts, out);
+            }
         }
         _ => {}
     }
@@ -144,7 +150,7 @@ impl Machine<'_> {
         self.meter.take(price.unwrap_or(own))?;
         let body = anonymous(node.get("steps"));
         let mut found = BTreeSet::new();
-        names(&body, "", &mut found);
+        names(&body, "", self.frame.version_4, &mut found);
         let mut free = Obj::new();
         for name in found {
             let value = scope.lookup(&name).or_else(|| match &self.frame.args {

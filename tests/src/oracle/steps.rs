@@ -257,7 +257,12 @@ impl Machine<'_> {
         let Some(text) = condition.as_text() else {
             return self.eval(condition, Env::of(scope));
         };
-        let parsed = condition::parse_condition(&text.to_string_lossy()).map_err(Fail::new)?;
+        let lossy_text = text.to_string_lossy();
+        let parsed = match self.frame.version_4 {
+            true => condition::parse_expression(&lossy_text),
+            false => condition::parse_condition(&lossy_text),
+        };
+        let parsed = parsed.map_err(Fail::new)?;
         let vars = match self.resolve_vars(node.get("vars"), scope)? {
             OVal::Obj(obj) => obj,
             _ => std::rc::Rc::new(Obj::new()),

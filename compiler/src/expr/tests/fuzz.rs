@@ -25,6 +25,8 @@ const PIECES: &[&str] = &[
     "]",
     "{",
     "}",
+    "{a: ",
+    "${",
     "+",
     "-",
     "*",
@@ -110,7 +112,19 @@ fn check_tree(text: &str, expr: &Expr) {
 }
 
 fn check(text: &str) {
-    match parse_condition(text) {
+    let plain = parse_condition(text);
+    let with_literals = parse_expression(text);
+    if let (Ok(plain), Ok(more)) = (&plain, &with_literals) {
+        assert_eq!(plain, more, "{text:?}");
+    }
+    assert!(plain.is_err() || with_literals.is_ok(), "{text:?}");
+    check_condition(text, plain);
+    check_condition(text, with_literals);
+    check_others(text);
+}
+
+fn check_condition(text: &str, parsed: Result<Expr, ParseErrors>) {
+    match parsed {
         Ok(expr) => check_tree(text, &expr),
         Err(errors) => {
             assert!(!errors.0.is_empty());
@@ -120,6 +134,9 @@ fn check(text: &str) {
             }
         }
     }
+}
+
+fn check_others(text: &str) {
     match parse_math(text) {
         Ok(expr) => check_tree(text, &expr),
         Err(error) => assert!(

@@ -332,7 +332,7 @@ impl<'a> Lower<'_, 'a> {
         {
             // What is wrong with the condition says more.
             let text = super::text_of(doc, condition);
-            if text.is_some_and(|text| crate::expr::parse_condition(&text).is_err()) {
+            if text.is_some_and(|text| self.parse_text(&text).is_err()) {
                 return;
             }
             let message = "this `if` does nothing: both branches are empty";

@@ -1,7 +1,7 @@
 //! The root of a program: its version, its keys, its helpers.
 
 use super::{Finding, Lower, synonyms};
-use crate::ir::truthy;
+use crate::ir::{short_text, truthy};
 use a99_core::codes::find;
 use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{HELPER_KEYS, HELPER_REMARKS, PROGRAM_KEYS, ProgramKey, VERSIONS};
@@ -135,6 +135,27 @@ impl<'a> Lower<'_, 'a> {
         let text = "`index` means something from version 4 on, so it is ignored";
         let finding = Finding::new(codes::NEEDS_VERSION, index, text);
         self.found(finding.help("write `\"a99\": 4` at the root of the program"));
+    }
+
+    /// An expression text in a program that is older than they are.
+    /// Looks into it as well if nothing else will.
+    pub(in crate::lower) fn lint_short_text(&mut self, node: NodeId, inside: bool) {
+        if self.s.version_4 || !self.lints() {
+            return;
+        }
+        let doc = self.s.doc;
+        let mut work = vec![node];
+        while let Some(node) = work.pop() {
+            if short_text(doc, node).is_some() {
+                let text = "an expression text is data in programs before version 4";
+                let finding = Finding::new(codes::NEEDS_VERSION, node, text).offending("=");
+                self.found(finding.help("write `\"a99\": 4` at the root of the program"));
+            }
+            if inside {
+                work.extend(doc.elements(node));
+                work.extend(doc.members(node).map(|(_, value)| value));
+            }
+        }
     }
 
     fn lint_helper(&mut self, helper: NodeId) {

@@ -2,7 +2,7 @@
 
 use super::super::templates::placeholders;
 use super::{Finding, Lower, synonyms, words};
-use crate::ir::{FromJson, truthy};
+use crate::ir::truthy;
 use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
@@ -278,7 +278,7 @@ impl<'a> Lower<'_, 'a> {
             // Told where the body is compiled.
             return;
         }
-        if resolves && (FromJson::is_expr(doc, node) || self.is_arg(node)) {
+        if resolves && (self.is_expr(node) || self.is_arg(node)) {
             if self.is_arg(node) {
                 self.lint_held(op, input, node);
             }

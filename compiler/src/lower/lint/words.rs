@@ -302,6 +302,9 @@ const NODES: &[(&[&str], &str)] = &[
 
 /// How to write the node that is meant by a tag that is none.
 pub(in crate::lower) fn node_help(tag: &str) -> &'static str {
+    if tag == "text" {
+        return "texts are evaluated from version 4 on: write `\"a99\": 4` at the root";
+    }
     let row = NODES.iter().find(|row| row.0.contains(&tag));
     row.map_or(
         "`$expr` is one of literal, ident, member, binary, unary, logical, conditional, array, object, \
