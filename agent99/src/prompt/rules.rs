@@ -44,7 +44,7 @@ variable x, else it is lost.",
         needs: &["map", "reduce", "while", "forEach", "break"],
         text: "Loops: map, filter, find, reduce; what a turn's steps leave in variable `result` is \
 map's new item, reduce's new accumulator, all else is lost. forEach and while, with break and \
-continue, share the variables around, as if and try do: sum up there.",
+continue, share the variables around, as if and try do.",
     },
     Rule {
         needs: &["try", "Error"],
@@ -95,6 +95,8 @@ pub(super) const SELDOM: &[&str] = &[
     "regexFind",
     "unique",
     "groupBy",
+    "omit",
+    "sum",
     "regexReplace",
     "regexFindAll",
     "regexSplit",

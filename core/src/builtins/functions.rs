@@ -153,4 +153,8 @@ pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("", "Set", Formula::Keys(10), First, "A set of what an array or text holds."),
     f("", "Date", read(3), First, "A date of a text or of milliseconds since 1970; now without either."),
     f("", "Error", READ, First, "An error with a message, as a value."),
+    f("", "Number", NUMERAL, First, "A value as a number: 0 for null and the empty text, NaN for what spells none."),
+    f("", "String", BOTH, First, "A value as text."),
+    f("", "Boolean", FREE, First, "Whether a value counts as true."),
+    f("Date", "tryParse", read(3), First, "A date of a text or of milliseconds since 1970, null if it is none."),
 ];

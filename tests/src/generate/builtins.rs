@@ -94,6 +94,10 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("", "Set", &[List]),
     ("", "Date", &[Num]),
     ("", "Error", &[Text]),
+    ("", "Number", &[Any]),
+    ("", "String", &[Any]),
+    ("", "Boolean", &[Any]),
+    ("Date", "tryParse", &[Any]),
 ];
 
 /// The methods that programs of the generator call, for each kind of receiver.
@@ -135,6 +139,16 @@ pub const METHODS: &[MethodRow] = &[
     (Receiver::Text, "toString", &[]),
     (Receiver::Number, "toString", &[Num]),
     (Receiver::Array, "toString", &[]),
+    (Receiver::Date, "getTime", &[]),
+    (Receiver::Date, "getFullYear", &[]),
+    (Receiver::Date, "getMonth", &[]),
+    (Receiver::Date, "getDate", &[]),
+    (Receiver::Date, "getDay", &[]),
+    (Receiver::Date, "getHours", &[]),
+    (Receiver::Date, "getMinutes", &[]),
+    (Receiver::Date, "getSeconds", &[]),
+    (Receiver::Date, "getMilliseconds", &[]),
+    (Receiver::Date, "toISOString", &[]),
     (Receiver::Date, "toString", &[]),
     (Receiver::Any, "toString", &[]),
     (Receiver::Text, "trim", &[]),

@@ -20,7 +20,7 @@ const MAX_LENGTH: f64 = 4_294_967_295.0;
 
 fn callback(args: &Args<'_>) -> Res<OVal> {
     match args.get(0) {
-        f @ OVal::Fn(_) => Ok(f),
+        f if super::statics::as_function(&f).is_some() => Ok(f),
         other => fail(format!("{} is not a function", other.type_of())),
     }
 }
@@ -46,7 +46,7 @@ fn flatten(items: &[OVal], depth: f64, out: &mut Vec<OVal>, limit: usize) -> Res
 fn sorted(m: &mut Meter, list: &[OVal], args: &Args<'_>, call: &mut Call<'_>) -> Res<Vec<OVal>> {
     let compare = match args.get(0) {
         OVal::Undef => None,
-        f @ OVal::Fn(_) => Some(f),
+        f if super::statics::as_function(&f).is_some() => Some(f),
         _ => return fail("The comparison function must be either a function or undefined"),
     };
     let units = list.iter().map(|v| match v {
@@ -386,7 +386,7 @@ pub(super) fn distinct(values: Vec<OVal>) -> Vec<OVal> {
 pub(super) fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<OVal> {
     let f = match args.get(1) {
         OVal::Undef => None,
-        f @ OVal::Fn(_) => Some(f),
+        f if super::statics::as_function(&f).is_some() => Some(f),
         _ => {
             return fail(
                 "Array.from requires that the second argument, when present, be a function",

@@ -43,6 +43,21 @@ pub(super) fn parse(text: &OVal) -> Res<OVal> {
     Ok(OVal::date(time_of(text)?))
 }
 
+/// `Date.tryParse(value)`: null for what is no date.
+pub(super) fn try_parse(value: &OVal) -> Res<OVal> {
+    let ms = match value {
+        OVal::Str(_) | OVal::Num(_) => time_of(value)?,
+        OVal::Date(ms) => **ms,
+        OVal::Undef | OVal::Null | OVal::Bool(_) => return Ok(OVal::Null),
+        other => time_of(other)?,
+    };
+    Ok(if ms.is_nan() {
+        OVal::Null
+    } else {
+        OVal::date(ms)
+    })
+}
+
 /// A member of a date.
 pub(super) fn member(ms: f64, name: &str) -> Res<Option<OVal>> {
     let f = date::fields(ms);
@@ -150,7 +165,8 @@ fn format(ms: f64, form: Option<&OVal>) -> Res<OVal> {
 
 /// What dates can be called by, below.
 pub(super) const METHODS: &str = "\
-    add diff format isBefore isAfter toString toJSON";
+    add diff format isBefore isAfter toString toJSON getTime getFullYear getMonth getDate getDay \
+    getHours getMinutes getSeconds getMilliseconds toISOString";
 
 /// A method of a date; `None` if there is no such method.
 pub(super) fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
@@ -173,7 +189,18 @@ pub(super) fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
         "format" => format(ms, args.first())?,
         "isBefore" => OVal::Bool(ms < other_time(args.first())?),
         "isAfter" => OVal::Bool(ms > other_time(args.first())?),
-        "toString" | "toJSON" => OVal::str(&iso(ms).ok_or_else(|| Fail::new("Invalid Date"))?),
+        "getTime" => OVal::Num(ms),
+        "getFullYear" => OVal::Num(date::fields(ms).year),
+        "getMonth" => OVal::Num(date::fields(ms).month - 1.0),
+        "getDate" => OVal::Num(date::fields(ms).day),
+        "getDay" => OVal::Num(date::fields(ms).weekday),
+        "getHours" => OVal::Num(date::fields(ms).hours),
+        "getMinutes" => OVal::Num(date::fields(ms).minutes),
+        "getSeconds" => OVal::Num(date::fields(ms).seconds),
+        "getMilliseconds" => OVal::Num(date::fields(ms).ms),
+        "toString" | "toJSON" | "toISOString" => {
+            OVal::str(&iso(ms).ok_or_else(|| Fail::new("Invalid Date"))?)
+        }
         _ => return Ok(None),
     }))
 }

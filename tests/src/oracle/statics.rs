@@ -30,10 +30,22 @@ pub(super) fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
     Ok(result)
 }
 
+/// A value as a function, if it is one: `Date`, `Number` and `String` are namespaces too.
+pub(super) fn as_function(value: &OVal) -> Option<OVal> {
+    match value {
+        OVal::Fn(_) => Some(value.clone()),
+        OVal::Ns(n) => {
+            let name = a99_core::builtins::NAMESPACES[*n as usize];
+            a99_core::builtins::function("", name).map(OVal::Fn)
+        }
+        _ => None,
+    }
+}
+
 /// Calls a callback value.
 pub(super) fn call_value(m: &mut Meter, f: &OVal, args: &[OVal]) -> Res<OVal> {
-    match f {
-        OVal::Fn(row) => call(m, *row, args),
+    match as_function(f) {
+        Some(OVal::Fn(row)) => call(m, row, args),
         _ => fail("not a function"),
     }
 }
@@ -59,6 +71,7 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
         "Number" => number(name, &args),
         "Date" if name == "now" => Ok(OVal::Num(now())),
         "Date" if name == "parse" => dates::parse(&args.get(0)),
+        "Date" if name == "tryParse" => dates::try_parse(&args.get(0)),
         "Schema" => schema(name, &args),
         "" => global(name, &args),
         _ => unknown(ns, name),
@@ -314,6 +327,11 @@ fn global(name: &str, args: &Args<'_>) -> Res<OVal> {
             }
         },
         "Date" => dates::construct(&args.get(0), now()),
+        "Number" if args.0.is_empty() => Ok(OVal::Num(0.0)),
+        "Number" => Ok(OVal::Num(to_num(&args.get(0))?)),
+        "String" if args.0.is_empty() => Ok(OVal::str("")),
+        "String" => Ok(OVal::Str(to_str(&args.get(0))?)),
+        "Boolean" => Ok(OVal::Bool(args.get(0).truthy())),
         "Error" => {
             let text = match args.get(0) {
                 OVal::Str(s) => s,

@@ -179,7 +179,7 @@ fn replace(
     call: &mut Replacer<'_>,
 ) -> Res<OVal> {
     let needle = args.text(0)?;
-    let callback = matches!(args.get(1), OVal::Fn(_));
+    let callback = super::statics::as_function(&args.get(1)).is_some();
     let template = if callback { js("") } else { args.text(1)? };
     let (mut out, mut done, mut from) = (Vec::new(), 0, 0);
     while let Some(at) = find(s, &needle, from) {

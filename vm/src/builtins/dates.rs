@@ -19,6 +19,7 @@ pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
     ("", "Date", new),
     ("Date", "now", now),
     ("Date", "parse", parse),
+    ("Date", "tryParse", try_parse),
 ];
 
 /// Code of each method.
@@ -26,8 +27,18 @@ pub(super) const METHODS: &[(&str, Method)] = &[
     ("add", add),
     ("diff", diff),
     ("format", format),
+    ("getDate", |cx, r, _| part(cx, r, |f| f.day)),
+    ("getDay", |cx, r, _| part(cx, r, |f| f.weekday)),
+    ("getFullYear", |cx, r, _| part(cx, r, |f| f.year)),
+    ("getHours", |cx, r, _| part(cx, r, |f| f.hours)),
+    ("getMilliseconds", |cx, r, _| part(cx, r, |f| f.ms)),
+    ("getMinutes", |cx, r, _| part(cx, r, |f| f.minutes)),
+    ("getMonth", |cx, r, _| part(cx, r, |f| f.month - 1.0)),
+    ("getSeconds", |cx, r, _| part(cx, r, |f| f.seconds)),
+    ("getTime", |cx, r, _| Ok(Val::Num(cx.heap.date_ms(r)))),
     ("isAfter", is_after),
     ("isBefore", is_before),
+    ("toISOString", to_text),
     ("toJSON", to_text),
     ("toString", to_text),
 ];
@@ -65,6 +76,25 @@ fn now(cx: &mut Cx<'_>, _: &[Val]) -> Result<Val, Fault> {
 fn parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let ms = to_ms(cx, arg(args, 0))?;
     Ok(Val::Date(cx.heap.alloc_date(ms)?))
+}
+
+/// `Date.tryParse(v)`: a date, or `null` for what is none. Nothing, `null` and
+/// booleans are none here, though `new Date(null)` is the first of January 1970.
+fn try_parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let ms = match arg(args, 0) {
+        Val::Date(r) => cx.heap.date_ms(r),
+        Val::Null | Val::Bool(_) | Val::Undefined | Val::Unbound => f64::NAN,
+        other => to_ms(cx, other)?,
+    };
+    if ms.is_nan() {
+        return Ok(Val::Null);
+    }
+    Ok(Val::Date(cx.heap.alloc_date(ms)?))
+}
+
+/// A part of a date, in UTC.
+fn part(cx: &Cx<'_>, r: Ref, of: fn(&date::Fields) -> f64) -> Result<Val, Fault> {
+    Ok(Val::Num(of(&date::fields(cx.heap.date_ms(r)))))
 }
 
 /// The time value that `new Date(v)` has (ECMA-262 §21.4.2.1).

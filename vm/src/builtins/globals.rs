@@ -42,6 +42,17 @@ pub(super) const FUNCTIONS: &[(&str, &str, FunctionFn)] = &[
         })
     }),
     ("", "Error", error),
+    ("", "Number", |cx, args| match args {
+        [] => Ok(Val::Num(0.0)),
+        [value, ..] => Ok(Val::Num(to_number(cx, *value)?)),
+    }),
+    ("", "String", |cx, args| match args {
+        [] => Ok(Val::Str(Str::EMPTY)),
+        [value, ..] => text_of(cx, *value, &[]),
+    }),
+    ("", "Boolean", |cx, args| {
+        Ok(Val::Bool(coerce::truthy(cx.heap, arg(args, 0))))
+    }),
     ("Number", "parseInt", parse_int),
     ("Number", "parseFloat", parse_float),
     ("Number", "isNaN", |_, args| number_test(args, f64::is_nan)),

@@ -154,10 +154,11 @@ pub(crate) fn namespace_name(builtin: u16) -> Option<&'static str> {
         .copied()
 }
 
-/// Whether a builtin value can be called: functions, and the namespace `Date`.
+/// Whether a builtin value can be called: functions, and the namespaces that are
+/// functions too (`Date`, `Number`, `String`).
 pub fn is_callable(builtin: u16) -> bool {
     match namespace_name(builtin) {
-        Some(ns) => ns == "Date",
+        Some(ns) => a99_core::builtins::function("", ns).is_some(),
         None => usize::from(builtin) < FUNCTIONS.len(),
     }
 }
@@ -194,8 +195,9 @@ pub fn call_builtin_value(cx: &mut Cx<'_>, f: Val, args: &[Val]) -> Result<Val, 
     match f {
         Val::Builtin(n) if n & NAMESPACE_BIT == 0 => call_function(cx, n, args),
         Val::Builtin(n) if is_callable(n) => {
-            let date = a99_core::builtins::function("", "Date").unwrap_or(u16::MAX);
-            call_function(cx, date, args)
+            let name = namespace_name(n).unwrap_or_default();
+            let function = a99_core::builtins::function("", name).unwrap_or(u16::MAX);
+            call_function(cx, function, args)
         }
         other => Err(not_callable(cx, other)),
     }

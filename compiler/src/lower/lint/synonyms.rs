@@ -315,7 +315,11 @@ const ATOMS: &[(&str, &str)] = &[
     ),
     (
         "number",
-        "use the function `parseFloat` in an expression node `call`",
+        "use the function `Number` in an expression node `call`",
+    ),
+    (
+        "parseDate",
+        "use `Date.tryParse` in an expression node `methodCall`",
     ),
     (
         "round",
