@@ -58,11 +58,10 @@ impl<'a> Lowerer<'a> {
     /// The callback that an argument is, if it is one.
     fn callback(&mut self, argument: &'a Argument<'a>) -> Option<Callback<'a>> {
         let expr = argument.as_expression()?.get_inner_expression();
+        if let Some(code) = crate::atom::code_of(expr) {
+            return Some(self.callback_code(code));
+        }
         match expr {
-            Expression::ArrowFunctionExpression(arrow) => Some(Callback::Code(Code::Arrow(arrow))),
-            Expression::FunctionExpression(function) => {
-                Some(Callback::Code(Code::Function(function)))
-            }
             Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
                 Some(known) => match self.bindings[known].what {
                     What::Function(function) => Some(Callback::Helper(function)),
@@ -85,6 +84,17 @@ impl<'a> Lowerer<'a> {
             },
             _ => None,
         }
+    }
+
+    /// A callback that returns from a loop is a function of its own.
+    fn callback_code(&mut self, code: Code<'a>) -> Callback<'a> {
+        if !returns_from_loop(statements(code)) {
+            return Callback::Code(code);
+        }
+        let gives_value = self.gives_value(code);
+        let function = self.add_function("callback", code, code.span(), gives_value);
+        self.function(function);
+        Callback::Helper(function)
     }
 
     pub(crate) fn callback_method(
@@ -554,6 +564,37 @@ fn statements<'a>(code: Code<'a>) -> &'a [Statement<'a>] {
             None => &[],
         },
     }
+}
+
+/// Whether a `return` stands in a loop.
+fn returns_from_loop(list: &[Statement<'_>]) -> bool {
+    let mut todo: Vec<(&Statement<'_>, bool)> = list.iter().map(|one| (one, false)).collect();
+    while let Some((statement, in_loop)) = todo.pop() {
+        match statement {
+            Statement::ReturnStatement(_) if in_loop => return true,
+            Statement::BlockStatement(block) => {
+                todo.extend(block.body.iter().map(|one| (one, in_loop)));
+            }
+            Statement::IfStatement(branch) => {
+                todo.push((&branch.consequent, in_loop));
+                todo.extend(branch.alternate.iter().map(|one| (one, in_loop)));
+            }
+            Statement::WhileStatement(inner) => todo.push((&inner.body, true)),
+            Statement::ForStatement(inner) => todo.push((&inner.body, true)),
+            Statement::ForOfStatement(inner) => todo.push((&inner.body, true)),
+            Statement::SwitchStatement(inner) => {
+                let steps = inner.cases.iter().flat_map(|case| &case.consequent);
+                todo.extend(steps.map(|one| (one, in_loop)));
+            }
+            Statement::TryStatement(inner) => {
+                todo.extend(inner.block.body.iter().map(|one| (one, in_loop)));
+                let handler = inner.handler.iter().flat_map(|handler| &handler.body.body);
+                todo.extend(handler.map(|one| (one, in_loop)));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether the statements surely end with a `return` or `throw`.

@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 75] = [
+const DENIED: [(&str, &str, &str, &str); 76] = [
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
@@ -239,10 +239,16 @@ const DENIED: [(&str, &str, &str, &str); 75] = [
         ".map((x) => ...)",
     ),
     (
-        "items.forEach((x) => { for (const y of x) return })",
+        "items.map((x, i, all) => all)",
         UNSUPPORTED,
-        "return",
-        "for ... of",
+        "all",
+        "constant",
+    ),
+    (
+        "let n; items.forEach((x) => { while (x) { n = x; return } })",
+        BAD_BINDING,
+        "n",
+        "return the new value",
     ),
     (
         "return Promise.race(items)",
