@@ -318,11 +318,11 @@ impl Generator<'_> {
         let op = *self.pick(&["regexFind", "regexFindAll", "regexReplace", "regexSplit"]);
         step.insert("op".into(), json!(op));
         let text = match self.choices.one_in(3) {
-            true => self.joined(&PIECES, 2),
+            true => self.joined(PIECES, 2),
             false => self.joined(&["a", "b", "A", "1", " ", "\n", "é", "\u{1F44D}"], 5),
         };
         step.insert("text".into(), literal(json!(text)));
-        step.insert("pattern".into(), json!(self.joined(&PARTS, 5)));
+        step.insert("pattern".into(), json!(self.joined(PARTS, 5)));
         let flags = *self.pick(&["g", "i", "gi", "m", "s", "gims", "x"]);
         if !self.choices.one_in(3) {
             step.insert("flags".into(), json!(flags));
