@@ -9,6 +9,7 @@ use crate::ir::{At, Ir, IrKind, Lit, from_text};
 use a99_core::diag::{Diagnostic, codes, excerpt};
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Op, Reg, Target};
+use a99_core::text::wtf8_to_string_lossy;
 
 /// A condition that is ready to be tested, any number of times.
 #[derive(Copy, Clone)]
@@ -114,6 +115,33 @@ impl<'a> Lower<'_, 'a> {
         match self.s.version_4 {
             true => expr::parse_expression(text),
             false => expr::parse_condition(text),
+        }
+    }
+
+    /// A parse error of an expression text, as a diagnostic at its node.
+    pub(super) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors, what: &str) {
+        let doc = self.s.doc;
+        let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
+        for error in &errors.0 {
+            let part = text
+                .get(error.span.start as usize..error.span.end as usize)
+                .filter(|t| !t.is_empty())
+                .unwrap_or(&text);
+            let mut diag = Diagnostic::error(
+                codes::BAD_CONDITION,
+                format!("malformed {what}: {}", error.message),
+                self.s.error_pointer(node),
+            )
+            .with_span(doc.span(node))
+            .with_inner(error.span.clone())
+            .with_offending(excerpt(part));
+            // What that knows of is no fault in the later dialect.
+            if let Some(help) = super::lint::condition_help(&text).filter(|_| !self.s.version_4) {
+                diag = diag.with_help(help);
+            } else if let Some(help) = &error.help {
+                diag = diag.with_help(help.clone());
+            }
+            self.s.push(diag);
         }
     }
 

@@ -25,14 +25,13 @@ mod templates;
 mod values;
 
 use crate::emit::{Emitter, MAX_REGISTER, Room};
-use crate::expr;
 use crate::findings::Findings;
 use crate::limits::{self, Facts};
 use crate::pool::Pool;
 use crate::vars::Vars;
 use crate::{CompileOptions, emit};
 use a99_core::builtins;
-use a99_core::diag::{Diagnostic, Diagnostics, codes, excerpt};
+use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{
     ArgKey, Const, Flag, Function, LitOp, Location, MemoSite, Op, OpRef, Program, Reg, Scope, Site,
@@ -571,32 +570,5 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     pub(crate) fn function_scope(&mut self) -> &mut Vec<Scope> {
         &mut self.e.f.scopes
-    }
-
-    /// A parse error of an expression text, as a diagnostic at its node.
-    pub(crate) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors, what: &str) {
-        let doc = self.s.doc;
-        let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
-        for error in &errors.0 {
-            let part = text
-                .get(error.span.start as usize..error.span.end as usize)
-                .filter(|t| !t.is_empty())
-                .unwrap_or(&text);
-            let mut diag = Diagnostic::error(
-                codes::BAD_CONDITION,
-                format!("malformed {what}: {}", error.message),
-                self.s.error_pointer(node),
-            )
-            .with_span(doc.span(node))
-            .with_inner(error.span.clone())
-            .with_offending(excerpt(part));
-            // What that knows of is no fault in the later dialect.
-            if let Some(help) = lint::condition_help(&text).filter(|_| !self.s.version_4) {
-                diag = diag.with_help(help);
-            } else if let Some(help) = &error.help {
-                diag = diag.with_help(help.clone());
-            }
-            self.s.push(diag);
-        }
     }
 }

@@ -2,7 +2,7 @@
 //! far as those steps say it.
 
 use super::Lower;
-use crate::ir::{FromJson, Ir};
+use crate::ir::{Ir, expr_text};
 use crate::vars::VarId;
 use a99_core::builtins::{self, Receiver};
 use a99_core::json::{Document, Kind, NodeId};
@@ -329,7 +329,10 @@ impl<'a> Lower<'_, 'a> {
                 let path = doc.get(node, "path").and_then(|path| doc.str(path));
                 path.map_or(Holds::Any, |path| self.holds_of_argument(path))
             }
-            Kind::Object if FromJson::is_expr(doc, node) => self.given(node),
+            Kind::Object if self.is_expr(node) => {
+                let text = expr_text(doc, node).filter(|_| self.s.version_4);
+                self.given(text.unwrap_or(node))
+            }
             Kind::Object => Holds::Object(Members::Written(node)),
         }
     }

@@ -37,10 +37,7 @@ impl<'a> Lower<'_, 'a> {
                     let message = "`list` of `len` wants a list or a text: the length of this is 0";
                     let finding = Finding::new(codes::WRONG_KIND, node, message);
                     self.found(finding.help("give it a list or a text"));
-                } else if doc.kind(node) == Kind::Object
-                    && doc.get(node, "$expr").is_none()
-                    && !self.is_arg(node)
-                {
+                } else if self.is_literal_object(node) && doc.get(node, "$expr").is_none() {
                     let message =
                         "`list` of `len` wants a list or a text: the length of an object is 0";
                     let finding = Finding::new(codes::WRONG_KIND, node, message);
