@@ -204,7 +204,7 @@ impl<'a> Lower<'_, 'a> {
         if let Some(value) = doc.get(step, "value") {
             self.value_to(value, dst);
             self.lint_returned_value(value);
-            if !self.in_helper {
+            if !self.in_helper && !self.s.version_4 {
                 self.e.emit(Op::CheckReturn { src: dst });
             }
         } else {

@@ -365,7 +365,8 @@ impl Machine<'_> {
                 OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Undef | OVal::Null => None,
                 other => Some(other.type_of()),
             };
-            if let (Some(kind), 0) = (kind, self.frame.helper_depth) {
+            let is_checked = self.frame.helper_depth == 0 && !self.frame.version_4;
+            if let (Some(kind), true) = (kind, is_checked) {
                 return fail(format!("Agent must return an object, got {kind}"));
             }
             return Ok((value.clone(), Flow::Return(value)));

@@ -268,7 +268,7 @@ impl<'a> Lower<'_, 'a> {
     /// What a program returns is an object: is it?
     pub(in crate::lower) fn lint_returned_value(&mut self, value: NodeId) {
         let doc = self.s.doc;
-        if !self.lints() || self.in_helper || self.loops > 0 {
+        if !self.lints() || self.in_helper || self.s.version_4 || self.loops > 0 {
             return;
         }
         let computed = match doc.kind(value) {
@@ -320,7 +320,8 @@ impl<'a> Lower<'_, 'a> {
             }
             return;
         }
-        if let Some(value) = doc.get(step, "value").filter(|_| !self.in_helper) {
+        let is_checked = !self.in_helper && !self.s.version_4;
+        if let Some(value) = doc.get(step, "value").filter(|_| is_checked) {
             let found = match doc.kind(value) {
                 Kind::Number(_) => "a number",
                 Kind::Bool(_) => "true or false",
