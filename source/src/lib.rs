@@ -23,6 +23,7 @@
 mod atom;
 mod call;
 mod callback;
+mod code;
 pub mod codes;
 mod control;
 mod defined;

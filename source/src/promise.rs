@@ -1,7 +1,7 @@
 //! `Promise.all` and `Promise.allSettled`: calls that are under way together.
 
 use crate::atom::{code_of, form_of};
-use crate::callback::only_expression;
+use crate::code::only_expression;
 use crate::control::fail;
 use crate::expr::Hint;
 use crate::lower::{Code, Lowerer, branch, place, set};

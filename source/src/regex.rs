@@ -1,10 +1,12 @@
 //! Regular expression literals, where methods take them.
 
 use crate::expr::Hint;
-use crate::lower::{Lowerer, place};
-use crate::tree::Tree;
-use crate::value::Value;
+use crate::lower::{After, Lowerer, for_each, place, set};
+use crate::pattern::{member_of, method, of};
+use crate::tree::{Place, Tree};
+use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpFlags, RegExpLiteral};
+use oxc_span::Span;
 
 impl<'a> Lowerer<'a> {
     /// A method of a regular expression, or of a text that is given one.
@@ -16,33 +18,88 @@ impl<'a> Lowerer<'a> {
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Option<Value> {
-        let at = place(call.span);
         if let Expression::RegExpLiteral(regex) = object.get_inner_expression() {
-            let [text] = &self.arguments(&call.arguments)[..] else {
-                self.unsupported(call.span, "this call", "write `/a+/.test(text)`");
-                return Some(Value::undefined(&at));
+            let arguments = self.arguments(&call.arguments);
+            let ([text], "test" | "exec") = (&arguments[..], name) else {
+                let help = "write `/a+/.test(text)`, or `text.match(/a+/)`";
+                self.unsupported(call.span, "this method of a regular expression", help);
+                return Some(Value::undefined(&place(call.span)));
             };
             let text = self.expr(text, out);
+            if name == "exec" && regex.regex.flags.contains(RegExpFlags::G) {
+                let help = "write `for (const found of text.matchAll(/a+/g))`";
+                self.unsupported(call.span, "`exec` with the flag `g`", help);
+            }
             return Some(match name {
                 "test" => self.test(regex, text, hint, out),
-                _ => {
-                    let help = "write `/a+/.test(text)`, or `text.match(/a+/)`";
-                    self.unsupported(call.span, "this method of a regular expression", help);
-                    Value::undefined(&at)
-                }
+                _ => self.first(regex, text, call.span, out),
             });
         }
         let Some(Argument::RegExpLiteral(regex)) = call.arguments.first() else {
             return None;
         };
-        let help = "regexMatch tells whether it is found; `/a+/.test(text)`";
-        self.unsupported(
-            regex.span,
-            &format!("a regular expression in `.{name}()`"),
-            help,
-        );
-        let _ = (hint, out);
-        Some(Value::undefined(&at))
+        let is_global = regex.regex.flags.contains(RegExpFlags::G);
+        let mut text = [self.chained(object, out)];
+        let mut steps = Vec::new();
+        let rest = self.arguments(&call.arguments[1..]);
+        let rest = match name {
+            "replace" | "replaceAll" => self.replacement(&rest, call.span, &mut steps),
+            _ => self.exprs(&rest, &mut steps),
+        };
+        self.keep(&mut text, &steps, out);
+        out.append(&mut steps);
+        let [text] = text;
+        Some(match name {
+            "match" if is_global => self.all(regex, text, call.span, hint, out),
+            "match" => self.first(regex, text, call.span, out),
+            "matchAll" => self.each_match(regex, text, call.span, hint, out),
+            "search" => self.search(regex, text, call.span, out),
+            "replace" | "replaceAll" => {
+                let mut step = self.step("regexReplace", regex, text, call.span);
+                for value in rest.into_iter().take(1) {
+                    step.put("replacement", value.resolved());
+                }
+                self.result(step, true, hint, out)
+            }
+            "split" => self.split(regex, text, rest, call.span, hint, out),
+            _ => {
+                let help = "there are test, match, matchAll, replace, split and search";
+                self.unsupported(regex.span, "a regular expression here", help);
+                Value::undefined(&place(call.span))
+            }
+        })
+    }
+
+    /// A step of an atom for regular expressions.
+    fn step(&mut self, op: &str, regex: &'a RegExpLiteral<'a>, text: Value, span: Span) -> Tree {
+        let at = place(span);
+        let pattern = Tree::text(regex.regex.pattern.text.as_str(), &place(regex.span));
+        let mut step = Tree::step(op, [("text", text.resolved()), ("pattern", pattern)], &at);
+        let flags = self.flags(regex, op == "regexReplace");
+        if !flags.is_empty() {
+            step.put("flags", Tree::text(&flags, &at));
+        }
+        step
+    }
+
+    /// The flags that atoms take.
+    fn flags(&mut self, regex: &'a RegExpLiteral<'a>, with_all: bool) -> String {
+        let flags = regex.regex.flags;
+        let known = RegExpFlags::G | RegExpFlags::I | RegExpFlags::M | RegExpFlags::S;
+        if !(flags - known).is_empty() {
+            let help = "there are i, m, s and g; texts are matched by UTF-16 units";
+            self.unsupported(regex.span, "a flag of this regular expression", help);
+        }
+        let taken = [
+            (RegExpFlags::I, 'i'),
+            (RegExpFlags::M, 'm'),
+            (RegExpFlags::S, 's'),
+            (RegExpFlags::G, 'g'),
+        ];
+        let taken = taken
+            .into_iter()
+            .filter(|(flag, c)| flags.contains(*flag) && (*c != 'g' || with_all));
+        taken.map(|(_, c)| c).collect()
     }
 
     fn test(
@@ -53,17 +110,223 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(regex.span);
-        if !(regex.regex.flags - RegExpFlags::U).is_empty() {
-            let help = "write classes for both cases: `[aA]`";
-            self.unsupported(regex.span, "a flag of a regular expression here", help);
+        if regex.regex.flags.contains(RegExpFlags::G) {
+            let help = "leave `g` out";
+            self.unsupported(regex.span, "`test` with the flag `g`", help);
         }
-        let inputs = [
-            (
-                "pattern",
-                Tree::text(regex.regex.pattern.text.as_str(), &at),
-            ),
-            ("value", text.resolved()),
-        ];
-        self.result(Tree::step("regexMatch", inputs, &at), true, hint, out)
+        if regex.regex.flags.is_empty() {
+            let inputs = [
+                (
+                    "pattern",
+                    Tree::text(regex.regex.pattern.text.as_str(), &at),
+                ),
+                ("value", text.resolved()),
+            ];
+            return self.result(Tree::step("regexMatch", inputs, &at), true, hint, out);
+        }
+        let step = self.step("regexFind", regex, text, regex.span);
+        let found = self.result(step, true, Hint::None, out);
+        Value::node(compare("!==", found, Tree::null(&at), &at))
     }
+
+    /// The first match, as the list that JavaScript gives, with its other members.
+    fn first(
+        &mut self,
+        regex: &'a RegExpLiteral<'a>,
+        text: Value,
+        span: Span,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let step = self.step("regexFind", regex, text, span);
+        let found = self.result(step, true, Hint::None, out);
+        let fields = [
+            ("test", compare("===", found.clone(), Tree::null(&at), &at)),
+            ("consequent", Tree::null(&at)),
+            ("alternate", as_match(&found, &at)),
+        ];
+        Value::node(Tree::node("conditional", fields, &at))
+    }
+
+    /// The texts of all matches, `null` if there are none.
+    fn all(
+        &mut self,
+        regex: &'a RegExpLiteral<'a>,
+        text: Value,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let step = self.step("regexFindAll", regex, text, span);
+        let found = self.result(step, true, Hint::None, out);
+        let item = self.fresh();
+        let value = member_of(Value::ident(&item, &at), Value::text("match", &at), &at);
+        let inputs = [
+            ("items", found.resolved()),
+            ("as", Tree::text(&item, &at)),
+            (
+                "steps",
+                Tree::list(vec![set("result", value.resolved(), &at)], &at),
+            ),
+        ];
+        let texts = self.result(Tree::step("map", inputs, &at), true, hint, out);
+        let length = member_of(texts.clone(), Value::text("length", &at), &at);
+        let fields = [
+            ("test", length.operand()),
+            ("consequent", texts.operand()),
+            ("alternate", Tree::null(&at)),
+        ];
+        Value::node(Tree::node("conditional", fields, &at))
+    }
+
+    fn each_match(
+        &mut self,
+        regex: &'a RegExpLiteral<'a>,
+        text: Value,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        if !regex.regex.flags.contains(RegExpFlags::G) {
+            let help = "add the flag `g`, which JavaScript asks for, too";
+            self.unsupported(regex.span, "`matchAll` without the flag `g`", help);
+        }
+        let step = self.step("regexFindAll", regex, text, span);
+        let found = self.result(step, true, Hint::None, out);
+        let list = self.new_list(hint, &at, out);
+        let item = self.fresh();
+        let mut body = Vec::new();
+        let value = Value::node(as_match(&Value::ident(&item, &at), &at));
+        self.after(&After::Push(list.clone()), value, &mut body);
+        out.push(for_each(found.resolved(), &item, None, body, &at));
+        Value::ident(&list, &at)
+    }
+
+    fn search(
+        &mut self,
+        regex: &'a RegExpLiteral<'a>,
+        text: Value,
+        span: Span,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let step = self.step("regexFind", regex, text, span);
+        let found = self.result(step, true, Hint::None, out);
+        let index = member_of(found, Value::text("index", &at), &at);
+        let fields = [
+            ("op", Tree::text("??", &at)),
+            ("left", index.operand()),
+            ("right", Tree::number(-1.0, &at)),
+        ];
+        Value::node(Tree::node("logical", fields, &at))
+    }
+
+    fn split(
+        &mut self,
+        regex: &'a RegExpLiteral<'a>,
+        text: Value,
+        rest: Vec<Value>,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        if has_group(regex.regex.pattern.text.as_str()) {
+            let help = "write groups as `(?:...)`";
+            self.unsupported(regex.span, "a group in the pattern of `split`", help);
+        }
+        let mut step = self.step("regexSplit", regex, text, span);
+        for limit in rest.into_iter().take(1) {
+            step.put("limit", limit.resolved());
+        }
+        self.result(step, true, hint, out)
+    }
+
+    /// What is put in place of matches: a text.
+    fn replacement(
+        &mut self,
+        rest: &[&'a Expression<'a>],
+        span: Span,
+        out: &mut Vec<Tree>,
+    ) -> Vec<Value> {
+        let [with] = rest else {
+            let help = "write `text.replace(/a+/g, \"b\")`";
+            self.unsupported(span, "this `replace`", help);
+            return Vec::new();
+        };
+        if crate::atom::code_of(with).is_some() {
+            let help = "use `$1` and `$<name>` in a text, or a loop over `matchAll`";
+            self.unsupported(span, "a function as replacement", help);
+            return Vec::new();
+        }
+        let value = self.expr(with, out);
+        if let Kind::Text(text) = &value.kind
+            && text.windows(2).any(|two| matches!(two, b"$`" | b"$'"))
+        {
+            let help = "there are `$1`, `$<name>`, `$&` and `$$`";
+            self.unsupported(span, "this `$` in a replacement", help);
+        }
+        vec![value]
+    }
+}
+
+/// Whether a pattern has a group that captures.
+fn has_group(pattern: &str) -> bool {
+    let (mut escaped, mut class) = (false, false);
+    let bytes = pattern.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'[' => class = true,
+            b']' => class = false,
+            b'(' if !class => {
+                let rest = &bytes[at + 1..];
+                if !rest.starts_with(b"?")
+                    || (rest.starts_with(b"?<")
+                        && !rest.starts_with(b"?<=")
+                        && !rest.starts_with(b"?<!"))
+                {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+fn compare(op: &str, left: Value, right: Tree, at: &Place) -> Tree {
+    let fields = [
+        ("op", Tree::text(op, at)),
+        ("left", left.operand()),
+        ("right", right),
+    ];
+    Tree::node("binary", fields, at)
+}
+
+/// A match with the members that JavaScript's list of it has: the text and the groups by
+/// number, `index`, `groups`, `length`.
+fn as_match(found: &Value, at: &Place) -> Tree {
+    let part = |key: &str| member_of(found.clone(), Value::text(key, at), at);
+    let whole = Value::new(Kind::List(vec![part("match")]), at).operand();
+    let texts = method(whole, "concat", vec![part("groups").operand()], at);
+    let count = member_of(part("groups"), Value::text("length", at), at);
+    let fields = [
+        ("op", Tree::text("+", at)),
+        ("left", count.operand()),
+        ("right", Tree::number(1.0, at)),
+    ];
+    let members = [
+        ("index", part("index")),
+        ("groups", part("named")),
+        ("length", Value::node(Tree::node("binary", fields, at))),
+    ];
+    let members = members
+        .into_iter()
+        .map(|(key, value)| (key.as_bytes().to_vec(), value));
+    let others = Value::new(Kind::Map(members.collect()), at).operand();
+    let fresh = Value::new(Kind::Map(Vec::new()), at).operand();
+    of("Object", "assign", vec![fresh, texts, others], at)
 }

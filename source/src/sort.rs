@@ -1,6 +1,7 @@
 //! `sort` and `toSorted` with a comparison.
 
-use crate::callback::{Callback, only_expression};
+use crate::callback::Callback;
+use crate::code::only_expression;
 use crate::expr::Hint;
 use crate::lower::{Lowerer, branch, for_each, place, set};
 use crate::pattern::{member_of, method, of};

@@ -15,7 +15,8 @@ fn folders() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(root)
         .expect("the folder of examples")
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.is_dir())
+        // `tasks` has programs of its own kind.
+        .filter(|path| path.join("agent.json").exists())
         .collect();
     found.sort();
     found

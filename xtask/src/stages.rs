@@ -28,7 +28,7 @@ pub(crate) fn test() -> Result<(), Failed> {
 /// what needs Node, Python, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(10);
+    let mut stages = Stages::of(11);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -40,6 +40,11 @@ pub(crate) fn slow() -> Result<(), Failed> {
         let mut test = cargo("test");
         test.args(["--package", "a99-cli", "--test", "pages"]);
         progress.tests(test.args(["--", "--ignored"]))
+    });
+    stages.run("the source form beside Node", |progress| {
+        let mut test = cargo("test");
+        test.args(["--package", "a99-testkit", "--test", "it"]);
+        progress.tests(test.args(["--", "--ignored", "source::"]))
     });
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a

@@ -30,4 +30,5 @@ mod security_programs;
 mod security_stops;
 mod shell;
 mod snapshots;
+mod source;
 mod vectors;

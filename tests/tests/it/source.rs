@@ -1,0 +1,153 @@
+//! The source form: the tasks of `examples/tasks` in both forms, and programs whose
+//! results are those of JavaScript.
+
+use agent99::capabilities::Script;
+use agent99::{Agent, Engine, Outcome, RunOptions};
+use serde_json::Value as Json;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let script = Script::new(script.clone().into()).expect("a script");
+        let granted = script.granted().await.expect("capabilities");
+        let options = RunOptions::new();
+        engine.run(agent, args.clone(), options, granted).await
+    })
+}
+
+/// Each task gives its result, written as a source and as the JSON beside it, which is
+/// what the source stands for.
+#[test]
+fn tasks_give_their_results_in_both_forms() {
+    let engine = Engine::new();
+    let mut tasks = Vec::new();
+    for line in read("examples/tasks/cases.jsonl").lines() {
+        let case: Json = serde_json::from_str(line).expect(line);
+        let task = case["task"].as_str().expect("a name");
+        let source = read(&format!("examples/tasks/{task}.ajs"));
+        let agent = engine.compile_source(source.as_str());
+        let agent = agent.unwrap_or_else(|found| {
+            panic!("{}", found.render(Some((task, source.as_bytes()))));
+        });
+        let json = agent.source().expect("the JSON");
+        let json: Json = serde_json::from_slice(&json).expect("JSON");
+        let kept = read(&format!("examples/tasks/{task}.json"));
+        let is_same = serde_json::from_str::<Json>(&kept).is_ok_and(|kept| kept == json);
+        let advice = "`a99 compile --emit json NAME.ajs -o NAME.json` writes it";
+        assert!(
+            is_same,
+            "{task}.json is not what {task}.ajs stands for; {advice}"
+        );
+        let second = engine.compile(kept).expect(task);
+
+        let script = case.get("script").cloned().unwrap_or(serde_json::json!({}));
+        let outcomes = [&agent, &second].map(|agent| run(&engine, agent, &case["args"], &script));
+        for outcome in &outcomes {
+            match case.get("error") {
+                Some(message) => {
+                    let error = outcome.error.as_ref().map(|e| e.message.to_string_lossy());
+                    assert_eq!(error.as_deref(), message.as_str(), "{line}");
+                }
+                None => {
+                    assert_eq!(outcome.error, None, "{line}");
+                    assert_eq!(outcome.result.to_json(), case["result"], "{line}");
+                }
+            }
+        }
+        assert_eq!(outcomes[0].fuel_used, outcomes[1].fuel_used, "{line}");
+        tasks.push(task.to_owned());
+    }
+    tasks.dedup();
+    assert!(tasks.len() >= 30, "{}", tasks.len());
+}
+
+/// The programs of `tests/source/snippets.txt`.
+fn snippets() -> Vec<String> {
+    let bodies = read("tests/source/snippets.txt");
+    let bodies = bodies.lines();
+    bodies
+        .map(|body| format!("export default function agent({{}}) {{\n{body}\n}}"))
+        .collect()
+}
+
+/// What JavaScript gives for each source, by Node.
+fn in_javascript(sources: &[String]) -> Vec<String> {
+    let mut node = Command::new("node")
+        .arg(root().join("tests/source/record.mjs"))
+        .env("TZ", "UTC")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("`node` is needed");
+    let mut input = node.stdin.take().expect("standard input");
+    let lines: String = sources
+        .iter()
+        .map(|source| format!("{}\n", Json::from(source.as_str())))
+        .collect();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let output = node.wait_with_output().expect("the answers");
+    writer.join().expect("no panic").expect("written");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn programs_give_what_javascript_gives() {
+    let engine = Engine::new();
+    let recorded = read("tests/source/results.jsonl");
+    let recorded: Vec<&str> = recorded.lines().collect();
+    let sources = snippets();
+    assert_eq!(sources.len(), recorded.len());
+    let mut wrong = Vec::new();
+    for (source, expected) in sources.iter().zip(recorded) {
+        let expected: Json = serde_json::from_str(expected).expect("JSON");
+        let agent = match engine.compile_source(source.as_str()) {
+            Ok(agent) => agent,
+            Err(found) => {
+                wrong.push(found.render(Some(("a.ajs", source.as_bytes()))));
+                continue;
+            }
+        };
+        let outcome = run(
+            &engine,
+            &agent,
+            &serde_json::json!({}),
+            &serde_json::json!({}),
+        );
+        let result = outcome.result.to_json();
+        if outcome.error.is_some() || result != expected["result"] {
+            wrong.push(format!(
+                "{source}\n{expected}\n{:?} {result}",
+                outcome.error
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// `cargo xtask slow` asks Node again; `BLESS=1` records.
+#[test]
+#[ignore = "needs Node"]
+fn node_gives_what_is_recorded() {
+    let answers = in_javascript(&snippets());
+    let text: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(root().join("tests/source/results.jsonl"), &text).expect("written");
+    }
+    assert_eq!(read("tests/source/results.jsonl"), text);
+}
