@@ -2,6 +2,7 @@
 //! engine's atoms, from the same tables as pages, tools and checks.
 
 mod rules;
+mod source;
 
 use crate::Engine;
 use a99_core::builtins::{CONSTANTS, CallContext, FUNCTIONS, METHODS, NAMESPACES, Receiver};
@@ -21,6 +22,10 @@ pub enum PromptForm {
     Short,
     /// All atoms with their inputs described, and all builtins.
     Full,
+    /// The source form, a subset of JavaScript, and the atoms that most programs need; at
+    /// most 700 tokens without those of the host. What the model answers is for
+    /// `Engine::compile_source`, with the feature `source`.
+    Source,
 }
 
 impl Engine {
@@ -36,6 +41,9 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn prompt(&self, form: PromptForm) -> String {
+        if form == PromptForm::Source {
+            return source::text(self);
+        }
         let mut out = String::new();
         rules(self, RULES, &mut out);
         nodes(&mut out);
@@ -126,7 +134,7 @@ fn atoms(engine: &Engine, form: PromptForm, out: &mut String) {
             PromptForm::Short => {
                 let _ = writeln!(out, "{}: {}", signature(sig), sig.docs.trim());
             }
-            PromptForm::Full => described(sig, out),
+            PromptForm::Full | PromptForm::Source => described(sig, out),
         }
     }
 }

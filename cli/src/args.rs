@@ -368,6 +368,9 @@ pub(crate) struct PromptArgs {
     /// All atoms with their inputs described, and all functions and methods
     #[arg(long)]
     pub full: bool,
+    /// Teach the source form, a subset of JavaScript, instead
+    #[arg(long, conflicts_with = "full")]
+    pub source: bool,
     /// Print JSON: an object with the text as `prompt`
     #[arg(long)]
     pub json: bool,

@@ -103,6 +103,7 @@ impl<'a> Lowerer<'a> {
                 return self.unsupported(span, "this `delete`", help);
             }
         };
+        self.needs_member_atoms("memberDelete", span);
         let inputs = [("object", object.resolved()), ("key", key.resolved())];
         out.push(Tree::step("memberDelete", inputs, &at));
     }
@@ -149,13 +150,27 @@ impl<'a> Lowerer<'a> {
         None
     }
 
+    /// Refuses steps on members where the host has no atoms for them.
+    fn needs_member_atoms(&mut self, op: &str, span: Span) {
+        if self.ops.signature(op).is_none() {
+            let help = "make a new object, `o = { ...o, [key]: value }`, or use methods of lists";
+            self.unsupported(
+                span,
+                &format!("a member that is set, without the atom `{op}`,"),
+                help,
+            );
+        }
+    }
+
     fn target_place(
         &mut self,
         target: &'a SimpleAssignmentTarget<'a>,
         is_read: bool,
         out: &mut Vec<Tree>,
     ) -> Option<Target> {
+        let span = target.span();
         let member = |this: &mut Self, values: Vec<Value>, out: &mut Vec<Tree>| {
+            this.needs_member_atoms("memberSet", span);
             let mut values = values.into_iter();
             let (object, key) = (values.next()?, values.next()?);
             if !is_read {

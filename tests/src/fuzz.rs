@@ -9,13 +9,15 @@ pub mod artifact;
 mod builders;
 mod damage;
 pub mod snapshot;
+mod source;
 
 use crate::differential;
 use crate::generate::Case;
 use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
 pub use a99_guest::fuzz::{riscv_decode, virtio};
-use agent99::{Agent, Capabilities, Engine, RunOptions};
+use agent99::{Agent, Capabilities, Engine, Outcome, RunOptions};
+pub use source::any_text as source;
 use std::sync::LazyLock;
 
 /// Fuel of a run of a fuzz target.
@@ -29,10 +31,11 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
+    ("source", source::any_text),
     ("verify", verify),
     ("decode", artifact::any_bytes),
     ("artifact", artifact::mutated),
@@ -124,11 +127,11 @@ pub fn run(data: &[u8]) {
     let Ok(agent) = ENGINE.compile(data.to_vec()) else {
         return;
     };
-    little(&agent, Capabilities::none());
+    let _ = little(&agent, Capabilities::none());
 }
 
 /// Runs an agent with little fuel, memory and time.
-fn little(agent: &Agent, granted: Capabilities) {
+fn little(agent: &Agent, granted: Capabilities) -> Option<Outcome> {
     let mut options = RunOptions::new();
     options.fuel = a99_core::fuel::Fuel::from_decimal(FUEL).unwrap_or(options.fuel);
     options.timeout_ms = Some(TIMEOUT_MS);
@@ -141,9 +144,8 @@ fn little(agent: &Agent, granted: Capabilities) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
-    if let Ok(runtime) = runtime {
-        let _ = runtime.block_on(ENGINE.run(agent, args, options, granted));
-    }
+    let run = ENGINE.run(agent, args, options, granted);
+    runtime.ok().map(|runtime| runtime.block_on(run))
 }
 
 /// The VM against the oracle.

@@ -7,9 +7,10 @@ use agent99::{Engine, PromptForm, Value, json};
 
 /// Runs the command.
 pub(crate) fn run(args: &PromptArgs) -> Result<Exit, Failure> {
-    let form = match args.full {
-        true => PromptForm::Full,
-        false => PromptForm::Short,
+    let form = match (args.full, args.source) {
+        (true, _) => PromptForm::Full,
+        (_, true) => PromptForm::Source,
+        _ => PromptForm::Short,
     };
     let text = Engine::new().prompt(form);
     match args.json {

@@ -2,7 +2,7 @@
 //! results are those of JavaScript.
 
 use agent99::capabilities::Script;
-use agent99::{Agent, Engine, Outcome, RunOptions};
+use agent99::{Agent, Engine, Outcome, PromptForm, RunOptions};
 use serde_json::Value as Json;
 use std::fs;
 use std::io::Write;
@@ -74,6 +74,46 @@ fn tasks_give_their_results_in_both_forms() {
     }
     tasks.dedup();
     assert!(tasks.len() >= 30, "{}", tasks.len());
+}
+
+/// The program of the prompt runs, and the source on the page compiles.
+#[test]
+fn what_models_and_people_are_shown_works() {
+    let engine = Engine::builder().lint(true).build();
+    let prompt = engine.prompt(PromptForm::Source);
+    let (_, program) = prompt.split_once("Example:\n").expect("a program");
+    let (program, _) = program.split_once("\n\n").expect("its end");
+    let agent = engine.compile_source(program).expect("it compiles");
+    assert!(agent.warnings().is_empty(), "{}", agent.warnings());
+    let args = serde_json::json!({"urls": ["https://a.example/", "https://b.example/"]});
+    let script = serde_json::json!({"fetch": {
+        "https://a.example/": {"orders": [
+            {"city": "Oslo", "price": 12}, {"city": "Rome", "price": 30},
+            {"city": "Oslo", "price": 11}, {"city": "Rome", "price": 2},
+        ]},
+        "https://b.example/": {"$fails": "HTTP 500 Internal Server Error"},
+    }});
+    let outcome = run(&engine, &agent, &args, &script);
+    let expected =
+        serde_json::json!({"total": {"Oslo": 23, "Rome": 30}, "failed": 1, "best": "Rome"});
+    assert_eq!(outcome.result.to_json(), expected, "{:?}", outcome.error);
+
+    let page = read("docs/source.md");
+    let blocks = a99_testkit::pages::fences("docs/source.md", &page);
+    let sources = blocks.iter().filter(|block| block.kind == "js");
+    let mut count = 0;
+    for block in sources {
+        let agent = engine.compile_source(block.text.as_str());
+        let agent = agent.unwrap_or_else(|found| panic!("{}: {found}", block.place()));
+        assert!(
+            agent.warnings().is_empty(),
+            "{}: {}",
+            block.place(),
+            agent.warnings()
+        );
+        count += 1;
+    }
+    assert!(count > 0);
 }
 
 /// The programs of `tests/source/snippets.txt`.
@@ -150,4 +190,32 @@ fn node_gives_what_is_recorded() {
         fs::write(root().join("tests/source/results.jsonl"), &text).expect("written");
     }
     assert_eq!(read("tests/source/results.jsonl"), text);
+}
+
+/// Sources that are changed at random are refused or run; `A99_MUTANTS` says how many.
+#[test]
+fn changed_sources_are_refused_or_run() {
+    let folder = root().join("tests/fuzz-inputs/source");
+    let mut seeds: Vec<Vec<u8>> = Vec::new();
+    for entry in fs::read_dir(folder).expect("the inputs") {
+        seeds.push(fs::read(entry.expect("an entry").path()).expect("an input"));
+    }
+    seeds.sort();
+    let count = std::env::var("A99_MUTANTS")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let mut numbers = a99_testkit::numbers::Numbers::new(17);
+    for _ in 0..count.unwrap_or(1_000) {
+        let mut below = |n: usize| (numbers.next() % n.max(1) as u64) as usize;
+        let mut text = seeds[below(seeds.len())].clone();
+        for _ in 0..=below(4) {
+            let other = &seeds[below(seeds.len())];
+            let (from, to) = (below(other.len()), below(24));
+            let part = &other[from..(from + to).min(other.len())];
+            let at = below(text.len());
+            let end = (at + below(12)).min(text.len());
+            text.splice(at..end, part.iter().copied());
+        }
+        a99_testkit::fuzz::source(&text);
+    }
 }
