@@ -110,4 +110,7 @@ fn options_of_artifacts_are_not_for_json() {
     let done = folder.run(&["compile", "--emit", "json", "-o", "out.json", "order.ajs"]);
     assert_eq!((done.code, done.out.as_str()), (0, ""), "{done:?}");
     assert!(folder.read("out.json").contains("\"varsImport\""));
+    let done = folder.run(&["fmt", "order.ajs"]);
+    assert_eq!(folder.read("order.ajs"), ORDER);
+    assert!(done.err.contains("only programs in JSON"), "{done:?}");
 }

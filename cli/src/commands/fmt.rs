@@ -38,6 +38,10 @@ pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
 /// Lays out one file; in a folder, one that is no program is left alone.
 fn one(args: &FmtArgs, path: &Path, named: bool) -> Result<Exit, Failure> {
     let source = input::read(path)?;
+    if source.is_script() {
+        let text = "only programs in JSON are laid out: a formatter of JavaScript does sources";
+        return Err(Failure::about(&source.name, text));
+    }
     let name = source.name;
     let text = match program_text(source.bytes) {
         Ok(text) => text,
