@@ -376,9 +376,20 @@ impl<'a> Lowerer<'a> {
             None => self.turn_steps(&turn, &after, &mut steps),
         }
         self.pop_scope();
+        self.warn_of_growth(&items, &steps, turn.at);
         let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
         let index = turn.names.get(1).map(String::as_str);
         out.push(for_each(items.resolved(), &item, index, steps, &at));
+    }
+
+    /// JavaScript's callbacks see as many items as there were at the start, loops here those
+    /// that are added, too.
+    fn warn_of_growth(&mut self, items: &Value, steps: &[Tree], at: Span) {
+        if grows(items, steps) {
+            let message = "the callback changes the list that it is called for, and sees that";
+            let help = "go over a copy: `[...items].forEach(...)`";
+            self.differs(at, message, help);
+        }
     }
 
     /// A new list in a variable.
@@ -472,6 +483,7 @@ impl<'a> Lowerer<'a> {
     ) -> Tree {
         let at = place(turn.at);
         let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
+        self.warn_of_growth(&items, std::slice::from_ref(&rest.1), turn.at);
         let inputs = [("items", items.resolved()), ("as", Tree::text(&item, &at))];
         let mut step = Tree::step(op, inputs, &at);
         if let Some(index) = turn.names.get(1) {
@@ -551,4 +563,27 @@ fn aliases(steps: &[Tree]) -> Option<HashMap<String, Tree>> {
         members.insert(step.get("key")?.as_str()?.to_owned(), value);
     }
     Some(members)
+}
+
+/// Whether steps of a loop change the list that it goes over.
+fn grows(items: &Value, steps: &[Tree]) -> bool {
+    let Kind::Node(tree) = &items.kind else {
+        return false;
+    };
+    let Some(name) = tree.ident_name() else {
+        return false;
+    };
+    let mut found = false;
+    for step in steps {
+        step.walk(&mut |tree| {
+            let method = tree
+                .get("method")
+                .and_then(Tree::as_str)
+                .unwrap_or_default();
+            let object = tree.get("object").and_then(Tree::ident_name);
+            let changes = ["push", "unshift", "splice", "pop", "shift"];
+            found |= object == Some(name) && changes.contains(&method);
+        });
+    }
+    found
 }

@@ -353,3 +353,28 @@ fn the_agent_is_found() {
         );
     }
 }
+
+/// What is accepted and means something else than in JavaScript is warned of.
+#[test]
+fn silent_differences_are_warned_of() {
+    let atoms = a99_atoms::all_atoms();
+    for (code, offending) in [
+        ("a.forEach((x) => a.push(x))", "a.forEach((x) => a.push(x))"),
+        (
+            "return a.filter((x) => a.pop() > x)",
+            "a.filter((x) => a.pop() > x)",
+        ),
+        ("await hash({ value: a })", "a"),
+    ] {
+        let source = format!("async function agent({{ a }}) {{\n  {code}\n}}");
+        let read = a99_source::read(&source, &atoms).expect(code);
+        let [found] = &read.warnings.0[..] else {
+            panic!("{code}: {}", read.warnings);
+        };
+        assert_eq!((found.code, found.severity), (DIFFERS, Severity::Warning));
+        assert_eq!(found.offending, offending, "{code}");
+    }
+    let plain = "function agent({ a }) { for (const x of a) a.push(x) }";
+    let read = a99_source::read(plain, &atoms).expect("it is read");
+    assert!(read.warnings.is_empty(), "{}", read.warnings);
+}
