@@ -1,8 +1,9 @@
 //! `if`, `while`, `try`, `return`, `scope`, `callLocal` and `Error`.
 
 use super::lint::Holds;
+use super::loops::Jumps;
 use super::scopes::catch_param;
-use super::{Jumps, Lower, ReturnTo};
+use super::{Lower, ReturnTo};
 use crate::emit::Label;
 use crate::ir::{key_text, truthy};
 use a99_core::diag::{Diagnostic, codes};

@@ -3,12 +3,28 @@
 
 use super::lint::Holds;
 use super::scopes::{index_name, loop_names};
-use super::{Held, Jumps, Lower, Mark, ReturnTo};
+use super::{Held, Lower, Mark, ReturnTo};
 use crate::emit::Label;
 use crate::ir::key_text;
 use a99_core::diag::codes;
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Op, Reg, Target};
+
+/// Where `break` and `continue` go.
+#[derive(Copy, Clone)]
+pub(crate) enum Jumps {
+    /// No loop is around.
+    Outside,
+    /// The body of this step is around, which they do not leave.
+    Barred(NodeId),
+    /// To the end of a loop, or to its next turn.
+    Loop {
+        end: Label,
+        next: Label,
+        /// Whether a `continue` goes there.
+        continued: bool,
+    },
+}
 
 /// The registers of an iteration, which may have been moved to slots.
 pub(super) struct Iteration<'a> {

@@ -9,7 +9,8 @@
 //! steps bind (`key` of `varSet` and `constSet`, `result`, `as`,
 //! `accumulator`, `catchParam`) and `op` do not count by themselves.
 
-use super::{Held, Jumps, Lower, ReturnTo};
+use super::loops::Jumps;
+use super::{Held, Lower, ReturnTo};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{
     ChargeKind, Const, Count, MemoIdx, MemoSite, Op, Reg, Site, SiteIdx, Target,

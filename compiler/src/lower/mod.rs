@@ -116,22 +116,6 @@ pub(crate) enum ReturnTo {
     },
 }
 
-/// Where `break` and `continue` go.
-#[derive(Copy, Clone)]
-pub(crate) enum Jumps {
-    /// No loop is around.
-    Outside,
-    /// The body of this step is around, which they do not leave.
-    Barred(NodeId),
-    /// To the end of a loop, or to its next turn.
-    Loop {
-        end: emit::Label,
-        next: emit::Label,
-        /// Whether a `continue` goes there.
-        continued: bool,
-    },
-}
-
 pub(crate) struct Lower<'s, 'a> {
     pub s: &'s mut Shared<'a>,
     pub e: Emitter<'a>,
@@ -144,7 +128,7 @@ pub(crate) struct Lower<'s, 'a> {
     high_slot: u32,
     pub loops: u32,
     pub returns: ReturnTo,
-    pub jumps: Jumps,
+    pub jumps: loops::Jumps,
     pub in_helper: bool,
     /// Names that the handlers around the present step bound their errors to.
     pub caught: Vec<&'a [u8]>,
@@ -340,7 +324,7 @@ impl<'s, 'a> Lower<'s, 'a> {
             high_slot: 0,
             loops: 0,
             returns: ReturnTo::Function,
-            jumps: Jumps::Outside,
+            jumps: loops::Jumps::Outside,
             in_helper: false,
             caught: Vec::new(),
             overlay: Overlay::default(),
