@@ -198,6 +198,13 @@ fn a4_code_and_memory_of_compiling_are_bounded_by_the_source() {
 
 #[test]
 fn a4_a_program_at_run_time_counts_as_large_as_it_is() {
+    // serde_json writes the program, and takes more stack for it than tests have.
+    let deep = std::thread::Builder::new().stack_size(64 << 20);
+    let body = deep.spawn(a_program_at_run_time_counts_as_large_as_it_is);
+    body.expect("a thread").join().expect("no panic");
+}
+
+fn a_program_at_run_time_counts_as_large_as_it_is() {
     let _turn = turn();
     // 250 loops inside each other, each of which may bind ten names, and reads.
     let (_, steps) = hard_to_compile(3_000).swap_remove(0);
