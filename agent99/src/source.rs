@@ -16,7 +16,7 @@ impl Engine {
     /// let engine = Engine::new();
     /// let agent = engine.compile_source("function agent({ n }) { return { twice: n * 2 } }")?;
     /// let outcome = engine.run_sync(&agent, json!({"n": 4}), RunOptions::new());
-    /// assert_eq!(outcome.result, json!({"twice": 8}));
+    /// assert_eq!(outcome.result.to_json(), json!({"twice": 8}));
     /// # Ok::<(), agent99::Refused>(())
     /// ```
     ///

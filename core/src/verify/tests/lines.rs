@@ -245,7 +245,7 @@ fn b03_constant_out_of_range() {
                 dst: Reg(7),
                 base: Reg(0),
                 n: Count(2),
-                function: BuiltinIdx(93)
+                function: BuiltinIdx(999)
             }
         ),
         BAD_INDEX
