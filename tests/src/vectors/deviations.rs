@@ -16,6 +16,9 @@ pub struct Deviation {
     /// The outcome that is given instead, written like `expect` of a vector;
     /// `{"rejected": true}` for a program or condition that is refused.
     pub expect: Value,
+    /// Whether a fast machine may give what was recorded: the outcome that a deadline
+    /// has depends on how far the run came.
+    pub by_speed: bool,
 }
 
 /// Deviations by vector id.
@@ -43,6 +46,7 @@ pub fn read(path: &Path) -> Result<Deviations, String> {
         let deviation = Deviation {
             decision,
             expect: expect.clone(),
+            by_speed: value.get("bySpeed") == Some(&Value::Bool(true)),
         };
         if out.insert(id.clone(), deviation).is_some() {
             return Err(format!("{}: {id} is listed twice", place()));
