@@ -1,8 +1,9 @@
 //! The source form: a subset of JavaScript that is lowered to the JSON tree of a program.
 //!
-//! [`read`] parses a source, never executes it, and gives the [`Document`] of the program
-//! that it stands for, whose nodes know their places in the source. What is outside of the
-//! subset is refused with the place and the form that works.
+//! [`read`] parses a source, never executes it, and gives the
+//! [`Document`](a99_core::json::Document) of the program that it stands for, whose nodes
+//! know their places in the source. What is outside of the subset is refused with the
+//! place and the form that works.
 //!
 //! ```
 //! use a99_source::read;

@@ -123,7 +123,7 @@ fn a3_checks_stop_for_fuel() {
 /// The checks stop for a deadline and for an abort, in both models.
 #[test]
 fn a3_checks_stop_in_time() {
-    let (schema, data) = (lists(patterns(2_000)), json!(vec![vec!["w"; 193]; 193]));
+    let (schema, data) = (lists(patterns(10_000)), json!(vec![vec!["w"; 97]; 97]));
     for (place, agent, args) in places(&schema, &data) {
         for model in [CostModel::Metered, CostModel::Flat] {
             let outcome = within(60 + SLACK_MS, || {

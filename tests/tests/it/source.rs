@@ -98,22 +98,46 @@ fn what_models_and_people_are_shown_works() {
         serde_json::json!({"total": {"Oslo": 23, "Rome": 30}, "failed": 1, "best": "Rome"});
     assert_eq!(outcome.result.to_json(), expected, "{:?}", outcome.error);
 
-    let page = read("docs/source.md");
-    let blocks = a99_testkit::pages::fences("docs/source.md", &page);
-    let sources = blocks.iter().filter(|block| block.kind == "js");
-    let mut count = 0;
-    for block in sources {
+    for name in ["docs/source.md", "README.md"] {
+        let agents = shown(&engine, name);
+        assert!(!agents.is_empty(), "{name} shows no source");
+    }
+}
+
+/// The sources that a page shows, compiled without a finding.
+fn shown(engine: &Engine, name: &str) -> Vec<Agent> {
+    let page = read(name);
+    let blocks = a99_testkit::pages::fences(name, &page);
+    let is_agent = |text: &str| text.contains("function agent(");
+    let sources = blocks
+        .iter()
+        .filter(|block| block.kind == "js" && is_agent(&block.text));
+    let compiled = sources.map(|block| {
         let agent = engine.compile_source(block.text.as_str());
         let agent = agent.unwrap_or_else(|found| panic!("{}: {found}", block.place()));
-        assert!(
-            agent.warnings().is_empty(),
-            "{}: {}",
-            block.place(),
-            agent.warnings()
-        );
-        count += 1;
+        let warnings = agent.warnings();
+        assert!(warnings.is_empty(), "{}: {warnings}", block.place());
+        agent
+    });
+    compiled.collect()
+}
+
+#[test]
+fn the_first_program_of_the_readme_has_one_result_in_both_forms() {
+    let engine = Engine::new();
+    let page = read("README.md");
+    let blocks = a99_testkit::pages::fences("README.md", &page);
+    let json = blocks.iter().find(|block| block.kind == "json");
+    let json = engine.compile(json.expect("a program").text.as_str());
+    let args = serde_json::json!({"price": 80});
+    for agent in [
+        json.expect("it compiles"),
+        shown(&engine, "README.md").remove(0),
+    ] {
+        let outcome = run(&engine, &agent, &args, &serde_json::json!({}));
+        let expected = serde_json::json!({"total": 96});
+        assert_eq!(outcome.result.to_json(), expected, "{:?}", outcome.error);
     }
-    assert!(count > 0);
 }
 
 /// The programs of `tests/source/snippets.txt`.
