@@ -456,12 +456,12 @@ impl<'a> Lowerer<'a> {
         if *member != "month" {
             return Some(value);
         }
-        let fields = [
-            ("op", Tree::text("-", &at)),
-            ("left", value.operand()),
-            ("right", Tree::number(1.0, &at)),
-        ];
-        Some(Value::node(Tree::node("binary", fields, &at)))
+        Some(Value::node(Tree::binary(
+            "-",
+            value.operand(),
+            Tree::number(1.0, &at),
+            &at,
+        )))
     }
 
     pub(crate) fn new_expression(

@@ -13,7 +13,6 @@ use oxc_span::{GetSpan, Span};
 impl<'a> Lowerer<'a> {
     /// A `switch` whose cases end with `break`, `return`, `throw` or `continue`.
     pub(crate) fn switch(&mut self, statement: &'a SwitchStatement<'a>, out: &mut Vec<Tree>) {
-        let at = place(statement.span);
         if statement.cases.len() > MAX_PARTS {
             let message = format!("a `switch` with more than {MAX_PARTS} cases");
             let help = "look the value up in an object";
@@ -35,12 +34,8 @@ impl<'a> Lowerer<'a> {
                         let help = "compute the value into a constant before the `switch`";
                         self.unsupported(test.span(), "a call in a `case`", help);
                     }
-                    let fields = [
-                        ("op", Tree::text("===", &at)),
-                        ("left", on.clone().operand()),
-                        ("right", value.operand()),
-                    ];
-                    let test = Tree::node("binary", fields, &place(case.span));
+                    let (on, value) = (on.clone().operand(), value.operand());
+                    let test = Tree::binary("===", on, value, &place(case.span));
                     tests = Some(match tests.take() {
                         Some(other) => either(other, test),
                         None => test,
@@ -225,12 +220,7 @@ pub(crate) fn fail(message: Value, at: &Place) -> Vec<Tree> {
 
 fn either(left: Tree, right: Tree) -> Tree {
     let at = left.place.start..right.place.end;
-    let fields = [
-        ("op", Tree::text("||", &at)),
-        ("left", left),
-        ("right", right),
-    ];
-    Tree::node("logical", fields, &at)
+    Tree::logical("||", left, right, &at)
 }
 
 /// Whether nothing behind the statement is reached.

@@ -340,12 +340,7 @@ fn store(target: Target, value: Value, at: &Place) -> Tree {
 }
 
 fn combine(op: &str, left: Value, right: Value, at: &Place) -> Value {
-    let fields = [
-        ("op", Tree::text(op, at)),
-        ("left", left.operand()),
-        ("right", right.operand()),
-    ];
-    Value::node(Tree::node("binary", fields, at))
+    Value::node(Tree::binary(op, left.operand(), right.operand(), at))
 }
 
 /// A step for a value that nobody wants, if something happens in it.

@@ -286,12 +286,7 @@ impl<'a> Lowerer<'a> {
         };
         let left = time(left, self.is_date(&binary.left));
         let right = time(right, self.is_date(&binary.right));
-        let fields = [
-            ("op", Tree::text(op, &at)),
-            ("left", left.operand()),
-            ("right", right.operand()),
-        ];
-        Value::node(Tree::node("binary", fields, &at))
+        Value::node(Tree::binary(op, left.operand(), right.operand(), &at))
     }
 
     fn instance_of(&mut self, binary: &'a BinaryExpression<'a>, out: &mut Vec<Tree>) -> Value {
@@ -319,12 +314,7 @@ impl<'a> Lowerer<'a> {
         let mut steps = Vec::new();
         let right = self.expr(&logical.right, &mut steps);
         if steps.is_empty() {
-            let fields = [
-                ("op", Tree::text(op, &at)),
-                ("left", left.operand()),
-                ("right", right.operand()),
-            ];
-            return Value::node(Tree::node("logical", fields, &at));
+            return Value::node(Tree::logical(op, left.operand(), right.operand(), &at));
         }
         let name = self.target(hint);
         out.push(set(&name, left.resolved(), &at));
@@ -351,12 +341,12 @@ impl<'a> Lowerer<'a> {
         let yes = self.expr(&conditional.consequent, &mut then);
         let no = self.expr(&conditional.alternate, &mut other);
         if then.is_empty() && other.is_empty() {
-            let fields = [
-                ("test", test.operand()),
-                ("consequent", yes.operand()),
-                ("alternate", no.operand()),
-            ];
-            return Value::node(Tree::node("conditional", fields, &at));
+            return Value::node(Tree::conditional(
+                test.operand(),
+                yes.operand(),
+                no.operand(),
+                &at,
+            ));
         }
         let name = self.target(hint);
         then.push(set(&name, yes.resolved(), &at));

@@ -229,10 +229,5 @@ fn plus(left: Value, right: Value, at: &Place) -> Value {
         a99_core::text::push_wtf8(&mut text, right);
         return Value::new(Kind::Text(text), at);
     }
-    let fields = [
-        ("op", Tree::text("+", at)),
-        ("left", left.operand()),
-        ("right", right.operand()),
-    ];
-    Value::node(Tree::node("binary", fields, at))
+    Value::node(Tree::binary("+", left.operand(), right.operand(), at))
 }

@@ -63,12 +63,9 @@ impl<'a> Lowerer<'a> {
         let value = self.expr(default, &mut steps);
         let test = is_undefined(Tree::ident(name, at), at);
         if steps.is_empty() {
-            let fields = [
-                ("test", test),
-                ("consequent", value.operand()),
-                ("alternate", Tree::ident(name, at)),
-            ];
-            return out.push(set(name, Tree::node("conditional", fields, at), at));
+            let given = Tree::ident(name, at);
+            let value = Tree::conditional(test, value.operand(), given, at);
+            return out.push(set(name, value, at));
         }
         steps.push(set(name, value.resolved(), at));
         out.push(crate::lower::branch(test, steps, Vec::new(), at));
@@ -321,29 +318,17 @@ impl<'a> Lowerer<'a> {
 
 /// Whether a value is `undefined`.
 pub(crate) fn is_undefined(value: Tree, at: &Place) -> Tree {
-    let fields = [
-        ("op", Tree::text("===", at)),
-        ("left", value),
-        ("right", Tree::undefined(at)),
-    ];
-    Tree::node("binary", fields, at)
+    Tree::binary("===", value, Tree::undefined(at), at)
 }
 
 /// Whether a value is `null` or `undefined`.
 pub(crate) fn is_missing(value: Tree, at: &Place) -> Tree {
-    let fields = [
-        ("op", Tree::text("==", at)),
-        ("left", value),
-        ("right", Tree::null(at)),
-    ];
-    Tree::node("binary", fields, at)
+    Tree::binary("==", value, Tree::null(at), at)
 }
 
 /// Whether it is neither.
 pub(crate) fn is_there(value: Tree, at: &Place) -> Tree {
-    let mut test = is_missing(value, at);
-    test.set("op", Tree::text("!=", at));
-    test
+    Tree::binary("!=", value, Tree::null(at), at)
 }
 
 /// `object.key` or `object[key]`.

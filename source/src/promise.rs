@@ -184,12 +184,9 @@ impl<'a> Lowerer<'a> {
             ("status", Value::text("fulfilled", at)),
             ("value", of_answer("value")),
         ]);
-        let fields = [
-            ("test", has_error(&answer, at)),
-            ("consequent", rejected.operand()),
-            ("alternate", fulfilled.operand()),
-        ];
-        let value = Value::node(Tree::node("conditional", fields, at));
+        let test = has_error(&answer, at);
+        let value = Tree::conditional(test, rejected.operand(), fulfilled.operand(), at);
+        let value = Value::node(value);
         self.map_answers(answers, &answer, value, at, hint, out)
     }
 

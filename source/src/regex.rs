@@ -82,6 +82,19 @@ impl<'a> Lowerer<'a> {
         step
     }
 
+    /// What such an atom gives, in a variable of its own.
+    fn found(
+        &mut self,
+        op: &str,
+        regex: &'a RegExpLiteral<'a>,
+        text: Value,
+        span: Span,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let step = self.step(op, regex, text, span);
+        self.result(step, true, Hint::None, out)
+    }
+
     /// The flags that atoms take.
     fn flags(&mut self, regex: &'a RegExpLiteral<'a>, with_all: bool) -> String {
         let flags = regex.regex.flags;
@@ -124,9 +137,8 @@ impl<'a> Lowerer<'a> {
             ];
             return self.result(Tree::step("regexMatch", inputs, &at), true, hint, out);
         }
-        let step = self.step("regexFind", regex, text, regex.span);
-        let found = self.result(step, true, Hint::None, out);
-        Value::node(compare("!==", found, Tree::null(&at), &at))
+        let found = self.found("regexFind", regex, text, regex.span, out);
+        Value::node(Tree::binary("!==", found.operand(), Tree::null(&at), &at))
     }
 
     /// The first match, as the list that JavaScript gives, with its other members.
@@ -138,14 +150,14 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(span);
-        let step = self.step("regexFind", regex, text, span);
-        let found = self.result(step, true, Hint::None, out);
-        let fields = [
-            ("test", compare("===", found.clone(), Tree::null(&at), &at)),
-            ("consequent", Tree::null(&at)),
-            ("alternate", as_match(&found, &at)),
-        ];
-        Value::node(Tree::node("conditional", fields, &at))
+        let found = self.found("regexFind", regex, text, span, out);
+        let is_none = Tree::binary("===", found.clone().operand(), Tree::null(&at), &at);
+        Value::node(Tree::conditional(
+            is_none,
+            Tree::null(&at),
+            as_match(&found, &at),
+            &at,
+        ))
     }
 
     /// The texts of all matches, `null` if there are none.
@@ -158,8 +170,7 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(span);
-        let step = self.step("regexFindAll", regex, text, span);
-        let found = self.result(step, true, Hint::None, out);
+        let found = self.found("regexFindAll", regex, text, span, out);
         let item = self.fresh();
         let value = member_of(Value::ident(&item, &at), Value::text("match", &at), &at);
         let inputs = [
@@ -172,12 +183,12 @@ impl<'a> Lowerer<'a> {
         ];
         let texts = self.result(Tree::step("map", inputs, &at), true, hint, out);
         let length = member_of(texts.clone(), Value::text("length", &at), &at);
-        let fields = [
-            ("test", length.operand()),
-            ("consequent", texts.operand()),
-            ("alternate", Tree::null(&at)),
-        ];
-        Value::node(Tree::node("conditional", fields, &at))
+        Value::node(Tree::conditional(
+            length.operand(),
+            texts.operand(),
+            Tree::null(&at),
+            &at,
+        ))
     }
 
     fn each_match(
@@ -193,8 +204,7 @@ impl<'a> Lowerer<'a> {
             let help = "add the flag `g`, which JavaScript asks for, too";
             self.unsupported(regex.span, "`matchAll` without the flag `g`", help);
         }
-        let step = self.step("regexFindAll", regex, text, span);
-        let found = self.result(step, true, Hint::None, out);
+        let found = self.found("regexFindAll", regex, text, span, out);
         let list = self.new_list(hint, &at, out);
         let item = self.fresh();
         let mut body = Vec::new();
@@ -212,15 +222,14 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(span);
-        let step = self.step("regexFind", regex, text, span);
-        let found = self.result(step, true, Hint::None, out);
+        let found = self.found("regexFind", regex, text, span, out);
         let index = member_of(found, Value::text("index", &at), &at);
-        let fields = [
-            ("op", Tree::text("??", &at)),
-            ("left", index.operand()),
-            ("right", Tree::number(-1.0, &at)),
-        ];
-        Value::node(Tree::node("logical", fields, &at))
+        Value::node(Tree::logical(
+            "??",
+            index.operand(),
+            Tree::number(-1.0, &at),
+            &at,
+        ))
     }
 
     fn split(
@@ -297,15 +306,6 @@ fn has_group(pattern: &str) -> bool {
     false
 }
 
-fn compare(op: &str, left: Value, right: Tree, at: &Place) -> Tree {
-    let fields = [
-        ("op", Tree::text(op, at)),
-        ("left", left.operand()),
-        ("right", right),
-    ];
-    Tree::node("binary", fields, at)
-}
-
 /// A match with the members that JavaScript's list of it has: the text and the groups by
 /// number, `index`, `groups`, `length`.
 fn as_match(found: &Value, at: &Place) -> Tree {
@@ -313,15 +313,11 @@ fn as_match(found: &Value, at: &Place) -> Tree {
     let whole = Value::new(Kind::List(vec![part("match")]), at).operand();
     let texts = method(whole, "concat", vec![part("groups").operand()], at);
     let count = member_of(part("groups"), Value::text("length", at), at);
-    let fields = [
-        ("op", Tree::text("+", at)),
-        ("left", count.operand()),
-        ("right", Tree::number(1.0, at)),
-    ];
+    let length = Tree::binary("+", count.operand(), Tree::number(1.0, at), at);
     let members = [
         ("index", part("index")),
         ("groups", part("named")),
-        ("length", Value::node(Tree::node("binary", fields, at))),
+        ("length", Value::node(length)),
     ];
     let members = members
         .into_iter()

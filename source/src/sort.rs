@@ -32,14 +32,7 @@ impl<'a> Lowerer<'a> {
         };
         let (item, low, high, middle) = (self.fresh(), self.fresh(), self.fresh(), self.fresh());
         let ident = |name: &str| Tree::ident(name, &at);
-        let binary = |op: &str, left: Tree, right: Tree| {
-            let fields = [
-                ("op", Tree::text(op, &at)),
-                ("left", left),
-                ("right", right),
-            ];
-            Tree::node("binary", fields, &at)
-        };
+        let binary = |op: &str, left: Tree, right: Tree| Tree::binary(op, left, right, &at);
         let number = |n: f64| Tree::number(n, &at);
         let half = binary("/", binary("+", ident(&low), ident(&high)), number(2.0));
         let mut body = vec![set(&middle, of("Math", "floor", vec![half], &at), &at)];

@@ -95,6 +95,31 @@ impl Tree {
         node
     }
 
+    /// An operator between two operands.
+    pub(crate) fn binary(op: &str, left: Tree, right: Tree, place: &Place) -> Tree {
+        Tree::operator("binary", op, left, right, place)
+    }
+
+    /// `&&`, `||` or `??`.
+    pub(crate) fn logical(op: &str, left: Tree, right: Tree, place: &Place) -> Tree {
+        Tree::operator("logical", op, left, right, place)
+    }
+
+    fn operator(tag: &'static str, op: &str, left: Tree, right: Tree, place: &Place) -> Tree {
+        let fields = [
+            ("op", Tree::text(op, place)),
+            ("left", left),
+            ("right", right),
+        ];
+        Tree::node(tag, fields, place)
+    }
+
+    /// `test ? yes : no`.
+    pub(crate) fn conditional(test: Tree, yes: Tree, no: Tree, place: &Place) -> Tree {
+        let fields = [("test", test), ("consequent", yes), ("alternate", no)];
+        Tree::node("conditional", fields, place)
+    }
+
     /// The variable, argument or builtin of this name.
     pub(crate) fn ident(name: &str, place: &Place) -> Tree {
         Tree::node("ident", [("name", Tree::text(name, place))], place)
@@ -114,17 +139,6 @@ impl Tree {
     pub(crate) fn put_owned(&mut self, key: Cow<'static, [u8]>, value: Tree) {
         if let Data::Map(members) = &mut self.data {
             members.push((key, value));
-        }
-    }
-
-    /// Replaces a member of an object.
-    pub(crate) fn set(&mut self, key: &str, value: Tree) {
-        if let Data::Map(members) = &mut self.data
-            && let Some((_, old)) = members
-                .iter_mut()
-                .find(|(name, _)| **name == *key.as_bytes())
-        {
-            *old = value;
         }
     }
 
