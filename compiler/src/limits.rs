@@ -106,8 +106,7 @@ pub(crate) fn check(
     let mut seen = 0usize;
     let mut deepest = 0;
     let (mut returns, mut nested, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-    let version = doc.get(doc.root(), "a99").map(|n| doc.kind(n));
-    let texts_evaluate = matches!(version, Some(Kind::Number(4.0)));
+    let texts_evaluate = is_version(doc, 4.0);
     let mut work = vec![(doc.root(), Depth::default())];
     while let Some((node, mut depth)) = work.pop() {
         seen += 1;
@@ -197,6 +196,12 @@ pub(crate) fn check(
         nested,
         texts,
     })
+}
+
+/// Whether the root says this version.
+pub(crate) fn is_version(doc: &Document, version: f64) -> bool {
+    let said = doc.get(doc.root(), "a99").map(|node| doc.kind(node));
+    said == Some(Kind::Number(version))
 }
 
 /// How deep an expression text may nest at most: no level is written without a

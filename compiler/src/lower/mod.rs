@@ -242,9 +242,8 @@ pub(crate) fn program(
         return Err(s.diags.finish());
     }
     s.pool.text_const(b"");
-    let version = doc.get(root, "a99").map(|n| doc.kind(n));
-    s.deep_names = matches!(version, Some(Kind::Number(3.0)));
-    s.version_4 = matches!(version, Some(Kind::Number(4.0)));
+    s.deep_names = limits::is_version(doc, 3.0);
+    s.version_4 = limits::is_version(doc, 4.0);
     let helpers = s.declare_helpers();
     let outer: Vec<TextRange> = options
         .outer
