@@ -54,7 +54,14 @@ impl Engine {
                 let _ = write!(out, "{title}:\n{}\n\n", program.trim_end());
             }
         }
-        atoms(self, form, &mut out);
+        out.push_str("Atoms (`?`: optional):\n");
+        for (sig, is_own) in atoms(self) {
+            match form == PromptForm::Full {
+                true => described(sig, &mut out),
+                false if is_own && SELDOM.contains(&&*sig.name) => {}
+                false => line(&signature(sig), sig, is_own, &mut out),
+            }
+        }
         if form == PromptForm::Full {
             builtins(&mut out);
         }
@@ -117,26 +124,24 @@ fn fields(node: &NodeForm) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-fn atoms(engine: &Engine, form: PromptForm, out: &mut String) {
-    out.push_str("Atoms (`?`: optional):\n");
+/// The atoms that programs name, and whether each is ours.
+fn atoms(engine: &Engine) -> impl Iterator<Item = (&AtomSig, bool)> {
     let own = a99_atoms::all_atoms();
-    for atom in engine.atoms().iter() {
-        let sig = &atom.sig;
+    let sigs = engine.atoms().iter().map(|atom| &atom.sig);
+    let named = sigs.filter(|sig| !a99_atoms::is_internal(&sig.name));
+    named.map(move |sig| {
         let is_own = own.get(&sig.name).is_some_and(|own| own.sig == *sig);
-        if a99_atoms::is_internal(&sig.name) {
-            continue;
-        }
-        match form {
-            PromptForm::Short if is_own && SELDOM.contains(&&*sig.name) => {}
-            PromptForm::Short if is_own => {
-                let _ = writeln!(out, "{}", signature(sig));
-            }
-            PromptForm::Short => {
-                let _ = writeln!(out, "{}: {}", signature(sig), sig.docs.trim());
-            }
-            PromptForm::Full | PromptForm::Source => described(sig, out),
-        }
+        (sig, is_own)
+    })
+}
+
+/// An atom as it is called, one of the host with its sentence.
+fn line(call: &str, sig: &AtomSig, is_own: bool, out: &mut String) {
+    out.push_str(call);
+    if !is_own {
+        let _ = write!(out, ": {}", sig.docs.trim());
     }
+    out.push('\n');
 }
 
 /// `split(str, sep?)`.
@@ -215,7 +220,7 @@ mod tests {
     fn what_the_tables_name_is_an_atom() {
         let atoms = a99_atoms::all_atoms();
         let needed = RULES.iter().chain(MISTAKES).flat_map(|rule| rule.needs);
-        for name in needed.chain(SELDOM) {
+        for name in needed.chain(SELDOM).chain(source::SELDOM) {
             assert!(atoms.get(name).is_some(), "{name}");
         }
         let engine = Engine::new();

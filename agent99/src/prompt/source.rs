@@ -1,6 +1,6 @@
 //! The prompt that teaches the source form.
 
-use super::signature;
+use super::{atoms, line, signature};
 use crate::Engine;
 use a99_core::sig::Form;
 
@@ -51,7 +51,7 @@ export default async function agent({ urls, min = 10 }) {
 ";
 
 /// Atoms that the short text leaves out, as JavaScript does the same or few need them.
-const SELDOM: &[&str] = &[
+pub(super) const SELDOM: &[&str] = &[
     "split",
     "storeQuery",
     "xmlParse",
@@ -109,30 +109,17 @@ const SELDOM: &[&str] = &[
 
 /// The text for this engine.
 pub(super) fn text(engine: &Engine) -> String {
-    let own = a99_atoms::all_atoms();
     let mut out = RULES.to_owned();
     out.push_str("Atoms (`?`: optional), each called with one object:\n");
-    for atom in engine.atoms().iter() {
-        let sig = &atom.sig;
-        let is_own = own.get(&sig.name).is_some_and(|own| own.sig == *sig);
+    for (sig, is_own) in atoms(engine) {
         let is_form = sig
             .form
             .is_some_and(|form| !matches!(form, Form::AgentRun | Form::Memoize));
-        if a99_atoms::is_internal(&sig.name) || is_form || is_seldom(&sig.name, is_own) {
+        if is_form || (is_own && SELDOM.contains(&&*sig.name)) {
             continue;
         }
-        let line = signature(sig).replacen('(', "({ ", 1).replace(')', " })");
-        let line = line.replace("({  })", "()");
-        out.push_str(&line);
-        if !is_own {
-            out.push_str(": ");
-            out.push_str(sig.docs.trim());
-        }
-        out.push('\n');
+        let call = signature(sig).replacen('(', "({ ", 1).replace(')', " })");
+        line(&call.replace("({  })", "()"), sig, is_own, &mut out);
     }
     out
-}
-
-fn is_seldom(name: &str, is_own: bool) -> bool {
-    is_own && SELDOM.contains(&name)
 }
