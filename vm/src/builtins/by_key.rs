@@ -41,7 +41,15 @@ pub struct SortKey {
 struct Path(Vec<(KeyId, Str)>);
 
 impl Path {
-    fn new(cx: &mut Cx<'_>, by: By) -> Result<Path, Fault> {
+    /// Reads a path, and pays for reading it from so many items.
+    fn paid(cx: &mut Cx<'_>, by: By, items: usize) -> Result<Path, Fault> {
+        let path = Path::read(cx, by)?;
+        let reads = items.saturating_mul(path.0.len() * MEMBER_READ);
+        cx.charge(READ, Sizes::elements(reads))?;
+        Ok(path)
+    }
+
+    fn read(cx: &mut Cx<'_>, by: By) -> Result<Path, Fault> {
         let Some(text) = by else {
             return Ok(Path(Vec::new()));
         };
@@ -64,12 +72,6 @@ impl Path {
             from = to + 1;
         }
         Ok(Path(parts))
-    }
-
-    /// Pays for reading it from so many items.
-    fn pay(&self, cx: &mut Cx<'_>, items: usize) -> Result<(), Fault> {
-        let reads = items.saturating_mul(self.0.len() * MEMBER_READ);
-        cx.charge(READ, Sizes::elements(reads))
     }
 
     /// The member of an item; members of objects are data, whatever their names.
@@ -110,19 +112,19 @@ fn own(cx: &mut Cx<'_>, value: Val, key: KeyId, name: Str) -> Result<Val, Fault>
     })
 }
 
-/// The items of a list or set.
-fn items(cx: &mut Cx<'_>, op: &str, list: Val) -> Result<Ref, Fault> {
+/// The items of a list or set, and how many there are.
+fn items(cx: &Cx<'_>, op: &str, list: Val) -> Result<(Ref, usize), Fault> {
     match list {
-        Val::Arr(r) | Val::Set(r) => Ok(r),
+        Val::Arr(r) | Val::Set(r) => Ok((r, cx.heap.len(r))),
         other => Err(Fault::throw(format!(
             "{op} wants a list of items, got {}",
-            kind_of(cx, other)
+            kind_of(other)
         ))),
     }
 }
 
 /// What a value is called in errors.
-fn kind_of(_: &Cx<'_>, value: Val) -> &'static str {
+fn kind_of(value: Val) -> &'static str {
     match value {
         Val::Null => "null",
         Val::Date(_) => "a date",
@@ -182,13 +184,10 @@ fn order(cx: &mut Cx<'_>, a: Val, b: Val, descending: bool) -> Result<Ordering, 
 /// # Errors
 /// What is no list; fuel, memory, a stop.
 pub fn sort(cx: &mut Cx<'_>, list: Val, keys: &[SortKey]) -> Result<Val, Fault> {
-    let list = items(cx, "sort", list)?;
-    let n = cx.heap.len(list);
+    let (list, n) = items(cx, "sort", list)?;
     let mut paths = Vec::with_capacity(keys.len());
     for key in keys {
-        let path = Path::new(cx, key.by)?;
-        path.pay(cx, n)?;
-        paths.push(path);
+        paths.push(Path::paid(cx, key.by, n)?);
     }
     let steps = n.saturating_mul(keys.len());
     cx.charge(Formula::Sort, Sizes::elements(steps))?;
@@ -240,10 +239,8 @@ pub fn sort(cx: &mut Cx<'_>, list: Val, keys: &[SortKey]) -> Result<Val, Fault> 
 /// # Errors
 /// What is no list; fuel, memory, a stop.
 pub fn group_by(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
-    let list = items(cx, "groupBy", list)?;
-    let n = cx.heap.len(list);
-    let path = Path::new(cx, by)?;
-    path.pay(cx, n)?;
+    let (list, n) = items(cx, "groupBy", list)?;
+    let path = Path::paid(cx, by, n)?;
     cx.charge(MEMBERS, Sizes::elements(n))?;
     counted(cx, n.saturating_mul(GROUP_BYTES), |cx| {
         // Of each item its group; of each group its key and how many it has.
@@ -287,10 +284,8 @@ pub fn group_by(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
 /// # Errors
 /// What is no list; fuel, memory, a stop.
 pub fn unique(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
-    let list = items(cx, "unique", list)?;
-    let n = cx.heap.len(list);
-    let path = Path::new(cx, by)?;
-    path.pay(cx, n)?;
+    let (list, n) = items(cx, "unique", list)?;
+    let path = Path::paid(cx, by, n)?;
     cx.charge(UNIQUE, Sizes::elements(n))?;
     let mut seen = Distinct::new(cx, n)?;
     let mut kept: Vec<Val> = temp::with_room(cx.heap, n)?;
@@ -316,10 +311,8 @@ pub const UNIQUE: Formula = Formula::Keys(10);
 /// # Errors
 /// What is no list, and an item that is no number; fuel, a stop.
 pub fn sum(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
-    let list = items(cx, "sum", list)?;
-    let n = cx.heap.len(list);
-    let path = Path::new(cx, by)?;
-    path.pay(cx, n)?;
+    let (list, n) = items(cx, "sum", list)?;
+    let path = Path::paid(cx, by, n)?;
     cx.charge(READ, Sizes::elements(n))?;
     let mut total = 0.0;
     for at in 0..n {
@@ -337,7 +330,7 @@ pub fn sum(cx: &mut Cx<'_>, list: Val, by: By) -> Result<Val, Fault> {
                     n => n,
                 }
             }
-            other => return Err(refuse(kind_of(cx, other))),
+            other => return Err(refuse(kind_of(other))),
         };
     }
     Ok(Val::Num(total))

@@ -10,7 +10,7 @@
 //! written out, whether or not a thread has the compiled form already; matching
 //! by positions times the units of the text. Both can be stopped at any point.
 
-use super::regex_parse::{self, Flags};
+use super::regex_parse::{self, Flags, Parsed};
 use super::regex_program::Program;
 use crate::heap::Str;
 use crate::native::{Cx, Fault, Reading};
@@ -40,6 +40,51 @@ const CACHED_LEN: usize = 4_096;
 /// Work that reading a unit of a pattern stands for.
 const PARSE_WORK: i64 = 64;
 
+/// Recently used patterns by what they were made of, the last used at the end. Only a
+/// matter of speed: prices and results do not depend on it.
+pub(super) struct Recent<K, V>(Vec<(K, V)>);
+
+impl<K, V: Clone> Recent<K, V> {
+    pub(super) const fn new() -> Recent<K, V> {
+        Recent(Vec::new())
+    }
+
+    pub(super) fn find(&mut self, is: impl Fn(&K) -> bool) -> Option<V> {
+        let at = self.0.iter().position(|(key, _)| is(key))?;
+        self.0[at..].rotate_left(1);
+        self.0.last().map(|(_, found)| found.clone())
+    }
+
+    /// Keeps a pattern whose program has so many instructions, unless it is too long.
+    pub(super) fn keep(&mut self, key: impl FnOnce() -> K, value: V, len: usize) {
+        if len > CACHED_LEN {
+            return;
+        }
+        if self.0.len() == CACHED {
+            self.0.remove(0);
+        }
+        self.0.push((key(), value));
+    }
+}
+
+/// Reads a pattern of a size that can be compiled; the inner error is what is wrong
+/// with it.
+pub(super) fn parsed(
+    run: &mut Reading<'_>,
+    pattern: &[u8],
+    flags: Flags,
+) -> Result<Result<Parsed, String>, Fault> {
+    run.work(PARSE_WORK * pattern.len() as i64)?;
+    let units: Vec<u16> = wtf8::units(pattern).collect();
+    let parsed = match regex_parse::parse(&units, flags) {
+        Ok(parsed) if parsed.positions > MAX_POSITIONS => {
+            Err("regular expression too large".to_owned())
+        }
+        read => read,
+    };
+    Ok(parsed.map_err(|why| format!("Invalid regular expression: {why}")))
+}
+
 /// A compiled pattern.
 #[derive(Clone)]
 struct Compiled {
@@ -48,9 +93,7 @@ struct Compiled {
 }
 
 thread_local! {
-    /// Recently used patterns, the last used at the end. Only a matter of
-    /// speed: prices and results do not depend on it.
-    static CACHE: RefCell<Vec<(Box<[u8]>, Compiled)>> = const { RefCell::new(Vec::new()) };
+    static CACHE: RefCell<Recent<Box<[u8]>, Compiled>> = const { RefCell::new(Recent::new()) };
 }
 
 /// Whether `pattern` matches anywhere in `text`; both are WTF-8.
@@ -111,27 +154,17 @@ fn compiled(
     pattern: &[u8],
     units: usize,
 ) -> Result<Result<Compiled, String>, Fault> {
-    if let Some(found) = CACHE.with_borrow_mut(|cache| {
-        let at = cache.iter().position(|(key, _)| **key == *pattern)?;
-        cache[at..].rotate_left(1);
-        cache.last().map(|(_, found)| found.clone())
-    }) {
+    if let Some(found) = CACHE.with_borrow_mut(|recent| recent.find(|key| **key == *pattern)) {
         return Ok(match pay(run, found.positions, units)? {
             Ok(()) => Ok(found),
             Err(why) => Err(why),
         });
     }
-    let invalid = |why: &str| format!("Invalid regular expression: {why}");
-    run.work(PARSE_WORK * pattern.len() as i64)?;
-    let pattern_units: Vec<u16> = wtf8::units(pattern).collect();
-    let parsed = match regex_parse::parse(&pattern_units, Flags::default()) {
+    let parsed = match parsed(run, pattern, Flags::default())? {
         Ok(parsed) => parsed,
-        Err(why) => return Ok(Err(invalid(&why))),
+        Err(why) => return Ok(Err(why)),
     };
     let positions = parsed.positions;
-    if positions > MAX_POSITIONS {
-        return Ok(Err(invalid("regular expression too large")));
-    }
     if let Err(why) = pay(run, positions, units)? {
         return Ok(Err(why));
     }
@@ -139,14 +172,8 @@ fn compiled(
         program: Rc::new(Program::compile(run, parsed)?),
         positions,
     };
-    if new.program.len() <= CACHED_LEN {
-        CACHE.with_borrow_mut(|cache| {
-            if cache.len() == CACHED {
-                cache.remove(0);
-            }
-            cache.push((pattern.into(), new.clone()));
-        });
-    }
+    let len = new.program.len();
+    CACHE.with_borrow_mut(|recent| recent.keep(|| pattern.into(), new.clone(), len));
     Ok(Ok(new))
 }
 

@@ -2,16 +2,12 @@
 
 use super::regex_fold;
 use super::regex_parse::{Assertion, Greed, Node, NodeId, Parsed};
-use super::regex_program::First;
+use super::regex_program::{First, write};
 use super::regex_set::Set;
-use crate::heap::Oom;
 use crate::native::{Fault, Reading};
 
 /// A group that took no part in a match.
 pub(super) const NONE: u32 = u32::MAX;
-
-/// Work that an instruction stands for when it is written.
-const WRITE_WORK: i64 = 16;
 
 /// An instruction; what follows it is the next one.
 #[derive(Copy, Clone, Debug)]
@@ -90,16 +86,7 @@ impl ProgramWriter<'_, '_, '_> {
     }
 
     fn put(&mut self, inst: Inst) -> Result<usize, Fault> {
-        self.run.work(WRITE_WORK)?;
-        if self.code.len() == self.code.capacity() {
-            let wanted = (2 * self.code.len() + 16) * size_of::<Inst>();
-            self.run.heap().check(wanted)?;
-            self.code
-                .try_reserve(self.code.len() + 16)
-                .map_err(|_| Oom { wanted })?;
-        }
-        self.code.push(inst);
-        Ok(self.code.len() - 1)
+        write(self.run, &mut self.code, inst)
     }
 
     fn here(&self) -> u32 {

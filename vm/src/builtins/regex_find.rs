@@ -6,10 +6,10 @@
 //! no match begins with are cheap where nothing is under way. What a call may do in
 //! all is bounded too, since the flat model has no prices.
 
-use super::regex::MAX_PATTERN_UNITS;
+use super::regex::{MAX_PATTERN_UNITS, Recent, parsed};
 use super::regex_captures::{NONE, Program};
 use super::regex_machine::{Halt, Machine, Units};
-use super::regex_parse::{self, Flags};
+use super::regex_parse::Flags;
 use super::strings_cut::cut;
 use super::strings_search::utf16;
 use super::{charge_list, regex_template};
@@ -27,20 +27,8 @@ use std::rc::Rc;
 /// Longest text in UTF-16 units.
 pub const MAX_TEXT_UNITS: usize = 1_000_000;
 
-/// Most positions of a pattern once repetitions are written out.
-const MAX_POSITIONS: u64 = 20_000;
-
 /// The most that one call may do, as units times what each counts for.
 const MAX_WEIGHT: u64 = 160_000_000;
-
-/// Compiled patterns that a thread keeps.
-const CACHED: usize = 16;
-
-/// The longest program that is kept.
-const CACHED_LEN: usize = 4_096;
-
-/// Work that reading a unit of a pattern stands for.
-const PARSE_WORK: i64 = 64;
 
 /// A pattern and its flags, as texts of the heap.
 #[derive(Copy, Clone, Debug)]
@@ -68,9 +56,7 @@ struct Compiled {
 type CacheKey = (Box<[u8]>, Box<[u8]>);
 
 thread_local! {
-    /// Recently used patterns, the last used at the end. Only a matter of
-    /// speed: prices and results do not depend on it.
-    static CACHE: RefCell<Vec<(CacheKey, Rc<Compiled>)>> = const { RefCell::new(Vec::new()) };
+    static CACHE: RefCell<Recent<CacheKey, Rc<Compiled>>> = const { RefCell::new(Recent::new()) };
 }
 
 /// Which matches are looked for.
@@ -144,18 +130,13 @@ fn compiled(run: &mut Reading<'_>, pattern: Pattern) -> Result<Rc<Compiled>, Fau
     let heap = run.heap();
     let (source, flag_text) = (heap.bytes(pattern.source), heap.bytes(pattern.flags));
     let (flags, global) = flags(flag_text).map_err(Fault::throw)?;
-    if let Some(found) = cached(source, flag_text) {
+    let is = |key: &CacheKey| *key.0 == *source && *key.1 == *flag_text;
+    if let Some(found) = CACHE.with_borrow_mut(|recent| recent.find(is)) {
         pay(run, found.positions)?;
         return Ok(found);
     }
-    let invalid = |why: &str| Fault::throw(format!("Invalid regular expression: {why}"));
-    run.work(PARSE_WORK * source.len() as i64)?;
-    let units: Vec<u16> = wtf8::units(source).collect();
-    let parsed = regex_parse::parse(&units, flags).map_err(|why| invalid(&why))?;
+    let parsed = parsed(run, source, flags)?.map_err(Fault::throw)?;
     let (positions, groups) = (parsed.positions, parsed.groups);
-    if positions > MAX_POSITIONS {
-        return Err(invalid("regular expression too large"));
-    }
     pay(run, positions)?;
     let names = parsed.names.iter();
     let names = names
@@ -175,24 +156,10 @@ fn compiled(run: &mut Reading<'_>, pattern: Pattern) -> Result<Rc<Compiled>, Fau
         names,
         global,
     });
-    if new.program.len() <= CACHED_LEN {
-        CACHE.with_borrow_mut(|cache| {
-            if cache.len() == CACHED {
-                cache.remove(0);
-            }
-            cache.push(((source.into(), flag_text.into()), new.clone()));
-        });
-    }
+    let key = || (source.into(), flag_text.into());
+    let len = new.program.len();
+    CACHE.with_borrow_mut(|recent| recent.keep(key, new.clone(), len));
     Ok(new)
-}
-
-fn cached(source: &[u8], flags: &[u8]) -> Option<Rc<Compiled>> {
-    CACHE.with_borrow_mut(|cache| {
-        let is = |key: &CacheKey| *key.0 == *source && *key.1 == *flags;
-        let at = cache.iter().position(|(key, _)| is(key))?;
-        cache[at..].rotate_left(1);
-        cache.last().map(|(_, found)| found.clone())
-    })
 }
 
 fn pay(run: &mut Reading<'_>, positions: u64) -> Result<(), Fault> {

@@ -77,6 +77,20 @@ impl First {
     }
 }
 
+/// Adds an instruction to a program, and gives its place: counted as work, and its
+/// memory before it is taken.
+pub(super) fn write<I>(run: &mut Reading<'_>, code: &mut Vec<I>, inst: I) -> Result<usize, Fault> {
+    run.work(WRITE_WORK)?;
+    if code.len() == code.capacity() {
+        let wanted = (2 * code.len() + 16) * size_of::<I>();
+        run.heap().check(wanted)?;
+        code.try_reserve(code.len() + 16)
+            .map_err(|_| Oom { wanted })?;
+    }
+    code.push(inst);
+    Ok(code.len() - 1)
+}
+
 /// A program in the making.
 struct ProgramWriter<'p, 'r, 'm> {
     parsed: &'p Parsed,
@@ -86,16 +100,7 @@ struct ProgramWriter<'p, 'r, 'm> {
 
 impl ProgramWriter<'_, '_, '_> {
     fn put(&mut self, inst: Inst) -> Result<usize, Fault> {
-        self.run.work(WRITE_WORK)?;
-        if self.code.len() == self.code.capacity() {
-            let wanted = (2 * self.code.len() + 16) * size_of::<Inst>();
-            self.run.heap().check(wanted)?;
-            self.code
-                .try_reserve(self.code.len() + 16)
-                .map_err(|_| Oom { wanted })?;
-        }
-        self.code.push(inst);
-        Ok(self.code.len() - 1)
+        write(self.run, &mut self.code, inst)
     }
 
     /// Makes an instruction lead to the place that is written next.
