@@ -294,7 +294,9 @@ impl Several {
 
     /// Ends the calls whose time is up.
     fn end_late(&mut self, clock: &impl RunClock) {
-        for number in self.active.clone() {
+        // From the last, since those that end are taken out.
+        for at in (0..self.active.len()).rev() {
+            let number = self.active[at];
             if let State::UnderWay(waiting) = &self.calls[number].state
                 && waiting.is_late(clock)
             {
