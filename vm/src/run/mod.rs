@@ -95,7 +95,7 @@ pub struct Call {
     pub deadline: Option<Duration>,
     /// Whether the atom talks to the world.
     pub effect: Effect,
-    request: Box<Request>,
+    request: Arc<Request>,
 }
 
 impl Call {
@@ -135,8 +135,11 @@ impl Call {
     /// The atom's own answer, for a host that does not answer this call itself. What
     /// needs a runtime, needs it here too. `deadline` is [`Call::deadline`] by the
     /// system's clock, for atoms that work on their own.
+    ///
+    /// The atom owns its inputs. Of a `callAll` the run keeps them too, for snapshots: the
+    /// atom gets a copy of those, which does not count against the ceiling.
     pub fn start(self, deadline: Option<Instant>) -> Answer {
-        let Request { atom, mut call, .. } = *self.request;
+        let Request { atom, mut call, .. } = Arc::unwrap_or_clone(self.request);
         call.deadline = deadline;
         Answer(Vm::start_atom(&atom, call))
     }
@@ -257,7 +260,7 @@ impl Run {
                 let until = self.deadline_of(&request);
                 self.waiting = Some(Waiting::One(Outstanding::of(&request, until)));
                 Next::Call(Box::new(self.call(Made {
-                    request,
+                    request: Arc::from(request),
                     deadline: until,
                     pc: None,
                 })))

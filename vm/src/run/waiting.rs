@@ -7,6 +7,7 @@ use crate::native::{Host, StopReason};
 use crate::vm::Vm;
 use a99_core::call_id::CallId;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a run waits for.
@@ -27,7 +28,7 @@ pub(super) struct Outstanding {
     pub(super) answer: Option<Answered>,
     cancelled: Option<Cancelled>,
     /// The call as it is given once more after the run was restored.
-    pub(super) again: Option<Box<Request>>,
+    pub(super) again: Option<Arc<Request>>,
 }
 
 impl Drop for Outstanding {
@@ -85,8 +86,8 @@ pub(super) struct Several {
 
 /// One of several calls.
 pub(super) struct OneOf {
-    /// The call with its inputs, of which the host gets copies.
-    pub(super) request: Box<Request>,
+    /// The call with its inputs, which the host shares: they count once.
+    pub(super) request: Arc<Request>,
     /// The instruction that prepared it.
     pub(super) pc: u32,
     pub(super) state: State,
@@ -102,7 +103,7 @@ pub(super) enum State {
 
 /// A call for the host.
 pub(super) struct Made {
-    pub(super) request: Box<Request>,
+    pub(super) request: Arc<Request>,
     pub(super) deadline: Option<Duration>,
     /// The instruction that it belongs to, if not the one that runs.
     pub(super) pc: Option<u32>,
@@ -198,7 +199,7 @@ fn one(
 impl Several {
     pub(super) fn of(requests: Requests) -> Several {
         let call = |PlacedRequest { request, pc, .. }| OneOf {
-            request,
+            request: Arc::from(request),
             pc,
             state: State::Queued,
         };

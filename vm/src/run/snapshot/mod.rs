@@ -247,7 +247,7 @@ impl Run {
         request.call.id = CallId::new(session.parent.clone(), step, 0);
         let mut waiting = Outstanding::of(&request, still(session, &request, saved));
         waiting.answer = answer;
-        waiting.again = waiting.answer.is_none().then_some(request);
+        waiting.again = waiting.answer.is_none().then(|| request.into());
         self.waiting = Some(Waiting::One(waiting));
         Ok(())
     }
