@@ -238,7 +238,7 @@ impl<G: Gauge> SchemaReader<'_, G> {
             shape.properties = Some((names, nodes));
         }
         if let Some(additional) = member(data, "additionalProperties")
-            && additional.view().is_truthy()
+            && matches!(additional.view(), View::Object(_))
         {
             any = true;
             shape.additional = self.block(1)?;

@@ -51,6 +51,7 @@ pub(super) fn owe_reading(schema: &OVal) {
             Some(OVal::Arr(list)) if key != "additionalProperties" => {
                 list.borrow().iter().for_each(owe_reading);
             }
+            Some(OVal::Bool(true)) if key == "additionalProperties" => {}
             Some(inner) if inner.truthy() && key != "anyOf" => owe_reading(inner),
             _ => {}
         }
@@ -76,8 +77,11 @@ fn owe_names(schema: &OVal, required: bool) {
 }
 
 fn owe_text(s: &JsStr, schema: &OVal) {
-    const READING: [&str; 5] = ["enum", "minLength", "maxLength", "pattern", "format"];
-    if READING.iter().any(|key| get(schema, key).is_some()) {
+    const READING: [&str; 4] = ["enum", "minLength", "maxLength", "pattern"];
+    let format = text(get(schema, "format"));
+    if READING.iter().any(|key| get(schema, key).is_some())
+        || format.is_some_and(|format| FORMATS.contains(&format.as_str()))
+    {
         owe(READ.price(Sizes::units(s.len())));
     }
 }
@@ -190,6 +194,9 @@ fn string_rules(s: &JsStr, schema: &OVal) -> Result<(), String> {
     }
 }
 
+/// The formats that are checked.
+const FORMATS: [&str; 6] = ["email", "uuid", "uri", "ipv4", "date-time", "emoji"];
+
 fn format_ok(format: &str, s: &str) -> bool {
     let re = |p: &str| super::regex::is_match(&js(p), &js(s)) == Ok(true);
     match format {
@@ -252,9 +259,10 @@ fn array_rules(items: &[OVal], schema: &OVal, path: &str) -> Result<(), String> 
             } else {
                 1
             };
+            let last = items.len().checked_sub(1);
             let picks = (0..items.len())
                 .step_by(stride.max(1))
-                .chain(items.len().checked_sub(1));
+                .chain(last.filter(|last| last % stride.max(1) != 0));
             for i in picks {
                 validate(&items[i], each, &child(i))?;
             }
@@ -381,10 +389,7 @@ pub(super) fn from_example(example: &OVal) -> OVal {
         OVal::Arr(items) => {
             let mut schema = node("array");
             let each = items.borrow().first().map(from_example);
-            schema.insert(
-                js("items"),
-                each.unwrap_or_else(|| OVal::object(Obj::new())),
-            );
+            schema.extend(each.map(|each| (js("items"), each)));
             schema
         }
         OVal::Obj(obj) => {
