@@ -207,7 +207,7 @@ impl Machine {
                     error.host_code = host_code;
                     first = true;
                 }
-                FrameKind::Code => first = true,
+                FrameKind::Code if error.code.is_catchable() => first = true,
                 _ => {}
             }
         }
