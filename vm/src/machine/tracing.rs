@@ -201,7 +201,7 @@ fn index_of(pointer: &str) -> Option<u32> {
 
 /// A step's input as the trace and cost functions see it: the step without
 /// `op` and `result`; empty for a program without source.
-pub(super) fn step_input(program: &Program, step: &Step) -> Value {
+pub(super) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value {
     let mut map = Map::new();
     let Some(doc) = program.source.document() else {
         return Value::Object(map);
@@ -212,7 +212,10 @@ pub(super) fn step_input(program: &Program, step: &Step) -> Value {
         map.insert(key, doc.to_value(step.node));
     } else {
         for (key, node) in doc.members(step.node) {
-            if !matches!(key, b"op" | b"result") {
+            // Helpers of the root, which an inline program has from its caller, are not
+            // a step's.
+            let helpers = key == b"helpers" && step.node == doc.root() && !is_main;
+            if !matches!(key, b"op" | b"result") && !helpers {
                 map.insert(Text::from_wtf8(key.to_vec()), doc.to_value(node));
             }
         }
@@ -263,6 +266,11 @@ enum StepEnd {
 }
 
 impl Machine {
+    /// Whether the top frame is one of the program that the run began with.
+    pub(super) fn in_main_program(&self) -> bool {
+        self.programs[self.frame().program as usize].main
+    }
+
     /// Whether steps are traced.
     #[inline(always)]
     pub(crate) fn is_traced(&self) -> bool {
@@ -484,7 +492,7 @@ impl Machine {
             index: pointer.as_deref().and_then(index_of),
             pointer,
             op: Text::from_wtf8(program.text(program.ops[step.op as usize].name).to_vec()),
-            input: step_input(program, step),
+            input: step_input(program, step, self.in_main_program()),
             state_diff,
             result,
             error,
