@@ -13,8 +13,9 @@
 
 use crate::generate::Case;
 use crate::vectors::{
-    ArtifactEngine, Engine, EngineEvent, EngineOutcome, OracleEngine, Vector, VmEngine,
+    ArtifactEngine, Engine, EngineEvent, EngineOutcome, OracleEngine, RunSpec, Vector, VmEngine,
 };
+use a99_core::fuel::Fuel;
 use a99_core::value::Value;
 
 /// What a trace says of a value that holds itself.
@@ -31,6 +32,12 @@ const WORDED: &str = "(a text of the engine)";
 /// The message of an exhausted budget.
 const OUT_OF_FUEL: &str = "Out of Fuel";
 
+/// More than any of these runs takes, in milliseconds.
+const NO_TIMEOUT_MS: f64 = 600_000.0;
+
+/// Longer traces lose their first events, on the machine alone.
+const MOST_EVENTS: usize = 1_000;
+
 /// What a host saw of a run.
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -46,17 +53,68 @@ pub fn difference(case: &Case) -> Option<String> {
 /// The same for a case in the format of vectors.
 #[must_use]
 pub fn difference_of(whole: &Value) -> Option<String> {
-    let vector = match Vector::of_value(whole.clone()) {
-        Ok(vector) => vector,
-        Err(why) => return Some(why),
+    match Vector::of_value(whole.clone()) {
+        Ok(vector) => difference_with(&vector, &|_| {}),
+        Err(why) => Some(why),
+    }
+}
+
+/// How the engines differ about a vector whose budget ends at one of the moments that
+/// its trace tells, or right before or after one; `most` of these are tried.
+///
+/// # Errors
+/// The first difference, with its budget.
+pub fn difference_at_ends(vector: &Vector, metered: bool, most: usize) -> Result<(), String> {
+    let change = |fuel: Option<Fuel>| {
+        move |spec: &mut RunSpec| {
+            spec.trace = true;
+            spec.metered |= metered;
+            // Not the time that little fuel buys, which is real time.
+            spec.timeout_ms = Some(NO_TIMEOUT_MS);
+            spec.fuel = fuel.unwrap_or(spec.fuel);
+        }
     };
-    let vm = match see(&VmEngine, &vector) {
+    let mut spec = vector.run_spec()?;
+    change(None)(&mut spec);
+    let given = spec.fuel.micro();
+    let EngineOutcome::Ran {
+        trace, fuel_used, ..
+    } = VmEngine.run_program(spec)
+    else {
+        return Ok(());
+    };
+    let events = trace.unwrap_or_default();
+    if events.len() > MOST_EVENTS {
+        return Ok(());
+    }
+    let moments = events.iter().flat_map(|e| [e.fuel_before, e.fuel_after]);
+    let mut budgets: Vec<i64> = moments
+        .map(|left| given - left.micro())
+        .chain([fuel_used.micro()])
+        .flat_map(|used| [used - 1, used, used + 1])
+        .filter(|budget| (1..given).contains(budget))
+        .collect();
+    budgets.sort_unstable();
+    budgets.dedup();
+    let step = budgets.len().div_ceil(most).max(1);
+    for micro in budgets.into_iter().step_by(step) {
+        let fuel = Fuel::from_micro(micro);
+        if let Some(why) = difference_with(vector, &change(Some(fuel))) {
+            return Err(format!("{}: budget {fuel}: {why}", vector.id));
+        }
+    }
+    Ok(())
+}
+
+/// Where the engines differ about a vector with changed options.
+fn difference_with(vector: &Vector, change: &dyn Fn(&mut RunSpec)) -> Option<String> {
+    let vm = match see(&VmEngine, vector, change) {
         Ok(vm) => vm,
         Err(why) => return Some(why),
     };
     let others: [&dyn Engine; 2] = [&OracleEngine, &ArtifactEngine];
     others.into_iter().find_map(|other| {
-        let seen = match see(other, &vector) {
+        let seen = match see(other, vector, change) {
             Ok(seen) => seen,
             Err(why) => return Some(why),
         };
@@ -73,8 +131,13 @@ pub fn difference_of(whole: &Value) -> Option<String> {
     })
 }
 
-fn see(engine: &dyn Engine, vector: &Vector) -> Result<Seen, String> {
-    let spec = vector.run_spec()?;
+fn see(
+    engine: &dyn Engine,
+    vector: &Vector,
+    change: &dyn Fn(&mut RunSpec),
+) -> Result<Seen, String> {
+    let mut spec = vector.run_spec()?;
+    change(&mut spec);
     let (script, fuel, metered) = (spec.script.clone(), spec.fuel, spec.metered);
     let made = engine.run_program(spec);
     let mut outcome = Vec::new();
@@ -142,7 +205,11 @@ fn show_event(e: &EngineEvent, overdrawn: bool) -> String {
         e.op,
         show(&e.input),
         show(&e.state_diff),
-        show(&e.result),
+        // The key of a body is each engine's own.
+        match e.op == "hash" && e.input.get("value").is_some_and(|v| v.as_array().is_some()) {
+            true => "a digest".to_owned(),
+            false => show(&e.result),
+        },
         e.fuel_before,
     )
 }

@@ -5,9 +5,8 @@
 use super::machine::{Machine, ScopeRef};
 use super::meter;
 use super::options::TraceEvent;
-use super::steps::Node;
+use super::steps::{Node, is_told};
 use super::value::{OVal, Obj, Res, fail, js, lossy, to_text};
-use a99_core::error::ErrorCode;
 use a99_core::value::{Map, Value};
 use std::collections::VecDeque;
 
@@ -123,7 +122,9 @@ impl Machine<'_> {
         };
         self.gathering = Some(self.stage(Stage::Make, limit));
         let made = prepared.into_iter().map(|call| self.make(call));
-        let made: Res<Vec<OVal>> = made.collect();
+        // All are with the host before the first answer is paid.
+        let made: Vec<Res<OVal>> = made.collect();
+        let made: Res<Vec<OVal>> = made.into_iter().collect();
         let slots = self.gathering.take().map_or_else(Vec::new, |g| g.slots);
         meter::mute(false);
         self.waited_ms = slots.into_iter().fold(self.waited_ms, f64::max);
@@ -184,7 +185,7 @@ impl Machine<'_> {
         let mut thrown = None;
         let done = match self.pay(&op, node, scope) {
             Err(e) => {
-                if e.code == ErrorCode::QuotaExceeded {
+                if is_told(&e) {
                     thrown = Some(to_text(&e.message));
                 }
                 self.traced = true;
@@ -201,6 +202,7 @@ impl Machine<'_> {
             && !self.traced
         {
             thrown = Some(to_text(&e.message));
+            self.traced = true;
         }
         if self.opts.trace {
             self.trace.push(TraceEvent {

@@ -262,15 +262,17 @@ impl Machine<'_> {
     fn run_inline(&mut self, root: &Value, args: OVal) -> Res<OVal> {
         if self.agent_depth >= MAX_AGENT_DEPTH {
             return fail(format!(
-                "Agent nesting limit exceeded (max {MAX_AGENT_DEPTH})"
+                "Agent depth limit exceeded (max {MAX_AGENT_DEPTH})."
             ));
         }
         pay_deep(BOTH, &from_value(root), 0)?;
         self.pay_compiling(root, None)?;
         super::check::program(root).map_err(|r| Fail::new(r.message))?;
-        let outer = self.enter_inline(root, args);
+        let mut root = root.clone();
+        forget_root_keys(&mut root);
+        let outer = self.enter_inline(&root, args);
         self.agent_depth += 1;
-        let flow = self.step(root, &Scope::new(None));
+        let flow = self.step(&root, &Scope::new(None));
         self.agent_depth -= 1;
         self.frame = outer;
         match flow {
@@ -308,7 +310,7 @@ impl Machine<'_> {
         };
         if op == "runCode" && self.agent_depth >= MAX_AGENT_DEPTH {
             return fail(format!(
-                "runCode recursion limit exceeded (max {MAX_AGENT_DEPTH})"
+                "runCode recursion limit exceeded (max {MAX_AGENT_DEPTH})."
             ));
         }
         let ast = self
@@ -321,13 +323,14 @@ impl Machine<'_> {
             return Ok(ast);
         }
         pay_crossing(&ast)?;
-        pay_deep(BOTH, &ast, 0)?;
-        let root = self.export(&ast)?;
+        let mut root = self.export(&ast)?;
         if root.get("op").and_then(Value::as_str) != Some("seq") {
             return fail("Transpiled code must be a seq node");
         }
+        pay_deep(BOTH, &ast, 0)?;
         self.pay_compiling(&root, Some(scope))?;
         super::check::program(&root).map_err(|r| Fail::new(r.message))?;
+        forget_root_keys(&mut root);
         let args = if args.is_nullish() {
             OVal::object(Obj::new())
         } else {
@@ -338,6 +341,8 @@ impl Machine<'_> {
         let flow = self.step(&root, &Scope::new(Some(scope)));
         self.agent_depth -= 1;
         self.frame = outer;
+        // The step fails with what its code failed with, and its event tells it again.
+        self.traced &= !matches!(&flow, Err(e) if e.code.is_catchable());
         match flow? {
             Flow::Return(value) => Ok(value),
             _ => Ok(OVal::Undef),
@@ -560,4 +565,13 @@ fn uuid() -> String {
         &hex[20..],
     ]
     .join("-")
+}
+
+/// Keys of a root that mean nothing in an inline program, which has the helpers of its
+/// caller (language section 1.1): its events do not show them.
+fn forget_root_keys(root: &mut Value) {
+    if let Value::Object(map) = root {
+        map.remove("helpers");
+        map.remove("inputSchema");
+    }
 }

@@ -27,10 +27,11 @@ use super::coerce::to_str;
 use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef};
 use super::meter::pay_crossing;
+use super::options::TraceEvent;
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, from_wtf8, js};
 use a99_core::costs::{CACHE_STORE, DIGEST, READ, Sizes, WRITTEN, copied, crossing_object};
-use a99_core::value::Value;
+use a99_core::value::{Map, Value};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use std::collections::{BTreeSet, HashSet};
@@ -140,8 +141,30 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
 }
 
 impl Machine<'_> {
+    /// The key of a body, which is hashed as by a step of its own.
     fn keyless(&mut self, node: Node<'_>, scope: &ScopeRef, with_program: bool) -> Res<String> {
-        // The body is hashed at the price of the `hash` atom.
+        let before = self.fuel();
+        let made = self.hashed(node, scope, with_program);
+        if self.opts.trace {
+            self.trace.push(TraceEvent {
+                op: "hash".to_owned(),
+                input: super::machine::record([("value", node.get("steps").clone())]),
+                state_diff: Value::Object(Map::new()),
+                result: made
+                    .as_ref()
+                    .map_or(Value::Undefined, |key| key.as_str().into()),
+                error: None,
+                fuel_before: before,
+                fuel_after: self.fuel(),
+            });
+        }
+        made.map_err(|e| {
+            self.traced = true;
+            e.at("hash")
+        })
+    }
+
+    fn hashed(&mut self, node: Node<'_>, scope: &ScopeRef, with_program: bool) -> Res<String> {
         let price = match self.opts.cost_overrides.get("hash") {
             Some(super::CostOverride::Number(n)) => a99_core::fuel::cost_from_f64(*n),
             _ => None,

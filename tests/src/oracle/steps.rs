@@ -52,6 +52,12 @@ impl<'v> Node<'v> {
 /// What an atom gives: its value and how the list goes on.
 pub(super) type Done = Res<(OVal, Flow)>;
 
+/// Whether the event of a step that could not be paid says why: its price alone is
+/// silent, a quota and an input that the price depends on are not.
+pub(super) fn is_told(unpaid: &Fail) -> bool {
+    unpaid.code == ErrorCode::QuotaExceeded || unpaid.op.is_some()
+}
+
 impl Machine<'_> {
     /// Whether an atom of this name exists.
     pub(super) fn knows_atom(&self, op: &str) -> bool {
@@ -88,7 +94,7 @@ impl Machine<'_> {
         let (mut result, mut thrown) = (OVal::Undef, None);
         let paid = self.pay(op, node, scope).map_err(|e| {
             self.traced = true;
-            if e.code == ErrorCode::QuotaExceeded {
+            if is_told(&e) {
                 thrown = Some(to_text(&e.message));
             }
             e.at(op)
@@ -159,7 +165,8 @@ impl Machine<'_> {
         } else if custom.is_none() && matches!(op, "storeVectorSearch" | "storeSearch") {
             // The number of answers is part of the price, which is taken when
             // the search is made.
-            self.search_k = Some(self.resolve(node.get("k"), scope)?);
+            let k = self.resolve(node.get("k"), scope);
+            self.search_k = Some(k.map_err(|e| e.at(op))?);
             return Ok(());
         }
         self.meter.take(price)

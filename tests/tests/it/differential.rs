@@ -3,8 +3,9 @@
 //! `A99_CASES=20000 cargo test -p a99-testkit --test it differential` is the
 //! long form.
 
-use a99_testkit::differential::difference;
+use a99_testkit::differential::{difference, difference_at_ends};
 use a99_testkit::generate::{cases, cases_with_builtins};
+use a99_testkit::vectors::{Subject, Vector, read_file};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
@@ -44,4 +45,75 @@ proptest! {
             prop_assert!(false, "{why}\n{case:?}");
         }
     }
+}
+
+/// Budgets that are tried of each vector.
+const BUDGETS: usize = 12;
+
+/// One vector of so many in the short form; `A99_CASES` asks for all of them.
+const ONE_OF: usize = 8;
+
+/// Vectors whose runs are not alike on purpose, by the beginning of their names.
+const NOT_ALIKE: [(&str, &str); 14] = [
+    (
+        "xt-memoize",
+        "in which event the free variables of a body are paid",
+    ),
+    ("fe-memoize-inside", "the same"),
+    (
+        "quirk-validate-stride",
+        "the machine looks at one element less of a long list",
+    ),
+    (
+        "quirk-abort",
+        "an abort is worded as the references do by the oracle",
+    ),
+    ("err-time-abort", "the same"),
+    ("quirk-alias-cycle", "what a value that holds itself costs"),
+    (
+        "quirk-proto-member-array-key",
+        "a constant key is refused when compiling",
+    ),
+    (
+        "v3-query-where-missing",
+        "the machine says more about what is missing",
+    ),
+    ("agent-json-repair-never", "texts of the JSON parser"),
+    (
+        "quirk-validate-if-no-then",
+        "what an event shows of a list that is not there",
+    ),
+    ("v3-procedure", "tokens of procedures are random"),
+    ("random-", "random values"),
+    ("uuid-", "random values"),
+    ("fuel-atom-", "random values"),
+];
+
+/// Whether engines give the same for a vector each time: random values are named in
+/// programs, or ignored by a vector.
+fn is_compared(vector: &Vector) -> bool {
+    let listed = NOT_ALIKE.iter().any(|(id, _)| vector.id.starts_with(id));
+    !listed && vector.ignore.is_empty() && !vector.id.contains("random")
+}
+
+fn agree_wherever_the_fuel_ends(metered: bool) {
+    let one_of = std::env::var("A99_CASES").map_or(ONE_OF, |_| 1);
+    let files = crate::vectors::files();
+    let vectors = files.iter().flat_map(|f| read_file(f).expect("vectors"));
+    let bad: Vec<String> = vectors
+        .filter(|v| matches!(v.subject, Subject::Program) && is_compared(v))
+        .step_by(one_of)
+        .filter_map(|vector| difference_at_ends(&vector, metered, BUDGETS).err())
+        .collect();
+    assert!(bad.is_empty(), "{}: {}", bad.len(), bad.join("\n"));
+}
+
+#[test]
+fn flat_runs_agree_wherever_the_fuel_ends() {
+    agree_wherever_the_fuel_ends(false);
+}
+
+#[test]
+fn metered_runs_agree_wherever_the_fuel_ends() {
+    agree_wherever_the_fuel_ends(true);
 }
