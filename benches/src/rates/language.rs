@@ -281,9 +281,52 @@ fn forms() -> Vec<Case> {
     out
 }
 
+/// Loops over items in the scope around them, and calls that are under way at once.
+fn loops() -> Vec<Case> {
+    let mut out = Vec::new();
+    let mut add = |row: &str, variant: &str, shape: Shape, step: Json| {
+        let case = Case::steps("atoms", row, &format!("{shape:?} {variant}"), vec![step]);
+        out.push(Case {
+            root: Some(json!({"a99": 4})),
+            ..case.var("a", shape)
+        });
+    };
+    for shape in [Numbers, Texts, Objects] {
+        for (row, variant, steps) in [
+            ("forEach", "sets", json!([set("x", id("it"))])),
+            ("forEach", "empty", json!([])),
+            (
+                "continue",
+                "each",
+                json!([{"op": "continue"}, set("x", id("it"))]),
+            ),
+            ("break", "first", json!([{"op": "break"}])),
+        ] {
+            let step = json!({"op": "forEach", "items": id("a"), "as": "it", "steps": steps});
+            add(row, variant, shape, step);
+        }
+        for call in [
+            json!({"op": "storeGet", "key": "k"}),
+            json!({"op": "storeSet", "key": "k", "value": id("it")}),
+            json!({"op": "template", "tmpl": "{{it}}", "vars": {"it": id("it")}}),
+        ] {
+            let variant = call["op"].as_str().unwrap_or_default().to_owned();
+            let step = json!({"op": "callAll", "items": id("a"), "as": "it", "call": call,
+                "result": "t"});
+            add("callAll", &variant, shape, step);
+        }
+    }
+    let calls: Json = (0..20)
+        .map(|_| json!({"op": "storeGet", "key": "k"}))
+        .collect();
+    let step = json!({"op": "callAll", "calls": calls, "result": "t"});
+    add("callAll", "listed", Number, step);
+    out
+}
+
 /// Forms that need more than a step.
 fn more_forms() -> Vec<Case> {
-    let mut out = Vec::new();
+    let mut out = loops();
     let helpers = json!({"helpers": {
         "h": {"paramNames": ["n"], "steps": [{"op": "return", "value": id("n")}]},
         "deep": {"paramNames": ["n"], "steps": [
