@@ -323,7 +323,7 @@ impl<'a> Lowerer<'a> {
         if let Some(value) = self.regex_method(object, name, call, hint, out) {
             return value;
         }
-        if crate::callback::METHODS.contains(&name)
+        if crate::callback::takes_callback(name)
             && let Some(value) = self.callback_method(object, name, call, optional, hint, out)
         {
             return value;

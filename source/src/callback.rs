@@ -9,28 +9,16 @@ use crate::pattern::{is_there, method, of};
 use crate::stmt::not;
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value, is_defined};
+use a99_core::builtins::METHODS;
 use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression, FormalParameters};
 use oxc_span::Span;
 use std::collections::HashMap;
 
-/// The methods.
-pub(crate) const METHODS: [&str; 15] = [
-    "map",
-    "filter",
-    "find",
-    "findIndex",
-    "findLast",
-    "findLastIndex",
-    "some",
-    "every",
-    "forEach",
-    "reduce",
-    "reduceRight",
-    "flatMap",
-    "sort",
-    "toSorted",
-    "from",
-];
+/// Whether a method takes a callback: one that the tables say, or `Array.from`.
+pub(crate) fn takes_callback(name: &str) -> bool {
+    let row = METHODS.iter().find(|row| row.name == name);
+    name == "from" || row.is_some_and(|row| row.calls)
+}
 
 /// A callback.
 #[derive(Copy, Clone)]

@@ -18,6 +18,8 @@ pub struct Method {
     pub reads: Reads,
     /// Where it may be called.
     pub places: &'static [CallContext],
+    /// Whether its first argument is a function that it calls for elements.
+    pub calls: bool,
     /// What it gives or does, in a sentence.
     pub docs: &'static str,
 }
@@ -26,6 +28,13 @@ impl Method {
     const fn not_in_conditions(self) -> Method {
         Method {
             places: NOT_IN_CONDITIONS,
+            ..self
+        }
+    }
+
+    const fn calls_function(self) -> Method {
+        Method {
+            calls: true,
             ..self
         }
     }
@@ -44,6 +53,7 @@ const fn m(
         cost,
         reads,
         places: EVERYWHERE,
+        calls: false,
         docs,
     }
 }
@@ -104,30 +114,30 @@ pub static METHODS: &[Method] = &[
     m("sup", &[Text], BOTH, All, "The text in an HTML `sup` element.").not_in_conditions(),
     m("copyWithin", &[Array], READ, All, "Copies a part of the array over another part of it."),
     m("entries", &[Array], both(6), All, "Arrays of index and element."),
-    m("every", &[Array], read(36), All, "Whether a function gives true for every element."),
+    m("every", &[Array], read(36), All, "Whether a function gives true for every element.").calls_function(),
     m("fill", &[Array], READ, All, "Puts a value into a part of the array."),
-    m("filter", &[Array, Set], both(36), All, "The elements for which a function gives true."),
-    m("find", &[Array], read(36), All, "The first element for which a function gives true."),
-    m("findIndex", &[Array], read(36), All, "The index of the first element for which a function gives true."),
-    m("findLast", &[Array], read(36), All, "The last element for which a function gives true."),
-    m("findLastIndex", &[Array], read(36), All, "The index of the last element for which a function gives true."),
+    m("filter", &[Array, Set], both(36), All, "The elements for which a function gives true.").calls_function(),
+    m("find", &[Array], read(36), All, "The first element for which a function gives true.").calls_function(),
+    m("findIndex", &[Array], read(36), All, "The index of the first element for which a function gives true.").calls_function(),
+    m("findLast", &[Array], read(36), All, "The last element for which a function gives true.").calls_function(),
+    m("findLastIndex", &[Array], read(36), All, "The index of the last element for which a function gives true.").calls_function(),
     m("flat", &[Array], both(3), All, "The elements, and those of arrays within to a depth."),
-    m("flatMap", &[Array], both(36), All, "What a function gives for each element, arrays taken apart."),
-    m("forEach", &[Array, Set], read(36), All, "Calls a function for each element."),
+    m("flatMap", &[Array], both(36), All, "What a function gives for each element, arrays taken apart.").calls_function(),
+    m("forEach", &[Array, Set], read(36), All, "Calls a function for each element.").calls_function(),
     m("join", &[Array], JOIN, All, "The elements as one text with a separator."),
     m("keys", &[Array], WRITTEN, All, "The indexes of the array."),
-    m("map", &[Array, Set], both(36), All, "What a function gives for each element."),
+    m("map", &[Array, Set], both(36), All, "What a function gives for each element.").calls_function(),
     m("pop", &[Array], FREE, All, "Takes the last element away and gives it."),
     m("push", &[Array], READ, Count, "Appends elements and gives the new length."),
-    m("reduce", &[Array], read(36), All, "A value that a function makes of the elements, one after the other."),
-    m("reduceRight", &[Array], read(36), All, "A value that a function makes of the elements, from the last to the first."),
+    m("reduce", &[Array], read(36), All, "A value that a function makes of the elements, one after the other.").calls_function(),
+    m("reduceRight", &[Array], read(36), All, "A value that a function makes of the elements, from the last to the first.").calls_function(),
     m("reverse", &[Array], READ, All, "Turns the order of the elements round."),
     m("shift", &[Array], READ, All, "Takes the first element away and gives it."),
-    m("some", &[Array], read(36), All, "Whether a function gives true for an element."),
-    m("sort", &[Array], Formula::Sort, All, "Sorts the array by text, or by a function."),
+    m("some", &[Array], read(36), All, "Whether a function gives true for an element.").calls_function(),
+    m("sort", &[Array], Formula::Sort, All, "Sorts the array by text, or by a function.").calls_function(),
     m("splice", &[Array], BOTH, All, "Takes a part of the array away, puts elements there, and gives the part."),
     m("toReversed", &[Array], BOTH, All, "A copy in the other order."),
-    m("toSorted", &[Array], Formula::Sort, All, "A copy that is sorted by text, or by a function."),
+    m("toSorted", &[Array], Formula::Sort, All, "A copy that is sorted by text, or by a function.").calls_function(),
     m("toSpliced", &[Array], BOTH, All, "A copy with a part replaced by elements."),
     m("unshift", &[Array], both(2), All, "Puts elements in front and gives the new length."),
     m("values", &[Array], WRITTEN, All, "A copy of the array."),

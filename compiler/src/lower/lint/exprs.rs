@@ -4,6 +4,7 @@
 use super::{Finding, Lower};
 use crate::expr::{BinOp, LogOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
+use a99_core::builtins::METHODS;
 use a99_core::diag::codes;
 use std::collections::HashSet;
 
@@ -15,22 +16,6 @@ const TYPES: &[&str] = &[
     "string",
     "object",
     "function",
-];
-
-/// Methods that call a function for each element.
-const CALLBACKS: &[&str] = &[
-    "map",
-    "filter",
-    "find",
-    "findIndex",
-    "findLast",
-    "findLastIndex",
-    "some",
-    "every",
-    "forEach",
-    "reduce",
-    "reduceRight",
-    "flatMap",
 ];
 
 /// The kind of a literal, in words; `undefined` and `null` are compared with
@@ -377,7 +362,8 @@ impl<'a> Lower<'_, 'a> {
     /// A function written as text, where only builtins are called.
     fn lint_callback(&mut self, object: &Ir<'a>, name: &[u8], args: &[Ir<'a>]) {
         let shown = Self::shown(name);
-        let Some(first) = args.first().filter(|_| CALLBACKS.contains(&shown.as_str())) else {
+        let row = METHODS.iter().find(|row| row.name == shown && row.calls);
+        let Some(first) = args.first().filter(|_| row.is_some()) else {
             return;
         };
         let text = match first.kind {
@@ -396,6 +382,8 @@ impl<'a> Lower<'_, 'a> {
             "reduce" | "reduceRight" => {
                 "use the atom `reduce {items, as, accumulator, initial, steps}`"
             }
+            "sort" | "toSorted" => "use the atom `sort {items, by, order, result}`",
+            "forEach" => "use the step `forEach {items, as, steps}`",
             _ => "use the atom `map {items, as, steps, result}`",
         };
         let finding = Finding::new(codes::CODE_AS_TEXT, first.at.node, message);
