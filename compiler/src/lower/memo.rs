@@ -11,6 +11,7 @@
 
 use super::loops::Jumps;
 use super::{Held, Lower, ReturnTo};
+use crate::ir::expr_text;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{
     ChargeKind, Const, Count, MemoIdx, MemoSite, Op, Reg, Site, SiteIdx, Target,
@@ -159,10 +160,8 @@ impl<'a> Lower<'_, 'a> {
         while let Some(node) = work.pop() {
             work.extend(doc.elements(node));
             let op = doc.get(node, "op").and_then(|n| doc.str(n));
-            let is_text = self.s.version_4
-                && doc.get(node, "$expr").and_then(|tag| doc.str(tag)) == Some(b"text");
+            let expression = expr_text(doc, node).filter(|_| self.s.version_4);
             for (key, child) in doc.members(node) {
-                let short = self.s.version_4 && key == b"=";
                 let binds = matches!(
                     key,
                     b"op" | b"result" | b"as" | b"accumulator" | b"catchParam"
@@ -170,9 +169,7 @@ impl<'a> Lower<'_, 'a> {
                 match doc.str(child) {
                     Some(_) if binds => {}
                     Some(text)
-                        if matches!(key, b"condition" | b"expr")
-                            || short
-                            || is_text && key == b"value" =>
+                        if matches!(key, b"condition" | b"expr") || expression == Some(child) =>
                     {
                         words(text).for_each(&mut note);
                     }

@@ -109,6 +109,8 @@ fn names(value: &Value, key: &str, texts: bool, out: &mut BTreeSet<JsStr>) {
             for (k, v) in map {
                 let key = match text.is_some() && v.as_text().is_some() {
                     true => "=".into(),
+                    // Beside other keys it is data.
+                    false if k == "=" => "".into(),
                     false => k.to_string_lossy(),
                 };
                 names(v, &key, texts, out);
