@@ -251,15 +251,15 @@ pub(crate) fn program(
         .map(|(t, _)| s.pool.range(t.as_bytes()))
         .collect();
     let mut functions = vec![Lower::main(&mut s)];
-    let last = helpers.len();
-    for (at, (name, node)) in helpers.into_iter().enumerate() {
+    for (name, node) in helpers {
         if s.end().is_some() {
             break;
         }
-        functions.push(Lower::helper(&mut s, name, node, at + 1 == last));
+        functions.push(Lower::helper(&mut s, name, node));
     }
-    if let Some(end) = s.end() {
-        s.refuse(end, limit);
+    match s.end() {
+        Some(end) => s.refuse(end, limit),
+        None => s.lint_uncalled(),
     }
     if s.diags.has_errors() {
         return Err(s.diags.finish());
@@ -345,7 +345,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         l.end()
     }
 
-    fn helper(s: &'s mut Shared<'a>, name: &'a [u8], node: NodeId, last: bool) -> Function {
+    fn helper(s: &'s mut Shared<'a>, name: &'a [u8], node: NodeId) -> Function {
         let doc = s.doc;
         let mut l = Lower::new(s);
         l.in_helper = true;
@@ -365,9 +365,6 @@ impl<'s, 'a> Lower<'s, 'a> {
             l.lint_parameter(name, *node);
         }
         l.body(node, steps);
-        if last {
-            l.lint_uncalled();
-        }
         l.end()
     }
 

@@ -30,7 +30,7 @@ mod unused;
 mod uses;
 mod words;
 
-use super::Lower;
+use super::{Lower, Shared};
 use crate::ir::At;
 use crate::vars::VarId;
 use a99_core::diag::{codes, excerpt, suggest};
@@ -154,14 +154,9 @@ impl<'a> Lint<'a> {
     }
 }
 
-impl<'a> Lower<'_, 'a> {
-    /// Whether the program is linted.
-    pub(super) fn lints(&self) -> bool {
-        self.s.lint.is_some()
-    }
-
+impl Shared<'_> {
     fn found(&mut self, finding: Finding) {
-        let Some(lint) = &mut self.s.lint else { return };
+        let Some(lint) = &mut self.lint else { return };
         let at = At {
             node: finding.node,
             inner: finding.inner,
@@ -177,31 +172,45 @@ impl<'a> Lower<'_, 'a> {
         };
         let inner = finding.inner.map(|(from, to)| from..to);
         let mut diag = self
-            .s
             .warn(finding.code, finding.node, finding.message)
             .with_inner(inner)
             .with_offending(offending);
         if !finding.help.is_empty() {
             diag = diag.with_help(finding.help);
         }
-        self.s.push(diag);
+        self.push(diag);
     }
 
-    /// What is written at a place, as far as it is short.
-    pub(super) fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
-        let doc = self.s.doc;
+    fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
+        let doc = self.doc;
         if let Some(text) = text_of(doc, node) {
             let part = inner.and_then(|(from, to)| text.get(from as usize..to as usize));
             return excerpt(part.filter(|part| !part.is_empty()).unwrap_or(&text));
         }
         // A large part of the source is shown by its place.
         const MOST: usize = 32;
-        if self.s.facts.size(node) > MOST {
+        if self.facts.size(node) > MOST {
             return String::new();
         }
         let mut text = Vec::new();
         doc.write_json(node, &mut text);
-        excerpt(&Self::shown(&text))
+        excerpt(&Lower::shown(&text))
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// Whether the program is linted.
+    pub(super) fn lints(&self) -> bool {
+        self.s.lint.is_some()
+    }
+
+    fn found(&mut self, finding: Finding) {
+        self.s.found(finding);
+    }
+
+    /// What is written at a place, as far as it is short.
+    pub(super) fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
+        self.s.written_at(node, inner)
     }
 
     /// Whether there is time to look through a part of the source.

@@ -1,7 +1,7 @@
 //! What is never used: variables, parameters, helpers; and helpers that give
 //! nothing, or call themselves without end.
 
-use super::{Finding, Lower};
+use super::{Finding, Lower, Shared};
 use crate::ir::truthy;
 use crate::vars::VarId;
 use a99_core::diag::{codes, excerpt};
@@ -246,19 +246,22 @@ impl<'a> Lower<'_, 'a> {
         }
         false
     }
+}
 
-    /// At the end of the last function: helpers that nothing calls.
+impl Shared<'_> {
+    /// When all functions are compiled: helpers that nothing calls.
     pub(in crate::lower) fn lint_uncalled(&mut self) {
-        let doc = self.s.doc;
-        let Some(helpers) = doc.get(doc.root(), "helpers").filter(|_| self.lints()) else {
-            return;
-        };
-        for (name, helper) in doc.members(helpers) {
-            let lint = self.s.lint.as_ref();
-            if lint.is_some_and(|lint| lint.called.contains(name)) {
+        let doc = self.doc;
+        for (name, helper) in doc
+            .get(doc.root(), "helpers")
+            .into_iter()
+            .flat_map(|n| doc.members(n))
+        {
+            let lint = self.lint.as_ref();
+            if lint.is_none_or(|lint| lint.called.contains(name)) {
                 continue;
             }
-            let shown = Self::shown(name);
+            let shown = Lower::shown(name);
             let message = format!("nothing calls the helper `{}`", excerpt(&shown));
             let finding = Finding::new(codes::UNUSED_NAME, helper, message);
             let help = format!(
