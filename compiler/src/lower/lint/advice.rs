@@ -33,7 +33,15 @@ const CONDITION: &[(&str, &str)] = &[
     ),
     (
         ".match(/",
-        "use the atom `regexMatch {pattern, value, result}` in a step before",
+        "use the atom `regexFind {text, pattern, flags, result}` in a step before",
+    ),
+    (
+        ".replace(/",
+        "use the atom `regexReplace {text, pattern, replacement, all, result}` in a step before",
+    ),
+    (
+        ".split(/",
+        "use the atom `regexSplit {text, pattern, result}` in a step before",
     ),
     ("=<", "write `<=`"),
     ("[:", "write `text.slice(0, 2)`"),
@@ -60,6 +68,14 @@ const CONDITION: &[(&str, &str)] = &[
 ];
 
 const MATH: &[(&str, &str)] = &[
+    (
+        "sum(",
+        "`mathCalc` calls nothing: use the atom `sum {items, by, result}` in a step before",
+    ),
+    (
+        "len(",
+        "`mathCalc` calls nothing: write `xs.length`, or use `len {list, result}` in a step before",
+    ),
     (
         "{{",
         "`mathCalc` reads variables by their names: write `n`, not `{{n}}`",

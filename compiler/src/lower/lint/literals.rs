@@ -234,9 +234,7 @@ impl<'a> Lower<'_, 'a> {
         let finding = Finding::new(codes::BAD_PATTERN, node, message);
         let mut help = format!("write `{}`", excerpt(pattern));
         if flags.contains('i') {
-            help.push_str(
-                "; without flags: for both cases compare a text in lower case, by `toLowerCase`",
-            );
+            help.push_str("; for both cases begin it with `(?i)`");
         }
         if doc.get(step, "text").is_some() && !flags.is_empty() {
             help = format!("write `{}`, and `\"flags\": \"{flags}\"`", excerpt(pattern));

@@ -250,8 +250,8 @@ impl<'a> Lower<'_, 'a> {
                     .to_owned()
             }
             Looks::Function => {
-                "there are no functions as values: use the atoms `map`, `filter` and `reduce`, or a \
-                 helper of the root"
+                "there are no functions as values: use the atoms `map`, `filter`, `sort` and `reduce`, \
+                 or a helper of the root"
                     .to_owned()
             }
             Looks::Reference(name) => {

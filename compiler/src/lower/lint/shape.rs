@@ -1,6 +1,6 @@
 //! Shapes: steps without an op, steps that are written in another way.
 
-use super::{Finding, Lower, synonyms};
+use super::{Finding, Lower, libraries};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 
@@ -36,6 +36,12 @@ const OP_KEYS: &[&str] = &[
     "node",
 ];
 
+/// Ops of others that are keys of values as well: no op by themselves.
+const NO_OPS: &[&str] = &[
+    "input", "result", "text", "string", "str", "model", "code", "check", "is", "times", "counter",
+    "retries", "answer", "reply", "final", "done",
+];
+
 /// How an object that is no step becomes one.
 struct Advice {
     node: NodeId,
@@ -53,7 +59,7 @@ impl<'a> Lower<'_, 'a> {
         if self.is_op(name) {
             return Some(name.to_owned());
         }
-        synonyms::atom_for(name).and_then(|help| {
+        libraries::atom_for(name).and_then(|help| {
             let op = help.strip_prefix("use `")?;
             let end = op.find([' ', '`']).unwrap_or(op.len());
             Some(op[..end].to_owned()).filter(|op| self.is_op(op))
@@ -106,7 +112,8 @@ impl<'a> Lower<'_, 'a> {
         // `{"varSet": {...}}`: the op is the key.
         for (key, node) in doc.members(step) {
             let name = Self::shown(key);
-            let Some(op) = self.op_meant(&name) else {
+            let is_key = NO_OPS.contains(&name.as_str());
+            let Some(op) = self.op_meant(&name).filter(|_| !is_key) else {
                 continue;
             };
             let help = match doc.kind(node) {

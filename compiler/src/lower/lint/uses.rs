@@ -367,8 +367,8 @@ impl<'a> Lower<'_, 'a> {
                     "join lists with the method `concat`"
                 }
                 (Holds::List(_), _) => {
-                    "calculate with its items: `reduce {items, as, accumulator, initial, steps}`, \
-                     or `map`"
+                    "calculate with its items: `sum {items, by, result}` adds them, `reduce {items, \
+                     as, accumulator, initial, steps}` and `map` do more"
                 }
                 (Holds::Object(_), _) => "calculate with one of its members",
                 (_, true) => {

@@ -46,6 +46,29 @@ const CALLEES: &[(&str, &str)] = &[
     ("endswith", "write `.endsWith(x)`"),
     ("append", "write `.push(x)`, or use the atom `push`"),
     ("extend", "write `.concat(xs)`"),
+    (
+        "sorted",
+        "use the atom `sort {items, by, order, result}` in a step before",
+    ),
+    (
+        "sortBy",
+        "use the atom `sort {items, by, order, result}` in a step before",
+    ),
+    (
+        "unique",
+        "use the atom `unique {items, by, result}` in a step before",
+    ),
+    (
+        "uniq",
+        "use the atom `unique {items, by, result}` in a step before",
+    ),
+    (
+        "groupBy",
+        "use the atom `groupBy {items, by, result}` in a step before",
+    ),
+    ("isEmpty", "write `.length == 0`"),
+    ("is_empty", "write `.length == 0`"),
+    ("reversed", "write `.toReversed()`"),
     ("isArray", "write `Array.isArray(x)`"),
     ("keys", "write `Object.keys(o)`, or use the atom `keys`"),
     ("values", "write `Object.values(o)`"),
@@ -57,7 +80,7 @@ const CALLEES: &[(&str, &str)] = &[
     ),
     (
         "match",
-        "use the atom `regexMatch {pattern, value, result}` in a step before, or `regexFind {text, pattern, result}`",
+        "use the atom `regexFind {text, pattern, flags, result}` in a step before",
     ),
     ("format", "use the atom `template {tmpl, vars, result}`"),
     (
@@ -95,7 +118,9 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
         (
             "mathCalc" | "llmPredict" | "httpFetch" | "varSet",
             "forEach" | "foreach" | "for_each" | "loop",
-        ) => "put the step into a `map {items, as, steps, result}`",
+        ) => {
+            "put the step into a `map {items, as, steps, result}`, or a `forEach {items, as, steps}`"
+        }
         (
             "httpFetch" | "llmPredict" | "agentRun",
             "onError" | "on_error" | "continueOnError" | "catch",
@@ -128,7 +153,7 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
             "put the step into an `if {condition, then}`"
         }
         (_, "retries" | "retry" | "maxRetries" | "Retry") => {
-            "to try again use `while {condition, body}` with a `try` in it"
+            "to try again use `while {condition, body}` with a `try` in it, and `break`"
         }
         ("Error", "message" | "msg" | "text" | "error") => "write `\"args\": [\"text\"]`",
         ("template", "template" | "text" | "str" | "string") => {
@@ -294,7 +319,7 @@ const NODES: &[(&[&str], &str)] = &[
     ),
     (
         &["lambda", "arrow", "ArrowFunctionExpression"],
-        "there are no functions as values: use the atoms `map`, `filter` and `reduce`",
+        "there are no functions as values: use the atoms `map`, `filter`, `sort` and `reduce`",
     ),
 ];
 
