@@ -65,6 +65,7 @@ impl<'a> Lower<'_, 'a> {
         };
         let mark = self.vars.mark();
         test_charge(self);
+        self.lint_start(step, condition.ir);
         self.with_condition(condition, |l, ir| l.jump_unless(ir, end));
         self.e.bind(body);
         self.e.charge(if condition.is_text {

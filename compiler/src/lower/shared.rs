@@ -94,6 +94,9 @@ impl<'a> Shared<'a> {
             let help = a99_core::codes::find(diag.code).map_or("", |row| row.help);
             diag.help = Some(help.to_owned()).filter(|help| !help.is_empty());
         }
+        if let Some(lint) = &mut self.lint {
+            lint.misses |= super::lint::explains_unused(diag.code);
+        }
         self.diags.push(diag);
     }
 

@@ -150,6 +150,9 @@ impl<'a> Lower<'_, 'a> {
         if !self.lints() || self.s.facts.has_return(body) || doc.kind(body) != Kind::Array {
             return;
         }
+        if self.never_starts(condition) || self.lint_direction(step, condition) {
+            return;
+        }
         let (names, calls) = names_in(condition);
         if calls {
             return;

@@ -159,6 +159,8 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         self.lint_expr(root);
+        self.lint_quoted(root);
+        self.lint_decided(root);
         let message = match root.kind {
             IrKind::Lit(Lit::Text(_)) => "this condition is a text, which is always the same",
             IrKind::Lit(Lit::Undefined) if root.at.inner.is_none() => {
@@ -213,6 +215,9 @@ impl<'a> Lower<'_, 'a> {
         for (side, other) in [(left, right), (right, left)] {
             if !is_equality(op) {
                 break;
+            }
+            if self.lint_quoted_side(side, other) {
+                return;
             }
             if let Some(word @ ("null" | "undefined" | "None" | "NaN")) = text(other).as_deref()
                 && !matches!(side.kind, IrKind::Unary(UnOp::Typeof, _))

@@ -48,6 +48,18 @@ impl Flow {
         self.open.last().copied().unwrap_or(u32::MAX)
     }
 
+    /// The literal that a variable surely holds, also where steps after this place of a
+    /// loop bind it.
+    pub(super) fn literal(&self, id: VarId, in_loop: bool) -> Option<NodeId> {
+        let (node, region) = self.holding.literal(id, in_loop)?;
+        self.is_around(region, self.here()).then_some(node)
+    }
+
+    /// Whether the value of a variable was not read yet.
+    pub(super) fn is_unread(&self, id: VarId) -> bool {
+        self.unread.contains_key(&id)
+    }
+
     /// Whether what happens in `region` happens on the way to the present place,
     /// or the present place is on the way out of it.
     pub(super) fn is_around(&self, outer: u32, region: u32) -> bool {
@@ -189,6 +201,7 @@ impl<'a> Lower<'_, 'a> {
     pub(in crate::lower) fn lint_read_all(&mut self) {
         if let Some(lint) = &mut self.s.lint {
             lint.flow.usage.reads_all();
+            lint.flow.holding.forget_literals();
             lint.flow.unread.clear();
             lint.lost.clear();
         }

@@ -93,8 +93,26 @@ pub(super) struct Holding {
     known: HashMap<VarId, Known>,
     /// Steps that bind a variable and were not looked at yet.
     pending: HashMap<VarId, u32>,
+    /// The literals that variables were bound to last, and the bodies where.
+    literals: HashMap<VarId, (NodeId, u32)>,
     /// The last expression, and what it gives.
     given: Option<(NodeId, Holds)>,
+}
+
+impl Holding {
+    /// The literal that a variable was bound to last, and the body where; none if a
+    /// later step may have bound it in the turn before.
+    pub(super) fn literal(&self, id: VarId, in_loop: bool) -> Option<(NodeId, u32)> {
+        let waits = self.pending.get(&id).is_some_and(|writes| *writes > 0);
+        self.literals
+            .get(&id)
+            .copied()
+            .filter(|_| !(waits && in_loop))
+    }
+
+    pub(super) fn forget_literals(&mut self) {
+        self.literals.clear();
+    }
 }
 
 impl Holds {
@@ -205,6 +223,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(holding) = self.holding() else {
             return;
         };
+        holding.literals.remove(&id);
         if let Some(pending) = holding.pending.get_mut(&id) {
             *pending = pending.saturating_sub(1);
         }
@@ -217,6 +236,28 @@ impl<'a> Lower<'_, 'a> {
         if self.lints() {
             let holds = value.map_or(Holds::Any, |value| self.holds_of_value(value));
             self.lint_holds(name, holds);
+            if let Some(value) = value.filter(|value| self.is_literal(*value)) {
+                self.lint_holds_literal(name, value);
+            }
+        }
+    }
+
+    /// Whether a value is what is written.
+    fn is_literal(&self, value: NodeId) -> bool {
+        match self.s.doc.kind(value) {
+            Kind::String(text) => self.is_plain_text(text),
+            Kind::Object => self.is_literal_object(value) && !self.is_expr(value),
+            _ => true,
+        }
+    }
+
+    fn lint_holds_literal(&mut self, name: &[u8], value: NodeId) {
+        let Some(id) = self.vars.in_scope(name, self.scope()) else {
+            return;
+        };
+        if let Some(lint) = &mut self.s.lint {
+            let here = lint.flow.here();
+            lint.flow.holding.literals.insert(id, (value, here));
         }
     }
 

@@ -8,6 +8,7 @@
 mod advice;
 mod bodies;
 mod code_text;
+mod constants;
 mod exprs;
 mod flow;
 mod gives;
@@ -58,7 +59,21 @@ const MISSES: &[&str] = &[
     codes::OVERWRITTEN_VALUE,
     codes::CODE_AS_TEXT,
     codes::FOREIGN_NODE,
+    codes::UNKNOWN_ATOM,
+    codes::UNKNOWN_FUNCTION,
+    codes::UNKNOWN_EXPRESSION,
+    codes::UNKNOWN_INPUT,
+    codes::UNREACHABLE_STEP,
+    codes::MALFORMED_STEP,
+    codes::MALFORMED_NODE,
+    codes::BAD_MATH,
+    codes::WRONG_KIND,
 ];
+
+/// Whether what is unused may be meant where this was found.
+pub(super) fn explains_unused(code: &str) -> bool {
+    MISSES.contains(&code)
+}
 
 /// Shorter names are not compared.
 const MIN_NEAR: usize = 3;
@@ -88,7 +103,7 @@ pub(super) struct Lint<'a> {
     /// The names of the items of the loops around the present place.
     pub(super) items: Vec<&'a [u8]>,
     /// A name was not found, or a value was lost: what is unused is meant there.
-    misses: bool,
+    pub(super) misses: bool,
     /// Helpers that steps call.
     called: HashSet<&'a [u8]>,
     /// Nodes that were walked beside lowering.
@@ -165,7 +180,6 @@ impl Shared<'_> {
         if lint.allowed.contains(finding.code.as_bytes()) || !lint.seen.insert(place) {
             return;
         }
-        lint.misses |= MISSES.contains(&finding.code);
         let offending = match finding.offending.is_empty() {
             true => self.written_at(finding.node, finding.inner),
             false => finding.offending,
