@@ -136,7 +136,13 @@ impl<'a> Lower<'_, 'a> {
             .with_inner(error.span.clone())
             .with_offending(excerpt(part));
             // What that knows of is no fault in the later dialect.
-            if let Some(help) = super::lint::condition_help(&text).filter(|_| !self.s.version_4) {
+            let called = error.message.split('`').nth(1);
+            let called = called.filter(|_| error.message.ends_with("can call"));
+            if let Some(help) = called.and_then(super::lint::callee_help) {
+                diag = diag.with_help(help);
+            } else if let Some(help) =
+                super::lint::condition_help(&text).filter(|_| !self.s.version_4)
+            {
                 diag = diag.with_help(help);
             } else if let Some(help) = &error.help {
                 diag = diag.with_help(help.clone());

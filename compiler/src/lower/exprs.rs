@@ -271,8 +271,16 @@ impl<'a> Lower<'_, 'a> {
     /// Warns of a function or method that nothing has, with what to write.
     fn warn_callee(&mut self, ir: &Ir<'a>, message: &str, name: &str) {
         let inner = ir.at.inner.map(|(a, b)| a..b);
+        let known = |(space, name)| builtins::function(space, name).is_some();
         let help = match super::lint::callee_help(name) {
             Some(help) => Some(help.to_owned()),
+            None if name.rsplit_once('.').is_some_and(known) => {
+                let (space, method) = name.rsplit_once('.').unwrap_or_default();
+                Some(format!(
+                    "write `{{\"$expr\": \"methodCall\", \"object\": {{\"$expr\": \"ident\", \"name\": \
+                     \"{space}\"}}, \"method\": \"{method}\", \"arguments\": [...]}}`"
+                ))
+            }
             None => {
                 let methods = builtins::METHODS.iter().map(|method| method.name);
                 let functions = builtins::FUNCTIONS.iter().map(|function| function.name);

@@ -70,6 +70,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     fn steps(&mut self, steps: &[NodeId], after_return: &mut bool) {
+        let doc = self.s.doc;
         for step in steps.iter().copied() {
             if self.e.is_over() {
                 return;
@@ -80,7 +81,10 @@ impl<'a> Lower<'_, 'a> {
                     step,
                     "this step is never reached".into(),
                 );
-                self.s.push(diag);
+                let op = doc.get(step, "op").and_then(|op| doc.str(op));
+                let op = op.map(Self::shown).unwrap_or_default();
+                self.s
+                    .push(diag.with_offending(a99_core::diag::excerpt(&op)));
             }
             *after_return = self.step(step);
         }

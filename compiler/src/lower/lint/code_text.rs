@@ -213,6 +213,12 @@ pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Loo
         }
     }
     let text = text.trim();
+    if text.starts_with(['f', 'F']) && text[1..].starts_with(['"', '\'']) && text.contains('{') {
+        return Some(Looks::Template);
+    }
+    if text.starts_with(['[', '{']) && text.contains(" for ") && text.contains(" in ") {
+        return Some(Looks::Function);
+    }
     if in_address(text, &knows) {
         return Some(Looks::Template);
     }

@@ -123,7 +123,10 @@ impl<'a> Lower<'_, 'a> {
             match ir.kind {
                 IrKind::Binary(op, left, right) => self.lint_binary(ir, op, left, right),
                 IrKind::Logical(op, left, right) => self.lint_logical(ir, op, left, right),
-                IrKind::Call { callee, args } => self.lint_call(ir, callee, args),
+                IrKind::Call { callee, args } => {
+                    self.lint_call(ir, callee, args);
+                    self.lint_call_arguments(ir, callee, args);
+                }
                 IrKind::Method {
                     object, name, args, ..
                 } => {

@@ -77,7 +77,17 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Lit(Lit::Bool(_)) => Holds::Bool,
             IrKind::Lit(Lit::Number(_)) => Holds::Number,
             IrKind::Lit(Lit::Text(text)) => of_text(text),
-            IrKind::Lit(_) | IrKind::Fail { .. } | IrKind::Index { .. } => Holds::Any,
+            IrKind::Lit(_) | IrKind::Fail { .. } => Holds::Any,
+            IrKind::Index { object, index, .. } => {
+                let by_number = self.holds_of(index, depth) == Holds::Number;
+                match self.holds_of(object, depth) {
+                    Holds::List(Items::Answers) if by_number => Holds::Object(Members::Answer),
+                    Holds::List(Items::Schema(schema)) if by_number => {
+                        super::holds::of_schema(self.s.doc, schema)
+                    }
+                    _ => Holds::Any,
+                }
+            }
             IrKind::Data(node) => self.holds_of_literal(node),
             IrKind::Ident(name) => self.holds_of_ident(ir, name),
             IrKind::Member {

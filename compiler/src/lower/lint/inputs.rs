@@ -263,6 +263,13 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::WRONG_KIND, node, message);
             self.found(finding.help("write `true` or `false`, without quotes"));
         }
+        if self.form_of(step) == Some(Form::VarsLet) {
+            for (name, node) in doc.members(step).filter(|(name, _)| *name != b"op") {
+                if hides_builtin(&Self::shown(name)) {
+                    self.lint_name(node, "key", name);
+                }
+            }
+        }
         for key in ["result", "key", "as", "index", "accumulator", "catchParam"] {
             let Some(node) = doc.get(step, key) else {
                 continue;
@@ -298,7 +305,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A name that a path or an expression cannot reach.
-    fn lint_name(&mut self, node: NodeId, key: &str, name: &[u8]) {
+    pub(super) fn lint_name(&mut self, node: NodeId, key: &str, name: &[u8]) {
         let shown = Self::shown(name);
         let root: String = shown
             .trim_start_matches(['$', '@', '{'])
@@ -315,7 +322,7 @@ impl<'a> Lower<'_, 'a> {
                 format!("an expression reads `{shown}` as the value, not as a variable"),
                 "choose another name".to_owned(),
             )
-        } else if builtins::NAMESPACES.contains(&&*shown) || hides_function(&shown) {
+        } else if hides_builtin(&shown) {
             (
                 format!("a variable called `{shown}` hides the builtin of that name"),
                 "choose another name".to_owned(),
@@ -417,6 +424,21 @@ pub(super) fn is_path(text: &str) -> bool {
         && rest.all(|part| {
             part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !part.is_empty()
         })
+}
+
+/// Whether a text is a list or an object of JSON.
+pub(super) fn is_json_text(text: &str) -> bool {
+    const LONGEST: usize = 4096;
+    let text = text.trim();
+    let ends = [('[', ']'), ('{', '}')];
+    let looks = ends
+        .iter()
+        .any(|(open, close)| text.starts_with(*open) && text.ends_with(*close));
+    looks && text.len() <= LONGEST && Document::parse(text.as_bytes(), &Limits::default()).is_ok()
+}
+
+fn hides_builtin(name: &str) -> bool {
+    builtins::NAMESPACES.contains(&name) || hides_function(name)
 }
 
 /// Functions that are called without a namespace.

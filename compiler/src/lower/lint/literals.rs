@@ -124,7 +124,9 @@ impl<'a> Lower<'_, 'a> {
             }
             "regexMatch" | "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {
                 self.lint_pattern(step);
+                self.lint_pattern_inputs(step);
             }
+            "sort" | "groupBy" | "unique" | "sum" => self.lint_by(step, op),
             "Error" => self.lint_error(step),
             "varsImport" => self.lint_imports(step),
             _ => {}

@@ -6,9 +6,11 @@
 //! its root does not want to hear of it.
 
 mod advice;
+mod arguments;
 mod bodies;
 mod code_text;
 mod constants;
+mod empty;
 mod exprs;
 mod flow;
 mod gives;
@@ -17,6 +19,7 @@ mod inputs;
 mod keywords;
 mod libraries;
 mod literals;
+mod members;
 mod names;
 mod nodes;
 mod patterns;

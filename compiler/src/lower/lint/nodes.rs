@@ -128,6 +128,15 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(path).help(help));
             }
         }
+        if let Some(property) = doc.get(node, "property").filter(|_| tag == "member") {
+            let path = super::text_of(doc, property).unwrap_or_default();
+            if path.contains('.') && super::inputs::is_path(&path) {
+                let text = "`property` is one name: a path finds nothing here";
+                let finding = Finding::new(codes::MALFORMED_NODE, property, text);
+                let help = "write a node `member` for each name, one as the `object` of the other";
+                self.found(finding.offending(&path).help(help));
+            }
+        }
         if let Some(operator) = doc.get(node, "op").and_then(|n| super::text_of(doc, n)) {
             let logical = matches!(operator.as_str(), "&&" | "||" | "??" | "and" | "or");
             let meant = match (tag, operator.as_str()) {

@@ -42,6 +42,13 @@ impl<'a> Lower<'_, 'a> {
                 | "input_schema" => {
                     Some("arguments come with the run; what they must be like is `inputSchema`")
                 }
+                "version" | "lang" | "language" | "languageVersion" | "language_version" => {
+                    Some("the version of the language is `a99`: write `\"a99\": 4`")
+                }
+                "name" | "author" | "created" | "updated" | "tags" | "license" | "metadata"
+                | "meta" | "goal" | "task" | "agent" | "agentId" | "model" | "type" => Some(
+                    "what is for readers is a `description`, or begins with `$`, `_`, `x-` or `//`",
+                ),
                 "functions" | "procedures" | "defs" | "subroutines" | "macros" => Some(
                     "helpers are `\"helpers\": {\"name\": {\"paramNames\": [], \"steps\": []}}`",
                 ),
@@ -58,9 +65,8 @@ impl<'a> Lower<'_, 'a> {
                 "imports" | "import" | "requires" | "dependencies" | "uses" | "tools" | "atoms" => {
                     Some("nothing is imported: every atom that the host grants is there")
                 }
-                "timeout" | "timeoutMs" | "timeoutSeconds" | "fuel" | "limits" | "maxSteps" => {
-                    Some("limits are the run's: `a99 run --timeout 5s --fuel 100`")
-                }
+                "timeout" | "timeoutMs" | "timeout_ms" | "timeoutSeconds" | "fuel" | "limits"
+                | "maxSteps" => Some("limits are the run's: `a99 run --timeout 5s --fuel 100`"),
                 "on" | "trigger" | "triggers" | "schedule" | "cron" | "retry" | "retries"
                 | "onError" | "on_error" => {
                     Some("the host starts programs; an error is caught by a step `try`")
@@ -90,6 +96,7 @@ impl<'a> Lower<'_, 'a> {
                 );
             }
         }
+        self.lint_no_steps();
         if let Some(schema) = doc.get(root, "inputSchema") {
             self.lint_schema(schema, true);
         }

@@ -54,6 +54,9 @@ impl<'a> Lower<'_, 'a> {
         self.lint_dropped(step, op, sig);
         self.lint_literals(step, op);
         self.lint_version(step, sig.form);
+        if let Some(form) = sig.form {
+            self.lint_empty(step, op, form);
+        }
         match sig.form {
             Some(Form::If) => self.lint_branches(step),
             Some(Form::Try) => self.lint_try_body(step),
@@ -336,6 +339,17 @@ impl<'a> Lower<'_, 'a> {
             (_, "vars", Kind::Array) => {
                 "write `\"vars\": {\"n\": \"n\"}`, a name for each value".to_owned()
             }
+            ("return", "schema", Kind::Array) => {
+                let names = doc
+                    .elements(node)
+                    .filter_map(|n| super::text_of(doc, n))
+                    .take(8);
+                let names: Vec<String> = names.map(|name| format!("\"{name}\": {{}}")).collect();
+                format!(
+                    "write `{{\"type\": \"object\", \"properties\": {{{}}}}}`",
+                    names.join(", ")
+                )
+            }
             (_, "condition", Kind::Number(_) | Kind::Array) => {
                 "write a text such as `\"n > 3\"`".to_owned()
             }
@@ -352,7 +366,18 @@ impl<'a> Lower<'_, 'a> {
         if let Kind::String(name) = doc.kind(node) {
             offending = Self::shown(name);
             self.told(node);
-            if resolves && offending.trim().parse::<f64>().is_ok() {
+            let is_bool = matches!(&*offending, "true" | "false" | "True" | "False");
+            let is_json = super::inputs::is_json_text(&offending);
+            if is_bool && input.kinds.contains(JsonKinds::BOOLEAN) {
+                help = format!(
+                    "write it without quotes: {}",
+                    offending.to_ascii_lowercase()
+                );
+            } else if is_json && (resolves || !input.kinds.contains(JsonKinds::STRING)) {
+                help = format!("write it without quotes: {}", excerpt(&offending));
+            } else if resolves && offending.starts_with("range(") {
+                help = "write the list, or count in a `while {condition, body}`".to_owned();
+            } else if resolves && offending.trim().parse::<f64>().is_ok() {
                 help = format!("write the number without quotes: {}", offending.trim());
             } else if resolves {
                 text.push_str(": no variable has this name");

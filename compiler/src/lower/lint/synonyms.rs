@@ -96,7 +96,7 @@ const INPUTS: &[(&str, &[&str])] = &[
     ("handler", &["catch"]),
     ("algo", &["algorithm"]),
     ("vars", &["args"]),
-    ("on", &["sep"]),
+    ("on", &["sep", "by"]),
     ("by", &["sep"]),
     ("glue", &["sep"]),
     ("delim", &["sep"]),

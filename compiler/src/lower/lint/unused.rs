@@ -153,8 +153,12 @@ impl<'a> Lower<'_, 'a> {
 
     /// The helper that a helper surely calls, before it can return or fail.
     fn first_call(&self, helper: NodeId) -> Option<(String, NodeId)> {
+        self.first_call_in(self.s.doc.get(helper, "steps")?, 0)
+    }
+
+    fn first_call_in(&self, steps: NodeId, depth: u32) -> Option<(String, NodeId)> {
+        const DEEPEST: u32 = 8;
         let doc = self.s.doc;
-        let steps = doc.get(helper, "steps")?;
         for step in doc.elements(steps).take(1_000) {
             match self.form_of(step)? {
                 Form::CallLocal => {
@@ -166,6 +170,15 @@ impl<'a> Lower<'_, 'a> {
                     if self.s.facts.has_return(step) =>
                 {
                     return None;
+                }
+                // Both branches call: so does the step.
+                Form::If if depth < DEEPEST => {
+                    let call = |key: &str| self.first_call_in(doc.get(step, key)?, depth + 1);
+                    if let (Some((then, node)), Some((other, _))) = (call("then"), call("else"))
+                        && then == other
+                    {
+                        return Some((then, node));
+                    }
                 }
                 _ => {}
             }
@@ -193,6 +206,7 @@ impl<'a> Lower<'_, 'a> {
             let Some(name) = super::text_of(doc, node) else {
                 continue;
             };
+            self.lint_name(node, "key", name.as_bytes());
             if !seen.insert(name.clone()) {
                 let message = format!("two parameters are called `{}`", excerpt(&name));
                 let finding = Finding::new(codes::ODD_NAME, node, message);

@@ -10,12 +10,6 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, JsonKinds};
 
-/// Functions of `Math` that take one number.
-const UNARY: &[&str] = &[
-    "abs", "ceil", "floor", "round", "trunc", "sign", "sqrt", "cbrt", "exp", "log", "log2",
-    "log10", "sin", "cos", "tan",
-];
-
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
 
@@ -29,6 +23,9 @@ impl<'a> Lower<'_, 'a> {
         };
         let kinds = input.kinds;
         let counted = op == "len" && (holds.is_text() || kind == JsonKinds::ARRAY);
+        if op == "len" && self.lint_list_text(node) {
+            return true;
+        }
         let fits = match (op, &*input.name) {
             // What is kept under a number is kept under its text.
             (_, "key") => true,
@@ -81,6 +78,30 @@ impl<'a> Lower<'_, 'a> {
         };
         self.told(node);
         let finding = Finding::new(codes::WRONG_KIND, node, message);
+        self.found(finding.offending(&shown).help(help));
+        true
+    }
+
+    /// A variable that holds the text of a list, whose units would be counted. Tells
+    /// whether.
+    fn lint_list_text(&mut self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let literal = doc.str(node).and_then(|name| self.literal_of_name(name));
+        let text = literal.and_then(|literal| super::text_of(doc, literal));
+        let Some(list) = text.filter(|text| super::inputs::is_json_text(text)) else {
+            return false;
+        };
+        let shown = super::text_of(doc, node).unwrap_or_default();
+        let message = format!(
+            "`{}` is a text, of which the signs are counted",
+            excerpt(&shown)
+        );
+        let finding = Finding::new(codes::WRONG_KIND, node, message);
+        let help = format!(
+            "write the value without quotes where it is set, `{}`, or make one of it by `jsonParse`",
+            excerpt(&list)
+        );
+        self.told(node);
         self.found(finding.offending(&shown).help(help));
         true
     }
@@ -180,7 +201,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// What an expression calls a value, for messages.
-    fn called(&self, ir: &Ir<'a>) -> String {
+    pub(super) fn called(&self, ir: &Ir<'a>) -> String {
         match ir.kind {
             IrKind::Ident(name) => Self::shown(name),
             IrKind::Member {
@@ -268,60 +289,6 @@ impl<'a> Lower<'_, 'a> {
         };
         let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
         self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
-    }
-
-    /// Arguments that a function of `Math` ignores, misses or cannot use.
-    pub(super) fn lint_arguments(
-        &mut self,
-        ir: &Ir<'a>,
-        object: &Ir<'a>,
-        name: &[u8],
-        args: &[Ir<'a>],
-    ) {
-        let shown = Self::shown(name);
-        let is_math = matches!(object.kind, IrKind::Ident(b"Math")) && !self.vars.knows(b"Math");
-        if !is_math || builtins::function("Math", &shown).is_none() {
-            return;
-        }
-        if UNARY.contains(&shown.as_str()) {
-            if let Some(extra) = args.get(1) {
-                let message = format!("`Math.{shown}` takes one number, the rest is ignored");
-                let help = match shown.as_str() {
-                    "round" | "floor" | "ceil" | "trunc" => {
-                        format!("write `x.toFixed(2)` for a text, or `Math.{shown}(x * 100) / 100`")
-                    }
-                    "log" => "write `Math.log(x) / Math.log(base)`".to_owned(),
-                    _ => "remove it".to_owned(),
-                };
-                let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
-                return self.found(finding.inner(extra.at.inner).help(help));
-            }
-            if args.is_empty() {
-                let message = format!("`Math.{shown}` needs a number, without one it gives `NaN`");
-                let finding = Finding::new(codes::WRONG_ARGUMENTS, ir.at.node, message);
-                let help = format!("write `Math.{shown}(x)`");
-                return self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
-            }
-        }
-        for arg in args {
-            let holds = self.holds_of(arg, DEPTH);
-            if matches!(holds, Holds::List(_) | Holds::Object(_) | Holds::Text) {
-                let message = format!(
-                    "`Math.{shown}` takes numbers, and `{}` is {}",
-                    excerpt(&self.called(arg)),
-                    holds.words()
-                );
-                let finding = Finding::new(codes::WRONG_ARGUMENTS, arg.at.node, message);
-                let help = match holds {
-                    Holds::List(_) => {
-                        "over a list use `reduce {items, as, accumulator, initial, steps}`"
-                    }
-                    _ => "give it numbers",
-                };
-                let called = self.called(arg);
-                return self.found(finding.inner(arg.at.inner).offending(&called).help(help));
-            }
-        }
     }
 
     /// Operands of a calculation that are no numbers. Tells whether one is not.
@@ -425,6 +392,9 @@ impl<'a> Lower<'_, 'a> {
                 }
                 (Holds::Text, Holds::Number) if order || strict => {
                     "compare its length, `text.length > 2`, or a number"
+                }
+                (Holds::Text, Holds::Bool) => {
+                    "write `true` or `false` without quotes where it is set, or compare texts"
                 }
                 (Holds::Bool, Holds::Text) => {
                     "test it as it is: `ok`, or `!ok`; `true` without quotes is the value"

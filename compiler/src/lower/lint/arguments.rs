@@ -1,0 +1,175 @@
+//! Arguments: those that a function or method ignores, misses or cannot use.
+
+use super::holds::Holds;
+use super::{Finding, Lower};
+use crate::ir::{Ir, IrKind};
+use a99_core::builtins;
+use a99_core::diag::{codes, excerpt};
+
+/// How deep operands are looked into.
+const DEPTH: u32 = 4;
+
+/// How many arguments functions need and take at most, by their full names.
+#[rustfmt::skip]
+const FUNCTIONS: &[(&str, &[&str], usize, usize)] = &[
+    ("Math", &["abs", "ceil", "floor", "round", "trunc", "sign", "sqrt", "cbrt", "exp", "log", "log2", "log10", "sin", "cos", "tan"], 1, 1),
+    ("Math", &["pow", "atan2", "imul"], 2, 2),
+    ("", &["parseFloat", "isNaN", "isFinite", "encodeURI", "decodeURI", "encodeURIComponent", "decodeURIComponent", "Number", "String", "Boolean"], 1, 1),
+    ("", &["parseInt"], 1, 2),
+    ("Array", &["isArray"], 1, 1),
+    ("Object", &["keys", "values", "entries", "fromEntries"], 1, 1),
+    ("Object", &["hasOwn"], 2, 2),
+    ("Number", &["isNaN", "isFinite", "isInteger", "isSafeInteger", "parseFloat"], 1, 1),
+    ("Date", &["parse", "tryParse"], 1, 1),
+    ("Date", &["now"], 0, 0),
+    ("JSON", &["parse"], 1, 2),
+];
+
+/// Methods that take nothing.
+const BARE_METHODS: &[&str] = &[
+    "trim",
+    "trimStart",
+    "trimEnd",
+    "toUpperCase",
+    "toLowerCase",
+    "pop",
+    "shift",
+    "reverse",
+    "toReversed",
+    "toArray",
+    "clear",
+    "getTime",
+    "getFullYear",
+    "getMonth",
+    "getDate",
+    "getDay",
+    "toISOString",
+];
+
+fn counted(n: usize) -> String {
+    match n {
+        0 => "no argument".to_owned(),
+        1 => "one argument".to_owned(),
+        n => format!("{n} arguments"),
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// A call of a function without a namespace.
+    pub(super) fn lint_call_arguments(&mut self, ir: &Ir<'a>, callee: &[u8], args: &[Ir<'a>]) {
+        self.lint_count(ir, "", &Self::shown(callee), args);
+    }
+
+    /// A call of a method, or of a function of a namespace.
+    pub(super) fn lint_arguments(
+        &mut self,
+        ir: &Ir<'a>,
+        object: &Ir<'a>,
+        name: &[u8],
+        args: &[Ir<'a>],
+    ) {
+        let shown = Self::shown(name);
+        let space = match object.kind {
+            IrKind::Ident(space) if !self.vars.knows(space) => Self::shown(space),
+            _ => String::new(),
+        };
+        if builtins::NAMESPACES.contains(&space.as_str()) {
+            if !self.lint_count(ir, &space, &shown, args) && space == "Math" {
+                self.lint_numbers(&shown, args);
+            }
+            return;
+        }
+        let Some(extra) = args
+            .first()
+            .filter(|_| BARE_METHODS.contains(&shown.as_str()))
+        else {
+            return;
+        };
+        let message = format!("`{shown}` takes no argument, so this is ignored");
+        let help = match shown.as_str() {
+            "trim" | "trimStart" | "trimEnd" => {
+                "it takes white space away; for other signs use the atom `regexReplace {text, \
+                 pattern, replacement, all, result}`, or `replaceAll`"
+            }
+            _ => "remove it",
+        };
+        let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
+        self.found(finding.inner(extra.at.inner).help(help));
+    }
+
+    /// A call with more or fewer arguments than the function takes. Tells whether.
+    fn lint_count(&mut self, ir: &Ir<'a>, space: &str, name: &str, args: &[Ir<'a>]) -> bool {
+        let row = FUNCTIONS
+            .iter()
+            .find(|row| row.0 == space && row.1.contains(&name));
+        let Some((_, _, least, most)) = row.filter(|_| builtins::function(space, name).is_some())
+        else {
+            return false;
+        };
+        let full = match space {
+            "" => name.to_owned(),
+            _ => format!("{space}.{name}"),
+        };
+        if let Some(extra) = args.get(*most) {
+            let what = match space {
+                "Math" if *most == 1 => "one number".to_owned(),
+                _ => counted(*most),
+            };
+            let message = format!("`{full}` takes {what}, the rest is ignored");
+            let help = match (space, name) {
+                ("Math", "round" | "floor" | "ceil" | "trunc") => {
+                    format!("write `x.toFixed(2)` for a text, or `{full}(x * 100) / 100`")
+                }
+                ("Math", "log") => "write `Math.log(x) / Math.log(base)`".to_owned(),
+                ("" | "Number", "parseFloat") => {
+                    "remove it; `parseInt` takes a base, `toFixed` makes decimals".to_owned()
+                }
+                _ => "remove it".to_owned(),
+            };
+            let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
+            self.found(finding.inner(extra.at.inner).help(help));
+            return true;
+        }
+        if args.len() >= *least {
+            return false;
+        }
+        let message = match space {
+            "Math" if *least == 1 => format!("`{full}` needs a number, without one it gives `NaN`"),
+            _ => format!("`{full}` needs {}", counted(*least)),
+        };
+        let finding = Finding::new(codes::WRONG_ARGUMENTS, ir.at.node, message);
+        let help = match least {
+            1 => format!("write `{full}(x)`"),
+            _ => format!("write `{full}(x, y)`"),
+        };
+        self.found(finding.inner(ir.at.inner).offending(name).help(help));
+        true
+    }
+
+    /// Arguments of `Math` that are no numbers.
+    fn lint_numbers(&mut self, name: &str, args: &[Ir<'a>]) {
+        if builtins::function("Math", name).is_none() {
+            return;
+        }
+        for arg in args {
+            let holds = self.holds_of(arg, DEPTH);
+            if !matches!(holds, Holds::List(_) | Holds::Object(_) | Holds::Text) {
+                continue;
+            }
+            let called = self.called(arg);
+            let message = format!(
+                "`Math.{name}` takes numbers, and `{}` is {}",
+                excerpt(&called),
+                holds.words()
+            );
+            let finding = Finding::new(codes::WRONG_ARGUMENTS, arg.at.node, message);
+            let help = match holds {
+                Holds::List(_) => {
+                    "over a list use `reduce {items, as, accumulator, initial, steps}`"
+                }
+                _ => "give it numbers",
+            };
+            return self.found(finding.inner(arg.at.inner).offending(&called).help(help));
+        }
+    }
+}

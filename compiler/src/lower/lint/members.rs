@@ -1,0 +1,156 @@
+//! Members that atoms of lists are told by name, and what stands in the inputs of atoms
+//! of regular expressions.
+
+use super::holds::{Holds, Items, Members};
+use super::{Finding, Lower};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+
+/// Flags that patterns have here.
+const FLAGS: &str = "gims";
+
+/// The member that a function or a path of another language means: `kind` of
+/// `r => r.kind`, `lambda r: r['kind']`, `-kind`.
+fn meant(by: &str) -> &str {
+    let by = by.trim_end_matches([')', ']', '"', '\'', '}', ';', ' ']);
+    let end = by.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    &by[end.map_or(0, |end| end + 1)..]
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// The member that `sort`, `groupBy`, `unique` or `sum` look at.
+    pub(super) fn lint_by(&mut self, step: NodeId, op: &str) {
+        let doc = self.s.doc;
+        let Some(by) = doc.get(step, "by") else {
+            return;
+        };
+        let keys = match doc.kind(by) {
+            Kind::String(_) => vec![by],
+            Kind::Array => doc.elements(by).collect(),
+            _ => vec![by],
+        };
+        for key in keys {
+            let node = doc.get(key, "by").unwrap_or(key);
+            if let Some(text) = super::text_of(doc, node) {
+                self.lint_key(step, op, node, &text);
+            }
+        }
+    }
+
+    fn lint_key(&mut self, step: NodeId, op: &str, node: NodeId, text: &str) {
+        if text.contains("=>") || text.starts_with("lambda ") || text.starts_with("function") {
+            let message = "`by` is the path of a member, taken as written";
+            let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
+            let help = format!("write `\"by\": \"{}\"`", excerpt(meant(text)));
+            return self.found(finding.offending(text).help(help));
+        }
+        if op == "sort" && text.starts_with('-') {
+            let message = format!("no item has a member `{}`", excerpt(text));
+            let finding = Finding::new(codes::WRONG_VALUE, node, message);
+            let help = format!(
+                "write `\"by\": \"{}\", \"order\": \"desc\"`",
+                excerpt(meant(text))
+            );
+            return self.found(finding.offending(text).help(help));
+        }
+        let Some(names) = self.item_members(step) else {
+            return;
+        };
+        let (root, rest) = text.split_once('.').unwrap_or((text, ""));
+        if root.is_empty() || names.iter().any(|name| name == root || name == text) {
+            return;
+        }
+        let first = rest.split('.').next().unwrap_or_default();
+        let near = self.s.nearest(root, names.iter().map(String::as_str));
+        let help = match near {
+            _ if names.iter().any(|name| name == first) => {
+                format!("a path begins in the item: write `\"by\": \"{rest}\"`")
+            }
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("they have `{}`", excerpt(&names.join("`, `"))),
+        };
+        let message = format!("the items have no member `{}`", excerpt(root));
+        let finding = Finding::new(codes::UNKNOWN_MEMBER, node, message);
+        self.found(finding.offending(text).help(help));
+    }
+
+    /// The members of the items of a list, as far as it is written or declared.
+    fn item_members(&self, step: NodeId) -> Option<Vec<String>> {
+        const MOST: usize = 32;
+        let doc = self.s.doc;
+        let items = doc.get(step, "items")?;
+        if let Holds::List(Items::Schema(schema)) = self.holds_of_value(items) {
+            let holds = super::holds::of_schema(doc, schema);
+            return matches!(holds, Holds::Object(Members::Schema(_)))
+                .then(|| self.members_of(holds));
+        }
+        let list = match doc.kind(items) {
+            Kind::Array => items,
+            Kind::String(name) => self.literal_of_name(name)?,
+            _ => return None,
+        };
+        if doc.kind(list) != Kind::Array || doc.is_empty(list) || doc.len(list) > MOST {
+            return None;
+        }
+        let mut names = Vec::new();
+        for item in doc.elements(list) {
+            if !self.is_literal_object(item) {
+                return None;
+            }
+            names.extend(doc.members(item).map(|(name, _)| Self::shown(name)));
+        }
+        names.sort();
+        names.dedup();
+        Some(names)
+    }
+
+    /// Flags, and what a match is replaced by.
+    pub(super) fn lint_pattern_inputs(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let text = |key: &str| {
+            Some((
+                doc.get(step, key)?,
+                super::text_of(doc, doc.get(step, key)?)?,
+            ))
+        };
+        if let Some((node, flags)) = text("flags")
+            && let Some(wrong) = flags.chars().find(|c| !FLAGS.contains(*c))
+            && doc.get(step, "text").is_some()
+        {
+            let message = format!("there is no flag `{wrong}`");
+            let finding = Finding::new(codes::WRONG_VALUE, node, message);
+            let kept: String = flags.chars().filter(|c| FLAGS.contains(*c)).collect();
+            let help = match kept.is_empty() {
+                true => "flags are `g`, `i`, `m` and `s`: remove it".to_owned(),
+                false => format!("flags are `g`, `i`, `m` and `s`: write `{kept}`"),
+            };
+            self.found(finding.offending(&flags).help(help));
+        }
+        if let Some((node, by)) = text("replacement")
+            && let Some(at) = by.find(|c: char| c == '\\')
+            && let Some(digit) = by[at + 1..].chars().next().filter(char::is_ascii_digit)
+        {
+            let message = format!("`\\{digit}` is put there as it is written");
+            let finding = Finding::new(codes::WRONG_VALUE, node, message);
+            let help = format!("a group is `${digit}`");
+            self.found(finding.offending(&by).help(help));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meant;
+
+    #[test]
+    fn members_of_functions() {
+        for (by, member) in [
+            ("r => r.kind", "kind"),
+            ("lambda r: r['age']", "age"),
+            ("(a, b) => a.age - b.age", "age"),
+            ("-price", "price"),
+        ] {
+            assert_eq!(meant(by), member);
+        }
+    }
+}
