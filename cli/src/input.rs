@@ -236,6 +236,11 @@ impl JsonArg {
     /// Reads the value; `option` names the argument in errors.
     pub(crate) fn value(&self, option: &str) -> Result<Value, Failure> {
         let source = match self {
+            JsonArg::Text(text) if is_file_name(text) => {
+                return Err(Failure::usage(format!(
+                    "{option}: `{text}` is no JSON; for a file write `{option} @{text}`"
+                )));
+            }
             JsonArg::Text(text) => Source {
                 name: option.to_owned(),
                 bytes: text.clone().into_bytes(),
@@ -248,6 +253,12 @@ impl JsonArg {
         };
         parse_value(&source)
     }
+}
+
+/// Whether a text is rather the name of a file than JSON.
+fn is_file_name(text: &str) -> bool {
+    let is_name = !text.contains(['{', '[', '"']) && !text.contains(char::is_whitespace);
+    is_name && text.ends_with(".json")
 }
 
 /// What a value is, in two words.

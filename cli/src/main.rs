@@ -34,6 +34,7 @@ mod sandbox_image_args;
 #[cfg(feature = "sandbox")]
 mod sandbox_limits;
 mod script;
+mod words;
 mod write;
 
 use args::{Cli, Command};
@@ -54,7 +55,10 @@ fn main() -> ExitCode {
             output::set_colors(cli.color);
             dispatch(&cli.command)
         }
-        Err(error) => refuse(&error),
+        Err(mut error) => {
+            words::advise(&mut error);
+            refuse(&error)
+        }
     };
     let exit = match exit {
         Exit::Ok if output::is_lost() => Exit::Usage,

@@ -82,13 +82,17 @@ fn bare(text: &str) -> &str {
 fn unknown(wanted: &str, names: &[&str]) -> String {
     let shown = excerpt(wanted);
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let nearest = suggest(wanted, names.iter().copied()).or_else(|| {
-        let lasts: Vec<String> = names.iter().map(|name| last(name)).collect();
-        let near = suggest(&last(wanted), lasts.iter().map(String::as_str))?;
-        let at = lasts.iter().position(|name| *name == near)?;
-        Some(names[at].to_owned())
-    });
-    match nearest {
+    let begins = |name: &&&str| wanted.contains('.') && name.starts_with(wanted);
+    let begun = names.iter().find(begins).map(|name| (*name).to_owned());
+    let near = || {
+        suggest(wanted, names.iter().copied()).or_else(|| {
+            let lasts: Vec<String> = names.iter().map(|name| last(name)).collect();
+            let near = suggest(&last(wanted), lasts.iter().map(String::as_str))?;
+            let at = lasts.iter().position(|name| *name == near)?;
+            Some(names[at].to_owned())
+        })
+    };
+    match begun.or_else(near) {
         Some(name) => format!("there is no code `{shown}`; did you mean `{name}`?"),
         None => format!("there is no code `{shown}`; `a99 explain` lists all"),
     }
