@@ -1,6 +1,7 @@
 //! From JSON text to a linked agent: read, compile, verify, link.
 
 use a99_benches::{engine, programs};
+use agent99::Engine;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 fn compile(c: &mut Criterion) {
@@ -13,6 +14,15 @@ fn compile(c: &mut Criterion) {
         let text = programs::many_steps(steps);
         group.throughput(Throughput::Elements(steps as u64));
         group.bench_with_input(BenchmarkId::from_parameter(steps), &text, |b, text| {
+            b.iter(|| engine.compile(text.as_str()).expect("a good program"));
+        });
+    }
+    group.finish();
+    let mut group = c.benchmark_group("compile/mixed steps");
+    let text = programs::mixed_steps(1_000);
+    let checking = Engine::builder().lint(true).build();
+    for (name, engine) in [("compiled", &engine), ("checked", &checking)] {
+        group.bench_with_input(name, &text, |b, text| {
             b.iter(|| engine.compile(text.as_str()).expect("a good program"));
         });
     }

@@ -228,3 +228,32 @@ pub fn many_steps(n: usize) -> String {
             {{"op": "return", "schema": {{"type": "object", "properties": {{"x": {{}}}}}}}}]}}"#
     )
 }
+
+/// A program of about so many steps of most kinds, as authors write them: each round of
+/// ten binds, tests, loops, fills a template and calls a builtin.
+pub fn mixed_steps(n: usize) -> String {
+    let round = |i: usize| {
+        format!(
+            r#"{{"op": "varSet", "key": "n{i}", "value": {i}}},
+            {{"op": "mathCalc", "expr": "n{i} * 2 + total", "result": "total"}},
+            {{"op": "if", "condition": "total > {i} && names.length > 1",
+              "then": [{{"op": "varSet", "key": "label", "value": "large"}}],
+              "else": [{{"op": "varSet", "key": "label", "value": "small"}}]}},
+            {{"op": "template", "tmpl": "{{{{label}}}}: {{{{n}}}}", "vars": {{"label": "label", "n": "n{i}"}}, "result": "line{i}"}},
+            {{"op": "push", "list": "lines", "item": "line{i}"}},
+            {{"op": "forEach", "items": "names", "as": "name", "steps": [
+              {{"op": "varSet", "key": "last", "value": {{"$expr": "methodCall", "object": {{"$expr": "ident", "name": "name"}}, "method": "trim", "arguments": []}}}}]}},
+            {{"op": "filter", "items": "names", "as": "name", "condition": "name.length > {i}", "result": "long{i}"}},
+            {{"op": "len", "list": "long{i}", "result": "total"}}"#
+        )
+    };
+    let rounds: Vec<String> = (0..n.div_ceil(10)).map(round).collect();
+    format!(
+        r#"{{"op": "seq", "steps": [
+            {{"op": "varsImport", "keys": ["names"]}},
+            {{"op": "varsLet", "total": 0, "lines": [], "last": "", "label": ""}},
+            {},
+            {{"op": "return", "schema": {{"type": "object", "properties": {{"total": {{}}, "lines": {{}}, "last": {{}}}}}}}}]}}"#,
+        rounds.join(",\n")
+    )
+}

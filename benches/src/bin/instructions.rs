@@ -120,6 +120,15 @@ const ROWS: &[Row] = &[
         let (engine, text) = (engine(), programs::many_steps(200));
         Box::new(move || drop(compiled(&engine, &text)))
     }),
+    row("compile a mixed step", "step", 200, [1, 6], || {
+        let (engine, text) = (engine(), programs::mixed_steps(200));
+        Box::new(move || drop(compiled(&engine, &text)))
+    }),
+    row("check a mixed step", "step", 200, [1, 6], || {
+        let engine = Engine::builder().lint(true).build();
+        let text = programs::mixed_steps(200);
+        Box::new(move || drop(compiled(&engine, &text)))
+    }),
     row("load an artifact", "agent", 1, [5, 55], || {
         let engine = engine();
         let bytes = compiled(&engine, programs::TEN_STEPS)
