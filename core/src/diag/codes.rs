@@ -146,7 +146,7 @@ code_table! {
         help "use `varSet` for a variable that changes";
     /// A name that a path or an expression cannot reach.
     ODD_NAME = "lint.odd_name" help "bind a name of letters, digits and `_`";
-    /// An `if` that asks what was asked before, or does the same either way.
+    /// A branch, loop or body that does nothing, or what was asked or done before.
     REPEATED_BRANCH = "lint.repeated_branch" help "correct the condition, or remove the branch";
     /// A member or method that the value does not have.
     UNKNOWN_MEMBER = "lint.unknown_member" help "ask for a member that it has";

@@ -71,6 +71,11 @@ const MISSES: &[&str] = &[
     codes::MALFORMED_NODE,
     codes::BAD_MATH,
     codes::WRONG_KIND,
+    codes::WRONG_VALUE,
+    codes::NO_RESULT,
+    codes::MISSING_RESULT,
+    codes::INHERITED_RESULT,
+    codes::FORBIDDEN_MEMBER,
 ];
 
 /// Whether what is unused may be meant where this was found.
@@ -109,6 +114,8 @@ pub(super) struct Lint<'a> {
     pub(super) misses: bool,
     /// Helpers that steps call.
     called: HashSet<&'a [u8]>,
+    /// A program that is made at run time may call helpers of this one, too.
+    runs_others: bool,
     /// Nodes that were walked beside lowering.
     walked: usize,
 }

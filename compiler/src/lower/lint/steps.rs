@@ -64,6 +64,11 @@ impl<'a> Lower<'_, 'a> {
                 form @ (Form::Map | Form::Reduce | Form::ForEach | Form::Memoize | Form::Cache),
             ) if self.spend_on(step) => self.lint_body(step, op, form),
             Some(Form::Return) => self.lint_return(step),
+            Some(Form::AgentRun | Form::RunCode) => {
+                if let Some(lint) = &mut self.s.lint {
+                    lint.runs_others = true;
+                }
+            }
             _ => {}
         }
     }

@@ -266,6 +266,9 @@ impl Shared<'_> {
     /// When all functions are compiled: helpers that nothing calls.
     pub(in crate::lower) fn lint_uncalled(&mut self) {
         let doc = self.doc;
+        if self.lint.as_ref().is_some_and(|lint| lint.runs_others) {
+            return;
+        }
         for (name, helper) in doc
             .get(doc.root(), "helpers")
             .into_iter()
