@@ -3,7 +3,8 @@
 
 use a99_core::costs::MICRO;
 use a99_core::sig::{
-    AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Param, Params,
+    AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Gives, Param,
+    Params,
 };
 use a99_vm::atom::{AsyncFn, AtomBody, AtomDef, NativeFn};
 
@@ -313,6 +314,8 @@ pub(crate) fn host(
 pub(crate) trait Adjust: Sized {
     /// With this proportional price, which the body charges.
     fn metered(self, formula: a99_core::costs::Formula) -> Self;
+    /// With an answer of these kinds.
+    fn gives(self, gives: Gives) -> Self;
     /// With this proportional price, which the machine charges before the call.
     fn paid_before(self, formula: a99_core::costs::Formula) -> Self;
     /// With this time limit in milliseconds.
@@ -327,6 +330,11 @@ pub(crate) trait Adjust: Sized {
 }
 
 impl Adjust for AtomDef {
+    fn gives(mut self, gives: Gives) -> Self {
+        self.sig.gives = gives;
+        self
+    }
+
     fn metered(mut self, formula: a99_core::costs::Formula) -> Self {
         self.sig.metered = formula;
         self.sig.charging = a99_core::sig::Charging::Body;

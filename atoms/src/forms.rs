@@ -5,6 +5,7 @@
 use crate::def::{Adjust, Input, Kind, TENTH, form, opt, req};
 use a99_core::costs::MICRO;
 use a99_core::sig::{Form, Params};
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::AtomDef;
 
 /// A required list of steps.
@@ -168,7 +169,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 ),
                 INDEX,
             ],
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ARRAY)),
         form(
             Form::Filter,
             "filter",
@@ -325,6 +327,7 @@ fn call_all() -> AtomDef {
             .default("8"),
         ],
     )
+    .gives(Gives::always(JsonKinds::ARRAY))
 }
 
 /// `return` has no input schema in the reference.
@@ -419,7 +422,8 @@ pub(crate) fn state() -> Vec<AtomDef> {
                 "Names of variables, or an object of a name or path for each member.",
             )
             .literal()],
-        ),
+        )
+        .gives(Gives::always(JsonKinds::OBJECT)),
     ]
 }
 

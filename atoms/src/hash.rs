@@ -4,6 +4,7 @@
 use crate::def::{Adjust, Kind, native, opt, req};
 use a99_core::costs::{DIGEST, MICRO, Sizes};
 use a99_core::sig::Binding;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::{to_str, truthy};
@@ -34,6 +35,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             hash,
         )
+        .gives(Gives::always(JsonKinds::STRING))
         .metered(DIGEST),
     ]
 }

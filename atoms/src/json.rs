@@ -2,6 +2,7 @@
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::{MICRO, PARSE, STRINGIFY, Sizes};
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::to_str;
 use a99_vm::heap::Val;
@@ -33,6 +34,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             stringify,
         )
+        .gives(Gives::mostly(JsonKinds::STRING))
         .metered(STRINGIFY),
     ]
 }

@@ -1,7 +1,8 @@
 //! `push` and `len` (language section 2.5).
 
-use crate::def::{Kind, native, req};
+use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::MICRO;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
@@ -32,7 +33,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "List whose items are counted, or text whose UTF-16 units are.",
             )],
             len,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::NUMBER)),
     ]
 }
 

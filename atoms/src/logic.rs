@@ -1,6 +1,7 @@
 //! Logic (language section 2.3): comparisons and connectives as atoms.
 
-use crate::def::{Kind, TENTH, native, req};
+use crate::def::{Adjust, Kind, TENTH, native, req};
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::{Cmp, compare, loose_eq, truthy};
 use a99_vm::heap::Val;
@@ -13,19 +14,24 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         req("b", Kind::Any, "Right side."),
     ];
     vec![
-        native("eq", "Whether a == b, with coercion.", TENTH, &two, eq),
-        native("neq", "Whether a != b, with coercion.", TENTH, &two, neq),
-        native("gt", "Whether a > b.", TENTH, &two, gt),
-        native("lt", "Whether a < b.", TENTH, &two, lt),
-        native("and", "Whether both are truthy.", TENTH, &two, and),
-        native("or", "Whether one is truthy.", TENTH, &two, or),
+        native("eq", "Whether a == b, with coercion.", TENTH, &two, eq)
+            .gives(Gives::always(JsonKinds::BOOLEAN)),
+        native("neq", "Whether a != b, with coercion.", TENTH, &two, neq)
+            .gives(Gives::always(JsonKinds::BOOLEAN)),
+        native("gt", "Whether a > b.", TENTH, &two, gt).gives(Gives::always(JsonKinds::BOOLEAN)),
+        native("lt", "Whether a < b.", TENTH, &two, lt).gives(Gives::always(JsonKinds::BOOLEAN)),
+        native("and", "Whether both are truthy.", TENTH, &two, and)
+            .gives(Gives::always(JsonKinds::ANY)),
+        native("or", "Whether one is truthy.", TENTH, &two, or)
+            .gives(Gives::always(JsonKinds::ANY)),
         native(
             "not",
             "Whether the value is falsy.",
             TENTH,
             &[req("value", Kind::Any, "What is tested for truth.")],
             not,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::BOOLEAN)),
     ]
 }
 

@@ -3,6 +3,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, req};
 use a99_core::costs::{MEMBERS, MICRO, Sizes};
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::{to_str, truthy};
 use a99_vm::heap::{KeyId, ObjDraft, Oom, Ref, Val};
@@ -20,6 +21,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair("Names of the members to keep, in the order of the new object."),
             pick,
         )
+        .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
             "omit",
@@ -28,6 +30,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair("Names of the members to leave out."),
             omit,
         )
+        .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
             "merge",
@@ -43,6 +46,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             merge,
         )
+        .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
             "keys",
@@ -55,6 +59,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             )],
             keys,
         )
+        .gives(Gives::always(JsonKinds::ARRAY))
         .metered(MEMBERS),
     ]
 }

@@ -3,6 +3,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{MICRO, READ};
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, NativeFn, Scope};
 use a99_vm::builtins::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match_str};
 use a99_vm::builtins::regex_find::{self, Pattern};
@@ -33,6 +34,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             matches,
         )
+        .gives(Gives::always(JsonKinds::BOOLEAN))
         .metered(READ)
         .whole_price(),
         finds(
@@ -41,13 +43,15 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
              `index`, `groups` and `named`.",
             &[TEXT, PATTERN, FLAGS],
             find_first,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
         finds(
             "regexFindAll",
             "All matches of a regular expression in a text as a list: each as regexFind gives it.",
             &[TEXT, PATTERN, FLAGS],
             find_all,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ARRAY)),
         finds(
             "regexReplace",
             "The text with the first match of a regular expression replaced, or all of them.",
@@ -68,7 +72,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 ),
             ],
             replace,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::STRING)),
         finds(
             "regexSplit",
             "The parts of a text between the matches of a regular expression.",
@@ -79,7 +84,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt("limit", Kind::Number, "At most so many parts."),
             ],
             split,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ARRAY)),
     ]
 }
 

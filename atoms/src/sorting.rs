@@ -2,6 +2,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use a99_core::costs::{Formula, MEMBERS, MICRO, READ};
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::by_key::{self, By, MAX_KEYS, SortKey, UNIQUE};
 use a99_vm::coerce::to_str;
@@ -31,6 +32,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             sort,
         )
+        .gives(Gives::always(JsonKinds::ARRAY))
         .metered(Formula::Sort),
         native(
             "groupBy",
@@ -47,6 +49,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             group_by,
         )
+        .gives(Gives::always(JsonKinds::OBJECT))
         .metered(MEMBERS),
         native(
             "unique",
@@ -63,6 +66,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             unique,
         )
+        .gives(Gives::always(JsonKinds::ARRAY))
         .metered(UNIQUE),
         native(
             "sum",
@@ -79,6 +83,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             sum,
         )
+        .gives(Gives::always(JsonKinds::NUMBER))
         .metered(READ),
     ]
 }

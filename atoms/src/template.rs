@@ -4,6 +4,7 @@ use crate::def::{Adjust, Input, Kind, native, opt, req};
 use crate::objects::array_index;
 use a99_core::costs::{BOTH, MICRO, Sizes, WRITTEN};
 use a99_core::sig::Binding;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::unknown_method;
 use a99_vm::coerce::to_str;
@@ -36,6 +37,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             template,
         )
+        .gives(Gives::always(JsonKinds::STRING))
         .metered(BOTH),
         native(
             "template:fill",

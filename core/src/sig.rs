@@ -210,6 +210,39 @@ pub enum Charging {
     Body,
 }
 
+/// What an atom answers with, as the compiler and readers of sources may rely on it. No
+/// artifact is bound to it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Gives {
+    /// Its kinds.
+    pub kinds: JsonKinds,
+    /// Whether it is never `undefined`.
+    pub defined: bool,
+}
+
+impl Gives {
+    /// Nothing is known.
+    pub const ANYTHING: Gives = Gives::mostly(JsonKinds::ANY);
+
+    /// A value of these kinds, always.
+    #[must_use]
+    pub const fn always(kinds: JsonKinds) -> Gives {
+        Gives {
+            kinds,
+            defined: true,
+        }
+    }
+
+    /// A value of these kinds, or `undefined`.
+    #[must_use]
+    pub const fn mostly(kinds: JsonKinds) -> Gives {
+        Gives {
+            kinds,
+            defined: false,
+        }
+    }
+}
+
 /// The signature of an atom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomSig {
@@ -230,6 +263,8 @@ pub struct AtomSig {
     pub literals: Option<LiteralCheck>,
     /// JSON Schema of the output, as JSON text; empty for "anything".
     pub output_schema: Cow<'static, str>,
+    /// What it answers with.
+    pub gives: Gives,
     /// Whether it talks to the world.
     pub effect: Effect,
     /// The form the compiler lowers it to, for control forms.
@@ -292,6 +327,7 @@ impl AtomSig {
             inputs: AtomInputs::NONE,
             literals: None,
             output_schema: Cow::Borrowed(""),
+            gives: Gives::ANYTHING,
             effect: Effect::Pure,
             form: None,
             cost: BaseCost::Fixed(cost_micro),

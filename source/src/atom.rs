@@ -10,54 +10,6 @@ use oxc_ast::ast::{Argument, CallExpression, Expression, ObjectPropertyKind, Pro
 use oxc_span::GetSpan;
 use std::borrow::Cow;
 
-/// Atoms whose answer is never `undefined`.
-const DEFINED: [&str; 44] = [
-    "len",
-    "split",
-    "join",
-    "template",
-    "regexMatch",
-    "regexReplace",
-    "regexSplit",
-    "regexFind",
-    "regexFindAll",
-    "pick",
-    "omit",
-    "merge",
-    "keys",
-    "sort",
-    "groupBy",
-    "unique",
-    "sum",
-    "eq",
-    "neq",
-    "gt",
-    "lt",
-    "and",
-    "or",
-    "not",
-    "random",
-    "uuid",
-    "hash",
-    "httpFetch",
-    "llmPredict",
-    "llmPredictBattery",
-    "llmVision",
-    "storeQuery",
-    "storeQueryWhere",
-    "storeVectorSearch",
-    "storeSearch",
-    "storeVectorize",
-    "xmlParse",
-    "transpileCode",
-    "storeProcedure",
-    "releaseProcedure",
-    "clearExpiredProcedures",
-    "shellExec",
-    "shellReadFile",
-    "callAll",
-];
-
 /// Forms of the tree that have a form of their own in a source.
 const FORMS: [(&str, &str); 25] = [
     ("seq", "write the statements"),
@@ -111,8 +63,9 @@ impl<'a> Lowerer<'a> {
             self.unsupported(call.span, &format!("the form `{op}` as a call"), help);
             return Value::undefined(&at);
         }
+        let defined = self.ops.signature(op).is_some_and(|sig| sig.gives.defined);
         match self.atom_step(op, call, out) {
-            Some(step) => self.result(step, DEFINED.contains(&op), hint, out),
+            Some(step) => self.result(step, defined, hint, out),
             None => Value::undefined(&at),
         }
     }

@@ -7,6 +7,7 @@ use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, present, reply, required};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall};
 use std::sync::Arc;
@@ -38,37 +39,41 @@ fn stores() -> Vec<AtomDef> {
             ],
             vectorize,
         )
+        .gives(Gives::always(JsonKinds::ARRAY))
         .timeout_ms(EMBED_TIMEOUT_MS),
-        search_priced(host(
-            "storeSearch",
-            "The k documents of a collection that are nearest to a vector.",
-            5 * MICRO,
-            &[
-                req(
-                    "collection",
-                    Kind::Text,
-                    "Name of the collection to search.",
-                ),
-                req(
-                    "queryVector",
-                    Kind::Numbers,
-                    "Embedding to compare with, as long as those of the collection; see \
+        search_priced(
+            host(
+                "storeSearch",
+                "The k documents of a collection that are nearest to a vector.",
+                5 * MICRO,
+                &[
+                    req(
+                        "collection",
+                        Kind::Text,
+                        "Name of the collection to search.",
+                    ),
+                    req(
+                        "queryVector",
+                        Kind::Numbers,
+                        "Embedding to compare with, as long as those of the collection; see \
                      `storeVectorize`.",
-                ),
-                opt(
-                    "k",
-                    Kind::Number,
-                    "The most documents to give; each costs a unit of fuel.",
-                )
-                .default("5"),
-                opt(
-                    "filter",
-                    Kind::Record,
-                    "Members that a document must have, as the store understands them.",
-                ),
-            ],
-            search,
-        )),
+                    ),
+                    opt(
+                        "k",
+                        Kind::Number,
+                        "The most documents to give; each costs a unit of fuel.",
+                    )
+                    .default("5"),
+                    opt(
+                        "filter",
+                        Kind::Record,
+                        "Members that a document must have, as the store understands them.",
+                    ),
+                ],
+                search,
+            )
+            .gives(Gives::always(JsonKinds::ANY)),
+        ),
         host(
             "storeCreateCollection",
             "Makes a collection of vectors.",
@@ -142,6 +147,7 @@ fn models() -> Vec<AtomDef> {
             ],
             predict,
         )
+        .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
         host(
             "llmVision",
@@ -163,6 +169,7 @@ fn models() -> Vec<AtomDef> {
             ],
             vision,
         )
+        .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(LLM_TIMEOUT_MS),
     ]
 }

@@ -3,6 +3,7 @@
 use crate::def::{Adjust, Kind, host, req};
 use crate::grants::{Answer, failed_as, inputs, reply, required};
 use a99_core::costs::{MICRO, XML};
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -14,6 +15,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("str", Kind::Text, "XML text.")],
             xml,
         )
+        .gives(Gives::always(JsonKinds::ANY))
         .paid_before(XML),
         host(
             "transpileCode",
@@ -25,7 +27,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "Source text in the language of the host's transpiler.",
             )],
             transpile,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
     ]
 }
 

@@ -3,6 +3,7 @@
 use crate::def::{Adjust, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, reply, required};
 use a99_core::costs::MICRO;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, HostCall};
 
 /// Default time limit of model calls in milliseconds (D22).
@@ -25,6 +26,7 @@ pub(crate) fn atom() -> AtomDef {
         ],
         predict,
     )
+    .gives(Gives::always(JsonKinds::ANY))
     .timeout_ms(TIMEOUT_MS)
 }
 

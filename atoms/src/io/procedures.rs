@@ -2,10 +2,11 @@
 //! `releaseProcedure` and `clearExpiredProcedures`, over the table that the
 //! host grants.
 
-use crate::def::{Kind, TENTH, host, opt, req};
+use crate::def::{Adjust, Kind, TENTH, host, opt, req};
 use crate::grants::{Answer, failed, inputs, required, truthy};
 use a99_capabilities::Procedures;
 use a99_core::costs::MICRO;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
@@ -41,7 +42,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 .default("102400"),
             ],
             store,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
         host(
             "releaseProcedure",
             "Forgets a stored program; whether there was one.",
@@ -52,14 +54,16 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "Token `proc_...` that `storeProcedure` gave.",
             )],
             release,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
         host(
             "clearExpiredProcedures",
             "Forgets stored programs whose time is over; how many.",
             5 * TENTH,
             &[],
             clear,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
     ]
 }
 

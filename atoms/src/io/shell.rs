@@ -15,6 +15,7 @@ use a99_capabilities::{
 use a99_core::costs::{COMMAND_BYTE, COMMAND_SECOND, MICRO};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, TimeCharge};
@@ -83,6 +84,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             exec,
         )
+        .gives(Gives::always(JsonKinds::ANY))
         .untimed(),
         host(
             "shellWriteFile",
@@ -125,6 +127,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             read_file,
         )
+        .gives(Gives::always(JsonKinds::ANY))
         .timeout_ms(FILE_MS),
     ]
 }

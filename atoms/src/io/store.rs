@@ -2,12 +2,13 @@
 //! and `storeQueryWhere`; and the store that a run owns when its host grants
 //! none (D40).
 
-use crate::def::{Kind, host, opt, req};
+use crate::def::{Adjust, Kind, host, opt, req};
 use crate::grants::{Answer, failed, granted, inputs, present, reply};
 use a99_capabilities::{MemoryStore, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::fuel::cost_from_f64;
 use a99_core::sig::BaseCost;
+use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, RunState};
 use a99_vm::convert::BoundaryLimits;
@@ -63,31 +64,35 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 "The query, in the form of the host's store.",
             )],
             query,
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
+        search_priced(
+            host(
+                "storeVectorSearch",
+                "The k documents of a collection that are nearest to a vector.",
+                SEARCH,
+                &[
+                    opt(
+                        "collection",
+                        Kind::Text,
+                        "Name of the collection; whether it may be missing is up to the store.",
+                    ),
+                    req(
+                        "vector",
+                        Kind::Numbers,
+                        "Embedding to compare with, as long as those of the collection.",
+                    ),
+                    opt(
+                        "k",
+                        Kind::Number,
+                        "The most documents to give; each costs a unit of fuel.",
+                    )
+                    .default("5"),
+                ],
+                vector_search,
+            )
+            .gives(Gives::always(JsonKinds::ANY)),
         ),
-        search_priced(host(
-            "storeVectorSearch",
-            "The k documents of a collection that are nearest to a vector.",
-            SEARCH,
-            &[
-                opt(
-                    "collection",
-                    Kind::Text,
-                    "Name of the collection; whether it may be missing is up to the store.",
-                ),
-                req(
-                    "vector",
-                    Kind::Numbers,
-                    "Embedding to compare with, as long as those of the collection.",
-                ),
-                opt(
-                    "k",
-                    Kind::Number,
-                    "The most documents to give; each costs a unit of fuel.",
-                )
-                .default("5"),
-            ],
-            vector_search,
-        )),
         host(
             "storeQueryWhere",
             "The rows of a collection that satisfy a verified predicate.",
@@ -110,7 +115,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 ),
             ],
             query_where,
-        ),
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
     ]
 }
 

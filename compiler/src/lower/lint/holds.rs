@@ -56,30 +56,6 @@ pub(in crate::lower) enum Members {
 const ANSWER: &[&str] = &["value", "error"];
 const RESPONSE: &[&str] = &["status", "statusText", "url", "headers", "body"];
 
-/// What atoms give, where it is always of one kind.
-const GIVES: &[(&str, Holds)] = &[
-    ("len", Holds::Number),
-    ("split", Holds::List(Items::Unknown)),
-    ("keys", Holds::List(Items::Unknown)),
-    ("join", Holds::Made),
-    ("template", Holds::Made),
-    ("jsonStringify", Holds::Made),
-    ("hash", Holds::Text),
-    ("uuid", Holds::Text),
-    ("regexMatch", Holds::Bool),
-    ("eq", Holds::Bool),
-    ("neq", Holds::Bool),
-    ("gt", Holds::Bool),
-    ("lt", Holds::Bool),
-    ("not", Holds::Bool),
-    ("pick", Holds::Object(Members::Unknown)),
-    ("omit", Holds::Object(Members::Unknown)),
-    ("merge", Holds::Object(Members::Unknown)),
-    ("varsExport", Holds::Object(Members::Unknown)),
-    ("map", Holds::List(Items::Unknown)),
-    ("storeVectorize", Holds::List(Items::Unknown)),
-];
-
 /// What is known of a variable.
 struct Known {
     holds: Holds,
@@ -141,6 +117,18 @@ impl Holds {
             Holds::Object(_) => "an object",
             Holds::Set => "a set",
             Holds::Date => "a date",
+        }
+    }
+
+    /// A value of these kinds, if they are one.
+    fn of_kinds(kinds: JsonKinds) -> Holds {
+        match kinds {
+            JsonKinds::BOOLEAN => Holds::Bool,
+            JsonKinds::NUMBER => Holds::Number,
+            JsonKinds::STRING => Holds::Made,
+            JsonKinds::ARRAY => Holds::List(Items::Unknown),
+            JsonKinds::OBJECT => Holds::Object(Members::Unknown),
+            _ => Holds::Any,
         }
     }
 
@@ -321,6 +309,14 @@ impl<'a> Lower<'_, 'a> {
         match (op.as_str(), given("responseType").as_deref()) {
             ("httpFetch", Some("text" | "dataUrl")) => return Holds::Made,
             ("httpFetch", Some("response")) => return Holds::Object(Members::Response),
+            ("hash" | "uuid", _) => return Holds::Text,
+            ("sort" | "unique", _) => {
+                let items = doc.get(step, "items");
+                return match items.map(|items| self.holds_of_value(items)) {
+                    Some(holds @ Holds::List(_)) => holds,
+                    _ => Holds::List(Items::Unknown),
+                };
+            }
             ("random", _) => {
                 return match given("format").as_deref() {
                     Some("float" | "integer") => Holds::Number,
@@ -330,8 +326,8 @@ impl<'a> Lower<'_, 'a> {
             }
             _ => {}
         }
-        let row = GIVES.iter().find(|row| row.0 == op);
-        row.map_or(Holds::Any, |row| row.1)
+        let sig = self.s.sigs.signature(&op);
+        sig.map_or(Holds::Any, |sig| Holds::of_kinds(sig.gives.kinds))
     }
 
     /// Whether a step is a `mathCalc` that surely gives a value.

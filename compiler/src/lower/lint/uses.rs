@@ -30,6 +30,8 @@ impl<'a> Lower<'_, 'a> {
             // What is kept under a number is kept under its text.
             (_, "key") => true,
             ("len", "list") => counted,
+            // A set counts as a list there.
+            ("sort" | "groupBy" | "unique" | "sum", "items") if holds == Holds::Set => true,
             _ => kinds == JsonKinds::NONE || kinds.contains(kind),
         };
         if fits {
