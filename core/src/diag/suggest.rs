@@ -45,7 +45,9 @@ pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         let bound = best.map_or(limit, |(distance, _)| distance.saturating_sub(1));
         let distance = if candidate.eq_ignore_ascii_case(name) {
             usize::from(candidate != name)
-        } else if candidate.len() > 4 * MAX_NAME {
+        } else if candidate.len() > 4 * MAX_NAME
+            || candidate.is_ascii() && candidate.len().abs_diff(wanted.len()) > bound
+        {
             continue;
         } else {
             edit_distance(&wanted, &lower(candidate), bound).unwrap_or(usize::MAX)

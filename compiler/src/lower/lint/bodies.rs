@@ -27,30 +27,42 @@ const MUTATORS: &[&str] = &[
 
 /// The texts and keys in a part of the source.
 #[derive(Default)]
-struct Words {
-    names: HashSet<String>,
+struct Words<'d> {
+    names: HashSet<&'d [u8]>,
     /// A step that may end the run, or change anything.
     acts: bool,
 }
 
-impl Words {
-    fn collect(&mut self, doc: &Document, node: NodeId) {
+/// Atoms that may end the run, or change anything.
+const ACTS: &[&[u8]] = &[
+    b"Error",
+    b"consoleError",
+    b"runCode",
+    b"agentRun",
+    b"callLocal",
+    b"push",
+];
+
+impl<'d> Words<'d> {
+    fn collect(&mut self, doc: &'d Document, node: NodeId) {
+        let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
         let mut work = vec![node];
         while let Some(node) = work.pop() {
-            if let Some(text) = super::text_of(doc, node) {
-                self.acts |= matches!(
-                    text.as_str(),
-                    "Error" | "consoleError" | "runCode" | "agentRun" | "callLocal" | "push"
-                ) || MUTATORS.contains(&text.as_str());
-                let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
-                self.names.extend(words.map(str::to_owned));
+            if let Some(text) = doc.str(node) {
+                self.acts |=
+                    ACTS.contains(&text) || MUTATORS.iter().any(|method| method.as_bytes() == text);
+                self.names.extend(text.split(|b| !is_part(b)));
             }
             for (key, value) in doc.members(node) {
-                self.names.insert(Lower::shown(key));
+                self.names.insert(key);
                 work.push(value);
             }
             work.extend(doc.elements(node));
         }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(name.as_bytes())
     }
 }
 
@@ -58,7 +70,7 @@ impl Words {
 pub(super) fn mentions(doc: &Document, node: NodeId, name: &str) -> bool {
     let mut words = Words::default();
     words.collect(doc, node);
-    words.names.contains(name)
+    words.has(name)
 }
 
 impl<'a> Lower<'_, 'a> {
@@ -171,7 +183,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let mut words = Words::default();
         words.collect(doc, body);
-        if words.names.contains("break") {
+        if words.has("break") {
             return;
         }
         // It may end by an error, or change what a variable holds.
@@ -182,11 +194,11 @@ impl<'a> Lower<'_, 'a> {
                 let holds = self.holds_of_name(name.as_bytes());
                 holds == super::Holds::Number
             });
-        if numbers && !ends.iter().any(|op| words.names.contains(*op)) {
+        if numbers && !ends.iter().any(|op| words.has(op)) {
             words.acts = false;
         }
-        let mentioned = asked.iter().any(|name| words.names.contains(*name));
-        if words.acts && (mentioned || asked.is_empty() || words.names.contains("Error")) {
+        let mentioned = asked.iter().any(|name| words.has(name));
+        if words.acts && (mentioned || asked.is_empty() || words.has("Error")) {
             return;
         }
         let mut asked: Vec<&String> = asked;
@@ -222,7 +234,7 @@ impl<'a> Lower<'_, 'a> {
             words.collect(doc, vars);
         }
         let index = self.index_of(step).unwrap_or_default();
-        let looks = |name: &str| names.contains(name.as_bytes()) || words.names.contains(name);
+        let looks = |name: &str| names.contains(name.as_bytes()) || words.has(name);
         if calls || looks(&item) || looks(&index) {
             return;
         }
@@ -292,8 +304,8 @@ impl<'a> Lower<'_, 'a> {
         let mut words = Words::default();
         words.collect(doc, steps);
         let index = self.index_of(step);
-        let counted = index.is_some_and(|index| words.names.contains(&index));
-        let looks = counted || words.names.contains(&item);
+        let counted = index.is_some_and(|index| words.has(&index));
+        let looks = counted || words.has(&item);
         if !item.starts_with('_') && !looks && !doc.is_empty(steps) {
             let message = format!(
                 "no step of this body looks at the item, which is called `{}`",

@@ -199,7 +199,9 @@ fn first_name(text: &str) -> (&str, &str) {
 /// What a text looks like; `knows` tells whether a name is a variable or an
 /// argument.
 pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Looks> {
-    if text.len() > MAX_CODE {
+    // A word is no code.
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
+    if text.len() > MAX_CODE || text.bytes().all(word) {
         return None;
     }
     for (open, close) in [("{{", "}}"), ("${", "}")] {

@@ -443,8 +443,8 @@ fn hides_builtin(name: &str) -> bool {
 
 /// Functions that are called without a namespace.
 fn hides_function(name: &str) -> bool {
-    let function = builtins::function("", name).is_some();
-    function && name.starts_with(|c: char| c.is_ascii_uppercase()) && name != "Error"
+    let upper = name.starts_with(|c: char| c.is_ascii_uppercase());
+    upper && name != "Error" && builtins::function("", name).is_some()
         || matches!(name, "parseInt" | "parseFloat" | "isNaN" | "isFinite")
 }
 

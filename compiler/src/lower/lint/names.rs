@@ -199,8 +199,8 @@ impl<'a> Lower<'_, 'a> {
             && (path || root.len() == shown.len())
             && !self.is_argument(root)
         {
-            let near = self.nearest_variable(root);
-            if let Some(near) = near.filter(|near| is_typo(root, near)) {
+            let near = self.misspelt_variable(root);
+            if let Some(near) = near {
                 let text = format!("no variable is called `{root}`, so this is the text itself");
                 self.found(
                     Finding::new(codes::UNKNOWN_NAME, node, text)
@@ -217,6 +217,23 @@ impl<'a> Lower<'_, 'a> {
                     .help(format!("write `\"args.{shown}\"`")),
             );
         }
+    }
+
+    /// The variable that a text is a misspelt name of. Most texts are none: the few
+    /// names that could be meant are found without copies.
+    fn misspelt_variable(&mut self, text: &str) -> Option<String> {
+        // A look at each name costs a part of what a comparison costs.
+        const LOOKS: usize = 16;
+        if !self.s.affords(self.vars.names_len() / LOOKS + 1) {
+            return None;
+        }
+        let like = |name: &&[u8]| may_be_typo(text.as_bytes(), name);
+        let names = self.vars.known_names().filter(like).map(Self::shown);
+        let names: Vec<String> = names.collect();
+        if names.is_empty() || !self.s.affords(names.len()) {
+            return None;
+        }
+        super::nearest_of(text, names).filter(|near| is_typo(text, near))
     }
 
     /// A text that looks like code. Tells whether it does.
@@ -532,6 +549,28 @@ fn is_typo(text: &str, name: &str) -> bool {
         && (!text.eq_ignore_ascii_case(name)
             || name.chars().skip(1).any(|c| c.is_ascii_uppercase()))
         && text.as_bytes()[0] == name.as_bytes()[0]
+}
+
+/// Whether two names are alike enough to be compared: the same first letter, and where
+/// one edit is the most, what lies between their common ends is a letter or two.
+fn may_be_typo(text: &[u8], name: &[u8]) -> bool {
+    const LONG: usize = 6;
+    if text.first() != name.first() || name.len().abs_diff(text.len()) > 1 {
+        return false;
+    }
+    if text.len() >= LONG {
+        return true;
+    }
+    let same = |pair: &(&u8, &u8)| pair.0.eq_ignore_ascii_case(pair.1);
+    let before = text.iter().zip(name).take_while(same).count();
+    let (text, name) = (&text[before..], &name[before..]);
+    let behind = text
+        .iter()
+        .rev()
+        .zip(name.iter().rev())
+        .take_while(same)
+        .count();
+    text.len().max(name.len()) - behind <= 2
 }
 
 fn is_word(text: &str) -> bool {

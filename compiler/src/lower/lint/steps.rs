@@ -203,12 +203,18 @@ impl<'a> Lower<'_, 'a> {
     fn lint_keys(&mut self, step: NodeId, op: &str, sig: &AtomSig) -> Vec<String> {
         let mut meant = Vec::new();
         let doc = self.s.doc;
+        let has = |key: &[u8]| {
+            let mut inputs = sig.inputs.iter();
+            matches!(key, b"op" | b"result" | b"resultConst")
+                || inputs.any(|input| input.name.as_bytes() == key)
+                || is_remark(key)
+        };
+        if doc.members(step).all(|(key, _)| has(key)) {
+            return meant;
+        }
         let names: Vec<&str> = sig.inputs.iter().map(|input| &*input.name).collect();
         for (key, node) in doc.members(step) {
-            let known = matches!(key, b"op" | b"result" | b"resultConst")
-                || is_remark(key)
-                || names.iter().any(|name| name.as_bytes() == key);
-            if known {
+            if has(key) {
                 continue;
             }
             let shown = Self::shown(key);
@@ -304,6 +310,14 @@ impl<'a> Lower<'_, 'a> {
             };
             return self.found(finding.help(help));
         }
+        let kind = JsonKinds::of(doc.kind(node));
+        let fits = input.kinds.contains(kind) || input.kinds == JsonKinds::NONE;
+        if fits && kind != JsonKinds::STRING {
+            if matches!(input.binding, Binding::Vars | Binding::TemplateVars { .. }) {
+                self.lint_vars(op, node);
+            }
+            return;
+        }
         let found = match doc.kind(node) {
             Kind::Null => "null".to_owned(),
             Kind::Bool(b) => b.to_string(),
@@ -324,15 +338,14 @@ impl<'a> Lower<'_, 'a> {
                 if !input.allows(&shown) {
                     return self.lint_value(op, input, node, &shown);
                 }
+                if fits {
+                    return;
+                }
                 format!("the text \"{}\"", excerpt(&shown))
             }
         };
         if matches!(input.binding, Binding::Vars | Binding::TemplateVars { .. }) {
             self.lint_vars(op, node);
-        }
-        let kind = JsonKinds::of(doc.kind(node));
-        if input.kinds.contains(kind) || input.kinds == JsonKinds::NONE {
-            return;
         }
         let wanted = wanted(input.kinds);
         let mut text = format!("`{name}` of `{op}` wants {wanted}, and is {found}");
