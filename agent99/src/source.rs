@@ -46,4 +46,17 @@ impl Engine {
         let document = document.with_origin(source.to_vec(), read.places);
         Ok((document, read.warnings))
     }
+
+    /// The JSON of an agent: the text that it was read from. Of one in the source form it
+    /// is the program that the source stands for, with its expressions as texts, which
+    /// does the same and costs the same.
+    pub fn program_json(&self, agent: &Agent) -> Option<Vec<u8>> {
+        let source = &agent.artifact().program().source;
+        match source.document() {
+            Some(document) if document.has_origin() => {
+                Some(a99_source::texts(document, self.atoms()))
+            }
+            _ => agent.source().map(std::borrow::Cow::into_owned),
+        }
+    }
 }

@@ -39,7 +39,9 @@ mod promise;
 mod reduce;
 mod regex;
 mod sort;
+mod spell;
 mod stmt;
+mod texts;
 mod tree;
 mod types;
 mod value;
@@ -54,6 +56,7 @@ use std::collections::HashSet;
 use tree::Names;
 
 pub use guard::{MAX_BYTES, MAX_DEPTH};
+pub use texts::texts;
 
 /// The stack that sources are parsed and lowered on, enough for what the guard lets
 /// through, in builds without optimisation too.

@@ -249,17 +249,7 @@ impl Writer<'_> {
             Data::Number(number) => write_json_number(*number, &mut self.out),
             Data::Text(text) => write_json_string(text, &mut self.out),
             Data::List(items) => self.list(items),
-            Data::Map(members) => {
-                self.out.push(b'{');
-                for (index, (key, value)) in members.iter().enumerate() {
-                    self.comma(index);
-                    self.at(&value.place);
-                    write_json_string(key, &mut self.out);
-                    self.out.push(b':');
-                    self.value(value);
-                }
-                self.out.push(b'}');
-            }
+            Data::Map(members) => self.members(members, tree.tag().unwrap_or_default()),
             Data::Quoted(text) if (self.names.is_name)(text) => {
                 self.places.pop();
                 let text = Data::Text(Cow::Owned(text.clone()));
@@ -268,6 +258,86 @@ impl Writer<'_> {
             }
             Data::Quoted(text) => write_json_string(text, &mut self.out),
             Data::Captures(_) => self.out.extend(b"null"),
+        }
+    }
+
+    /// The members of an object, of a node with this tag or of another.
+    fn members(&mut self, members: &[(Cow<'static, [u8]>, Tree)], tag: &str) {
+        self.out.push(b'{');
+        for (index, (key, value)) in members.iter().enumerate() {
+            self.key(index, key, value);
+            match (tag, &**key) {
+                ("", _) => self.value(value),
+                ("literal", b"value") => self.data(value),
+                ("member", b"property") if is_name(value) => self.value(value),
+                (_, b"elements" | b"arguments") => self.each(value, |this, item| {
+                    this.value(&operand(item));
+                }),
+                (_, b"properties") => self.each(value, |this, item| this.property(item)),
+                (_, key) if OPERANDS.contains(&key) => self.value(&operand(value)),
+                _ => self.value(value),
+            }
+        }
+        self.out.push(b'}');
+    }
+
+    fn key(&mut self, index: usize, key: &[u8], value: &Tree) {
+        self.comma(index);
+        self.at(&value.place);
+        write_json_string(key, &mut self.out);
+        self.out.push(b':');
+    }
+
+    /// A list of a node.
+    fn each(&mut self, list: &Tree, mut item: impl FnMut(&mut Self, &Tree)) {
+        let Data::List(items) = &list.data else {
+            return self.value(list);
+        };
+        self.at(&list.place);
+        self.out.push(b'[');
+        for (index, one) in items.iter().enumerate() {
+            self.comma(index);
+            item(self, one);
+        }
+        self.out.push(b']');
+    }
+
+    /// A property of an `object` node.
+    fn property(&mut self, property: &Tree) {
+        let Data::Map(members) = &property.data else {
+            return self.value(property);
+        };
+        self.at(&property.place);
+        self.out.push(b'{');
+        for (index, (key, value)) in members.iter().enumerate() {
+            self.key(index, key, value);
+            match &**key {
+                b"value" => self.value(&operand(value)),
+                _ => self.value(value),
+            }
+        }
+        self.out.push(b'}');
+    }
+
+    /// A value in which nothing is a node.
+    fn data(&mut self, tree: &Tree) {
+        match &tree.data {
+            Data::Map(members) => {
+                self.at(&tree.place);
+                self.out.push(b'{');
+                for (index, (key, value)) in members.iter().enumerate() {
+                    self.key(index, key, value);
+                    self.data(value);
+                }
+                self.out.push(b'}');
+            }
+            Data::List(_) => self.each(tree, |this, item| this.data(item)),
+            // Within a literal no text is a name.
+            Data::Quoted(text) => {
+                self.at(&tree.place);
+                write_json_string(text, &mut self.out);
+            }
+            _ => self.value(tree),
         }
     }
 
@@ -296,6 +366,61 @@ impl Writer<'_> {
         }
         self.out.push(b']');
     }
+}
+
+/// Keys of nodes under which an operand stands.
+const OPERANDS: [&[u8]; 8] = [
+    b"object",
+    b"property",
+    b"left",
+    b"right",
+    b"argument",
+    b"test",
+    b"consequent",
+    b"alternate",
+];
+
+/// Values of a literal that becomes nodes; a larger one is data.
+const MAX_SPELLED: usize = 64;
+
+/// Whether a property is the name of a member as texts write it.
+fn is_name(property: &Tree) -> bool {
+    matches!(&property.data, Data::Text(name) if crate::spell::is_name(name))
+}
+
+/// An operand with a node for each literal in it, as a text says it and pays for it.
+fn operand(tree: &Tree) -> Cow<'_, Tree> {
+    let at = &tree.place;
+    let literal = |data: Data| Tree::node("literal", [("value", Tree::new(data, at))], at);
+    match &tree.data {
+        Data::Map(members) if tree.get("$expr").is_none() && is_small(tree) => {
+            let member = |(key, value): &(Cow<'static, [u8]>, Tree)| {
+                let key = Tree::new(Data::Text(key.clone()), &value.place);
+                Tree::map([("key", key), ("value", value.clone())], &value.place)
+            };
+            let members = members.iter().map(member).collect();
+            let members = Tree::list(members, at);
+            Cow::Owned(Tree::node("object", [("properties", members)], at))
+        }
+        Data::List(items) if is_small(tree) => {
+            let items = Tree::list(items.clone(), at);
+            Cow::Owned(Tree::node("array", [("elements", items)], at))
+        }
+        Data::List(_) | Data::Map(_) | Data::Captures(_) => Cow::Borrowed(tree),
+        Data::Number(number) if number.is_sign_negative() => {
+            let argument = literal(Data::Number(-number));
+            let fields = [("op", Tree::text("-", at)), ("argument", argument)];
+            Cow::Owned(Tree::node("unary", fields, at))
+        }
+        Data::Quoted(text) => Cow::Owned(literal(Data::Text(Cow::Owned(text.clone())))),
+        data => Cow::Owned(literal(data.clone())),
+    }
+}
+
+fn is_small(tree: &Tree) -> bool {
+    let mut count = 0;
+    tree.walk(&mut |_| count += 1);
+    count <= MAX_SPELLED
 }
 
 /// A captured variable as an argument, or as the name of a parameter.

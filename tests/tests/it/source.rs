@@ -9,15 +9,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) -> Outcome {
+pub(crate) fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -28,6 +28,20 @@ fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) -> Outcome {
         let options = RunOptions::new();
         engine.run(agent, args.clone(), options, granted).await
     })
+}
+
+/// The instructions of a program with what they cost, and the constants.
+fn code(agent: &Agent) -> String {
+    let program = agent.artifact().program();
+    let functions = program.functions.iter().map(|f| {
+        let charges: Vec<_> = f.charges.iter().map(|c| (c.pc, c.kind)).collect();
+        format!("{:?} {charges:?}\n", f.code)
+    });
+    let functions: String = functions.collect();
+    format!(
+        "{functions}{:?} {:?} {:?}",
+        program.consts, program.keys, program.shapes
+    )
 }
 
 /// Each task gives its result, written as a source and as the JSON beside it, which is
@@ -44,7 +58,11 @@ fn tasks_give_their_results_in_both_forms() {
         let agent = agent.unwrap_or_else(|found| {
             panic!("{}", found.render(Some((task, source.as_bytes()))));
         });
-        let json = agent.source().expect("the JSON");
+        let json = engine.program_json(&agent).expect("the JSON");
+        if std::env::var_os("BLESS").is_some() {
+            let path = root().join(format!("examples/tasks/{task}.json"));
+            fs::write(path, &json).expect("written");
+        }
         let json: Json = serde_json::from_slice(&json).expect("JSON");
         let kept = read(&format!("examples/tasks/{task}.json"));
         let is_same = serde_json::from_str::<Json>(&kept).is_ok_and(|kept| kept == json);
@@ -54,6 +72,7 @@ fn tasks_give_their_results_in_both_forms() {
             "{task}.json is not what {task}.ajs stands for; {advice}"
         );
         let second = engine.compile(kept).expect(task);
+        assert_eq!(code(&agent), code(&second), "{task}");
 
         let script = case.get("script").cloned().unwrap_or(serde_json::json!({}));
         let outcomes = [&agent, &second].map(|agent| run(&engine, agent, &case["args"], &script));
@@ -74,6 +93,68 @@ fn tasks_give_their_results_in_both_forms() {
     }
     tasks.dedup();
     assert!(tasks.len() >= 30, "{}", tasks.len());
+}
+
+/// The pieces that tokenizers of models cut a text into before they look words up: a word
+/// with the space before it, three digits, a run of signs, a run of space.
+fn pieces(text: &str) -> usize {
+    let kind = |c: char| match c {
+        _ if c.is_alphabetic() => 0,
+        _ if c.is_numeric() => 1,
+        _ if c.is_whitespace() => 2,
+        _ => 3,
+    };
+    let (mut count, mut last, mut length) = (0, 2, 0);
+    for c in text.chars() {
+        let is_new = kind(c) != last && !(last == 2 && length == 1 && count > 0);
+        if is_new || count == 0 || kind(c) == 1 && length == 3 {
+            count += 1;
+            length = 0;
+        }
+        last = kind(c);
+        length += 1;
+    }
+    count
+}
+
+/// What models write and read: the JSON that a source stands for is at most three and a
+/// half times as long as the JavaScript.
+#[test]
+fn expression_texts_keep_programs_short() {
+    let (mut json, mut sources) = (0, 0);
+    for entry in fs::read_dir(root().join("examples/tasks")).expect("the tasks") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "ajs") {
+            let program = fs::read_to_string(path.with_extension("json")).expect("the JSON");
+            let program: Json = serde_json::from_str(&program).expect("JSON");
+            json += pieces(&program.to_string());
+            sources += pieces(&fs::read_to_string(&path).expect("the source"));
+        }
+    }
+    assert!(sources > 2_500, "{sources}");
+    assert!(json * 2 <= sources * 7, "{json} beside {sources}");
+}
+
+/// Programs with their expressions as texts are the same: instruction by instruction, with
+/// the same prices.
+#[test]
+fn expression_texts_are_the_same_programs() {
+    let engine = Engine::new();
+    let (mut count, mut texts) = (0, 0);
+    for source in snippets() {
+        let agent = engine.compile_source(source.as_str()).expect("it compiles");
+        let json = engine.program_json(&agent).expect("the JSON");
+        texts += json.windows(5).filter(|part| part == b"{\"=\":").count();
+        let shown = String::from_utf8_lossy(&json).into_owned();
+        let second = engine.compile(json);
+        let second = second.unwrap_or_else(|found| panic!("{source}\n{shown}\n{found}"));
+        assert_eq!(code(&agent), code(&second), "{source}\n{shown}");
+        count += 1;
+    }
+    assert!(
+        count > 100 && texts > 2 * count,
+        "{texts} texts in {count} programs"
+    );
 }
 
 /// The program of the prompt runs, and the source on the page compiles.
@@ -149,8 +230,9 @@ fn snippets() -> Vec<String> {
         .collect()
 }
 
-/// What JavaScript gives for each source, by Node.
-fn in_javascript(sources: &[String]) -> Vec<String> {
+/// What JavaScript gives for each program, by Node: the JSON text of a source, or of a
+/// source and its arguments.
+pub(crate) fn in_javascript(sources: &[String]) -> Vec<String> {
     let mut node = Command::new("node")
         .arg(root().join("tests/source/record.mjs"))
         .env("TZ", "UTC")
@@ -161,7 +243,7 @@ fn in_javascript(sources: &[String]) -> Vec<String> {
     let mut input = node.stdin.take().expect("standard input");
     let lines: String = sources
         .iter()
-        .map(|source| format!("{}\n", Json::from(source.as_str())))
+        .map(|program| format!("{program}\n"))
         .collect();
     let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
     let output = node.wait_with_output().expect("the answers");
@@ -208,7 +290,10 @@ fn programs_give_what_javascript_gives() {
 #[test]
 #[ignore = "needs Node"]
 fn node_gives_what_is_recorded() {
-    let answers = in_javascript(&snippets());
+    let programs = snippets()
+        .into_iter()
+        .map(|source| Json::from(source).to_string());
+    let answers = in_javascript(&programs.collect::<Vec<_>>());
     let text: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
     if std::env::var_os("BLESS").is_some() {
         fs::write(root().join("tests/source/results.jsonl"), &text).expect("written");

@@ -1,0 +1,437 @@
+//! Expression nodes as texts: of the dialect that programs of version 4 read (language
+//! section 3.10), and of JavaScript.
+//!
+//! Both have the same operators with the same precedence. A text has a node for each part of it,
+//! also for its literals, so a node with an operand that is none is not spelled: it would
+//! cost more.
+
+use a99_core::builtins::{CallContext, is_forbidden, is_function_in, is_method_in};
+use a99_core::json::{Document, Kind, NodeId, write_js_number};
+use a99_core::text::surrogate_at;
+
+/// About how large one text may be, each node of it counted as [`NODE`] bytes, so that it
+/// nests less than 400 levels deep.
+const MAX_TEXT: u32 = 400 * NODE;
+
+/// What each node counts for besides its bytes.
+const NODE: u32 = 64;
+
+/// Precedence: the ternary, `||` and `??`, ..., members and names.
+const TERNARY: u8 = 0;
+const OR: u8 = 1;
+const AND: u8 = 2;
+const EQUALITY: u8 = 6;
+const RELATION: u8 = 7;
+const SUM: u8 = 9;
+const PRODUCT: u8 = 10;
+const POWER: u8 = 11;
+const UNARY: u8 = 12;
+/// A number, behind which no dot may stand.
+const NUMBER: u8 = 13;
+const PRIMARY: u8 = 14;
+
+/// Words that are no names in a text.
+const WORDS: [&str; 35] = [
+    "true",
+    "false",
+    "null",
+    "this",
+    "typeof",
+    "and",
+    "or",
+    "gt",
+    "lt",
+    "ge",
+    "le",
+    "eq",
+    "neq",
+    "in",
+    "instanceof",
+    "new",
+    "function",
+    "class",
+    "async",
+    "await",
+    "yield",
+    "void",
+    "delete",
+    "let",
+    "const",
+    "var",
+    "return",
+    "throw",
+    "if",
+    "else",
+    "while",
+    "for",
+    "do",
+    "switch",
+    "case",
+];
+
+/// Whether a text is a name as it stands behind a dot.
+pub(crate) fn is_name(text: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(text) else {
+        return false;
+    };
+    let mut chars = text.chars();
+    let begins = |c: char| c.is_alphabetic() || matches!(c, '_' | '$');
+    chars.next().is_some_and(begins) && chars.all(|c| begins(c) || c.is_ascii_digit())
+}
+
+/// The precedence of an operator.
+fn operator(op: &[u8]) -> Option<u8> {
+    Some(match op {
+        b"||" | b"??" => OR,
+        b"&&" => AND,
+        b"==" | b"!=" | b"===" | b"!==" => EQUALITY,
+        b"<" | b">" | b"<=" | b">=" => RELATION,
+        b"+" | b"-" => SUM,
+        b"*" | b"/" | b"%" => PRODUCT,
+        b"**" => POWER,
+        _ => return None,
+    })
+}
+
+/// The nodes of a document that can be spelled.
+pub(crate) struct Speller<'d> {
+    doc: &'d Document,
+    /// Bytes of the text of each node; 0 for one that cannot be spelled.
+    sizes: Vec<u32>,
+}
+
+impl<'d> Speller<'d> {
+    pub(crate) fn new(doc: &'d Document) -> Speller<'d> {
+        let count = doc.ends().len();
+        let mut speller = Speller {
+            doc,
+            sizes: vec![0; count],
+        };
+        // What is inside of a node has a larger number.
+        for at in (0..count as u32).rev() {
+            let size = speller.size(NodeId(at)).unwrap_or(0);
+            speller.sizes[at as usize] = if size > MAX_TEXT { 0 } else { size };
+        }
+        speller
+    }
+
+    /// Whether the node is an expression that can be spelled.
+    pub(crate) fn can(&self, node: NodeId) -> bool {
+        self.sizes
+            .get(node.0 as usize)
+            .is_some_and(|size| *size > 0)
+    }
+
+    fn str(&self, node: NodeId, key: &str) -> Option<&'d [u8]> {
+        self.doc.str(self.doc.get(node, key)?)
+    }
+
+    fn child(&self, node: NodeId, key: &str) -> Option<u32> {
+        let size = self.sizes[self.doc.get(node, key)?.0 as usize];
+        (size > 0).then_some(size + 2)
+    }
+
+    fn children(&self, node: NodeId, key: &str) -> Option<u32> {
+        let list = self.doc.get(node, key)?;
+        if self.doc.kind(list) != Kind::Array {
+            return None;
+        }
+        let sizes = self
+            .doc
+            .elements(list)
+            .map(|one| self.sizes[one.0 as usize]);
+        sizes.into_iter().try_fold(0_u32, |sum, size| {
+            (size > 0).then_some(sum.saturating_add(size + 2))
+        })
+    }
+
+    /// About how long the text of a node is, if it can be spelled.
+    fn size(&self, node: NodeId) -> Option<u32> {
+        let doc = self.doc;
+        let tag = self.str(node, "$expr")?;
+        let (fields, size): (&[&str], u32) = match tag {
+            b"literal" => (&["value"], self.literal(doc.get(node, "value")?)?),
+            b"ident" => (&["name"], self.word(self.str(node, "name")?)?),
+            b"member" => {
+                let property = doc.get(node, "property")?;
+                let size = match doc.str(property) {
+                    Some(name) if is_name(name) => name.len() as u32,
+                    Some(_) => return None,
+                    None => self.child(node, "property")?,
+                };
+                let fields = &["object", "property", "computed", "optional"];
+                (fields, self.child(node, "object")? + size + 2)
+            }
+            b"binary" | b"logical" => {
+                operator(self.str(node, "op")?)?;
+                let sides = self.child(node, "left")? + self.child(node, "right")?;
+                (&["op", "left", "right"], sides + 5)
+            }
+            b"unary" => {
+                let op = self.str(node, "op")?;
+                if !matches!(op, b"!" | b"-" | b"+" | b"typeof") {
+                    return None;
+                }
+                (&["op", "argument"], self.child(node, "argument")? + 8)
+            }
+            b"conditional" => {
+                let test = self.child(node, "test")?;
+                let sides = self.child(node, "consequent")? + self.child(node, "alternate")?;
+                (&["test", "consequent", "alternate"], test + sides + 6)
+            }
+            b"array" => (&["elements"], self.children(node, "elements")? + 2),
+            b"object" => (&["properties"], self.properties(node)?),
+            b"call" => {
+                let callee = str::from_utf8(self.str(node, "callee")?).ok()?;
+                if !is_function_in(callee, CallContext::Condition) {
+                    return None;
+                }
+                let size = self.children(node, "arguments")? + callee.len() as u32;
+                (&["callee", "arguments"], size + 2)
+            }
+            b"methodCall" => {
+                let method = str::from_utf8(self.str(node, "method")?).ok()?;
+                if !is_method_in(method, CallContext::Condition) {
+                    return None;
+                }
+                let size = self.child(node, "object")? + self.children(node, "arguments")?;
+                let fields = &["object", "method", "arguments", "optional"];
+                (fields, size + method.len() as u32 + 4)
+            }
+            _ => return None,
+        };
+        // What else it holds would be lost.
+        let is_known = |key: &[u8]| key == b"$expr" || fields.iter().any(|f| f.as_bytes() == key);
+        let only = doc.members(node).all(|(key, _)| is_known(key));
+        only.then_some(size.saturating_add(NODE))
+    }
+
+    fn literal(&self, value: NodeId) -> Option<u32> {
+        match self.doc.kind(value) {
+            Kind::Null | Kind::Bool(_) => Some(5),
+            Kind::Number(number) if number.is_finite() && number.is_sign_positive() => Some(24),
+            Kind::String(text) => {
+                let alone = (0..text.len()).any(|at| surrogate_at(&text[at..]).is_some());
+                (!alone).then(|| (text.len() as u32).saturating_mul(2) + 2)
+            }
+            _ => None,
+        }
+    }
+
+    fn word(&self, name: &[u8]) -> Option<u32> {
+        let text = str::from_utf8(name).ok()?;
+        (is_name(name) && !WORDS.contains(&text)).then_some(name.len() as u32)
+    }
+
+    fn properties(&self, node: NodeId) -> Option<u32> {
+        let doc = self.doc;
+        let list = doc.get(node, "properties")?;
+        let mut size = 2_u32;
+        for property in doc.elements(list) {
+            let key = self.str(property, "key")?;
+            if is_forbidden(key) || str::from_utf8(key).is_err() || doc.len(property) != 2 {
+                return None;
+            }
+            size = size.saturating_add(key.len() as u32 * 2 + 4);
+            size = size.saturating_add(self.child(property, "value")?);
+        }
+        (doc.kind(list) == Kind::Array).then_some(size)
+    }
+
+    fn level(&self, node: NodeId) -> u8 {
+        match self.str(node, "$expr").unwrap_or_default() {
+            b"conditional" => TERNARY,
+            b"binary" | b"logical" => self.str(node, "op").and_then(operator).unwrap_or(PRIMARY),
+            b"unary" => UNARY,
+            b"literal" => match self
+                .doc
+                .get(node, "value")
+                .map(|value| self.doc.kind(value))
+            {
+                Some(Kind::Number(_)) => NUMBER,
+                _ => PRIMARY,
+            },
+            _ => PRIMARY,
+        }
+    }
+
+    /// Appends the text of a node that can be spelled, in parentheses where it binds less
+    /// than it must.
+    pub(crate) fn write(&self, node: NodeId, least: u8, out: &mut Vec<u8>) {
+        let wrapped = self.level(node) < least;
+        if wrapped {
+            out.push(b'(');
+        }
+        self.bare(node, out);
+        if wrapped {
+            out.push(b')');
+        }
+    }
+
+    fn field(&self, node: NodeId, key: &str, least: u8, out: &mut Vec<u8>) {
+        if let Some(child) = self.doc.get(node, key) {
+            self.write(child, least, out);
+        }
+    }
+
+    fn bare(&self, node: NodeId, out: &mut Vec<u8>) {
+        let doc = self.doc;
+        let text = |key: &str| self.str(node, key).unwrap_or_default();
+        let is_optional = || {
+            let flag = doc.get(node, "optional").map(|flag| doc.kind(flag));
+            flag == Some(Kind::Bool(true))
+        };
+        match text("$expr") {
+            b"literal" => {
+                if let Some(value) = doc.get(node, "value") {
+                    constant(doc, value, out);
+                }
+            }
+            b"ident" => out.extend(text("name")),
+            b"member" => {
+                self.field(node, "object", PRIMARY, out);
+                match doc.get(node, "property").map(|property| doc.kind(property)) {
+                    Some(Kind::String(name)) => {
+                        out.extend(if is_optional() { &b"?."[..] } else { b"." });
+                        out.extend(name);
+                    }
+                    _ => {
+                        out.extend(if is_optional() { &b"?.["[..] } else { b"[" });
+                        self.field(node, "property", TERNARY, out);
+                        out.push(b']');
+                    }
+                }
+            }
+            b"binary" | b"logical" => self.infix(node, text("op"), out),
+            b"unary" => self.prefix(node, text("op"), out),
+            b"conditional" => {
+                self.field(node, "test", OR, out);
+                out.extend(b" ? ");
+                self.field(node, "consequent", OR, out);
+                out.extend(b" : ");
+                self.field(node, "alternate", TERNARY, out);
+            }
+            b"array" => {
+                out.push(b'[');
+                self.list(node, "elements", out);
+                out.push(b']');
+            }
+            b"object" => self.object(node, out),
+            b"call" => {
+                out.extend(text("callee"));
+                self.arguments(node, out);
+            }
+            _ => {
+                self.field(node, "object", PRIMARY, out);
+                out.extend(if is_optional() { &b"?."[..] } else { b"." });
+                out.extend(text("method"));
+                self.arguments(node, out);
+            }
+        }
+    }
+
+    fn infix(&self, node: NodeId, op: &[u8], out: &mut Vec<u8>) {
+        let level = operator(op).unwrap_or(PRIMARY);
+        // JavaScript does not mix `??` with the others.
+        let mixed = |key: &str| {
+            let side = self.doc.get(node, key);
+            let other = side
+                .and_then(|side| self.str(side, "op"))
+                .unwrap_or_default();
+            let logical = |op: &[u8]| matches!(op, b"&&" | b"||" | b"??");
+            logical(op) && logical(other) && other != op && (op == b"??" || other == b"??")
+        };
+        let (left, right) = match op {
+            b"**" => (NUMBER, level),
+            _ => (level, level + 1),
+        };
+        let left = if mixed("left") { PRIMARY } else { left };
+        let right = if mixed("right") { PRIMARY } else { right };
+        self.field(node, "left", left, out);
+        out.push(b' ');
+        out.extend(op);
+        out.push(b' ');
+        self.field(node, "right", right, out);
+    }
+
+    fn prefix(&self, node: NodeId, op: &[u8], out: &mut Vec<u8>) {
+        out.extend(op);
+        let argument = self.doc.get(node, "argument");
+        let inner = argument.and_then(|argument| self.str(argument, "$expr"));
+        // `--x` is another operator.
+        let again = matches!(op, b"-" | b"+") && inner == Some(b"unary");
+        if op == b"typeof" {
+            out.push(b' ');
+        }
+        self.field(node, "argument", if again { NUMBER } else { UNARY }, out);
+    }
+
+    fn list(&self, node: NodeId, key: &str, out: &mut Vec<u8>) {
+        let list = self.doc.get(node, key);
+        let items = list.into_iter().flat_map(|list| self.doc.elements(list));
+        for (index, item) in items.enumerate() {
+            if index > 0 {
+                out.extend(b", ");
+            }
+            self.write(item, TERNARY, out);
+        }
+    }
+
+    fn arguments(&self, node: NodeId, out: &mut Vec<u8>) {
+        out.push(b'(');
+        self.list(node, "arguments", out);
+        out.push(b')');
+    }
+
+    fn object(&self, node: NodeId, out: &mut Vec<u8>) {
+        out.push(b'{');
+        let list = self.doc.get(node, "properties");
+        let properties = list.into_iter().flat_map(|list| self.doc.elements(list));
+        for (index, property) in properties.enumerate() {
+            if index > 0 {
+                out.extend(b", ");
+            }
+            let key = self.str(property, "key").unwrap_or_default();
+            let value = self.doc.get(property, "value");
+            let name = value.and_then(|value| self.str(value, "name"));
+            let tag = value.and_then(|value| self.str(value, "$expr"));
+            if tag == Some(b"ident") && name == Some(key) {
+                out.extend(key);
+                continue;
+            }
+            match is_name(key) {
+                true => out.extend(key),
+                false => quoted(key, out),
+            }
+            out.extend(b": ");
+            self.field(property, "value", TERNARY, out);
+        }
+        out.push(b'}');
+    }
+}
+
+/// A literal.
+fn constant(doc: &Document, value: NodeId, out: &mut Vec<u8>) {
+    match doc.kind(value) {
+        Kind::Bool(true) => out.extend(b"true"),
+        Kind::Bool(false) => out.extend(b"false"),
+        Kind::Number(number) => write_js_number(number, out),
+        Kind::String(text) => quoted(text, out),
+        _ => out.extend(b"null"),
+    }
+}
+
+/// A text in quotes.
+fn quoted(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'\'');
+    for &byte in text {
+        match byte {
+            b'\n' => out.extend(b"\\n"),
+            b'\r' => out.extend(b"\\r"),
+            b'\t' => out.extend(b"\\t"),
+            b'\'' | b'\\' => out.extend([b'\\', byte]),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'\'');
+}
