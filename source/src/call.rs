@@ -86,13 +86,23 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         match call.callee.get_inner_expression() {
-            Expression::StaticMemberExpression(member) if !call.optional => {
+            Expression::StaticMemberExpression(member)
+                if !call.optional && !self.is_namespace(&member.object) =>
+            {
                 let optional = member.optional || is_chain(&member.object);
                 let name = member.property.name.as_str();
                 self.method_call(&member.object, name, call, optional, hint, out)
             }
             _ => self.call(call, hint, out),
         }
+    }
+
+    /// Whether an expression names functions: `Math`, `Object`.
+    fn is_namespace(&self, object: &Expression<'a>) -> bool {
+        matches!(object.get_inner_expression(), Expression::Identifier(id)
+            if self.lookup(id.name.as_str()).is_none()
+                && (matches!(global(id.name.as_str()), Some(Global::Namespace(_)))
+                    || matches!(id.name.as_str(), "Date" | "Promise")))
     }
 
     fn named_call(

@@ -2,9 +2,17 @@
 // JSON text of a source whose default export is the agent, or of [source, args].
 import { createInterface } from 'node:readline'
 
+// The atoms that random programs call, with the answers of `tests/tests/it/source_random.rs`.
+const pages = { 'https://a.example/': { n: 3 }, 'https://b.example/': { n: 40 } }
+let store
+globalThis.storeSet = async ({ key, value }) => { store.set(key, value) }
+globalThis.storeGet = async ({ key }) => store.get(key)
+globalThis.httpFetch = async ({ url }) => structuredClone(pages[url])
+
 for await (const line of createInterface({ input: process.stdin })) {
   const [source, args] = [JSON.parse(line), {}].flat()
   let answer
+  store = new Map()
   try {
     const module = await import('data:text/javascript,' + encodeURIComponent(source))
     answer = { result: await module.default(args) }

@@ -11,4 +11,5 @@ pub mod generate;
 pub mod numbers;
 pub mod oracle;
 pub mod pages;
+pub mod sources;
 pub mod vectors;

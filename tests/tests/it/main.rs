@@ -31,4 +31,5 @@ mod security_stops;
 mod shell;
 mod snapshots;
 mod source;
+mod source_random;
 mod vectors;

@@ -1,0 +1,562 @@
+//! Random programs in the source form, for the comparison with JavaScript: their values
+//! have types, so that most of what they do is meant, and their loops end.
+
+mod values;
+
+use crate::numbers::Numbers;
+use std::fmt::Write as _;
+
+/// What an expression gives.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Type {
+    Number,
+    Text,
+    Bool,
+    /// A list of numbers.
+    List,
+    /// An object whose members are numbers.
+    Object,
+}
+
+use Type::{Bool, List, Number, Object, Text};
+
+const TYPES: [Type; 5] = [Number, Text, Bool, List, Object];
+
+#[derive(Clone, Debug)]
+struct Variable {
+    name: String,
+    ty: Type,
+    /// Whether it may be set.
+    is_open: bool,
+}
+
+/// A helper: its name, and the types of its parameters and of its value.
+#[derive(Clone, Debug)]
+struct Helper {
+    name: String,
+    params: Vec<Type>,
+    gives: Type,
+    /// Whether it must be waited for.
+    waits: bool,
+}
+
+struct Writer {
+    numbers: Numbers,
+    out: String,
+    variables: Vec<Variable>,
+    helpers: Vec<Helper>,
+    next: usize,
+    indent: usize,
+    /// Whether calls that wait may stand here.
+    may_wait: bool,
+    /// Loops and callbacks around.
+    around: usize,
+    /// Lists that a loop goes over.
+    busy: Vec<String>,
+}
+
+/// A program that follows from a seed.
+#[must_use]
+pub fn source(seed: u64) -> String {
+    let mut writer = Writer {
+        numbers: Numbers::new(seed),
+        out: String::new(),
+        variables: Vec::new(),
+        helpers: Vec::new(),
+        next: 0,
+        indent: 0,
+        may_wait: false,
+        around: 0,
+        busy: Vec::new(),
+    };
+    for _ in 0..writer.below(3) {
+        writer.top_helper();
+    }
+    writer.agent();
+    writer.out
+}
+
+impl Writer {
+    fn below(&mut self, n: usize) -> usize {
+        self.numbers.below(n)
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
+        of[self.below(of.len())]
+    }
+
+    fn ty(&mut self) -> Type {
+        TYPES[self.below(TYPES.len())]
+    }
+
+    fn name(&mut self, stem: &str) -> String {
+        self.next += 1;
+        // Some names mean something to programs in JSON.
+        match self.next {
+            4 => "result".to_owned(),
+            7 => "error".to_owned(),
+            _ => format!("{stem}{}", self.next),
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        let indent = "  ".repeat(self.indent);
+        let _ = writeln!(self.out, "{indent}{text}");
+    }
+
+    fn declare(&mut self, name: &str, ty: Type, is_open: bool) {
+        self.variables.push(Variable {
+            name: name.to_owned(),
+            ty,
+            is_open,
+        });
+    }
+
+    fn variable(&mut self, ty: Type, must_be_open: bool) -> Option<String> {
+        let fits = |v: &&Variable| v.ty == ty && (v.is_open || !must_be_open);
+        let found: Vec<String> = self
+            .variables
+            .iter()
+            .filter(fits)
+            .map(|v| v.name.clone())
+            .collect();
+        match found.len() {
+            0 => None,
+            count => Some(found[self.below(count)].clone()),
+        }
+    }
+
+    /// A function beside the agent.
+    fn top_helper(&mut self) {
+        let name = self.name("help");
+        let params: Vec<Type> = (0..self.below(3)).map(|_| self.ty()).collect();
+        let gives = self.ty();
+        self.helper(&name, params, gives, false);
+        self.variables.clear();
+    }
+
+    fn helper(&mut self, name: &str, params: Vec<Type>, gives: Type, is_arrow: bool) {
+        let helpers = self.helpers.len();
+        let names: Vec<String> = params.iter().map(|_| self.name("p")).collect();
+        // What is around belongs to another function.
+        let around = self.variables.clone();
+        self.variables.iter_mut().for_each(|v| v.is_open = false);
+        for (name, ty) in names.iter().zip(&params) {
+            self.declare(name, *ty, true);
+        }
+        let list = names.join(", ");
+        let (busy, loops) = (
+            std::mem::take(&mut self.busy),
+            std::mem::take(&mut self.around),
+        );
+        let waits = std::mem::take(&mut self.may_wait);
+        if is_arrow && self.one_in(2) {
+            let value = self.expr(gives, 3);
+            let value = wrapped(value, gives);
+            self.line(&format!("const {name} = ({list}) => {value};"));
+        } else {
+            match is_arrow {
+                true => self.line(&format!("const {name} = ({list}) => {{")),
+                false => self.line(&format!("function {name}({list}) {{")),
+            }
+            self.indent += 1;
+            for _ in 0..self.below(3) {
+                self.statement(1);
+            }
+            let value = self.expr(gives, 3);
+            self.line(&format!("return {value};"));
+            self.indent -= 1;
+            self.line(if is_arrow { "};" } else { "}" });
+        }
+        self.variables = around;
+        self.helpers.truncate(helpers);
+        (self.busy, self.around, self.may_wait) = (busy, loops, waits);
+        self.helpers.push(Helper {
+            name: name.to_owned(),
+            params,
+            gives,
+            waits: false,
+        });
+    }
+
+    fn agent(&mut self) {
+        self.line("export default async function agent({ n, words }) {");
+        self.indent += 1;
+        self.declare("n", Number, true);
+        self.may_wait = true;
+        self.line("const log = [];");
+        self.line("const note = (x) => { log.push(x); return x };");
+        self.helpers.push(Helper {
+            name: "note".to_owned(),
+            params: vec![Number],
+            gives: Number,
+            waits: false,
+        });
+        self.line("let count = words.length;");
+        self.declare("count", Number, true);
+        for _ in 0..3 + self.below(7) {
+            self.statement(2);
+        }
+        let mut names: Vec<String> = self.variables.iter().map(|v| v.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        self.line(&format!("return {{ log, {} }}", names.join(", ")));
+        self.indent -= 1;
+        self.line("}");
+    }
+
+    /// Statements in braces that are open.
+    fn body(&mut self, depth: usize) {
+        self.indent += 1;
+        let mark = self.variables.len();
+        let helpers = self.helpers.len();
+        for _ in 0..1 + self.below(3) {
+            self.statement(depth);
+        }
+        self.variables.truncate(mark);
+        self.helpers.truncate(helpers);
+        self.indent -= 1;
+    }
+
+    fn statement(&mut self, depth: usize) {
+        match self.below(if depth == 0 { 9 } else { 20 }) {
+            0..=2 => self.declaration(),
+            3 | 4 => self.assignment(),
+            5 => self.step(),
+            6 => self.destructuring(),
+            7 => self.change(),
+            8 => self.logical_assignment(),
+            9 | 10 => self.branch(depth - 1),
+            11 => self.counted(depth - 1),
+            12 | 13 => self.each(depth - 1),
+            14 => self.attempt(depth - 1),
+            15 => self.switch(depth - 1),
+            16 => self.repeat(depth - 1),
+            17 if self.around == 0 => {
+                let name = self.name("f");
+                let params: Vec<Type> = (0..1 + self.below(2)).map(|_| self.ty()).collect();
+                let gives = self.ty();
+                self.helper(&name, params, gives, true);
+            }
+            18 => self.callback(depth - 1),
+            _ => {
+                self.line("{");
+                self.body(depth - 1);
+                self.line("}");
+            }
+        }
+    }
+
+    fn declaration(&mut self) {
+        let ty = self.ty();
+        let value = self.expr(ty, 3);
+        let word = self.pick(&["let", "const"]);
+        // A name of an outer block, now and then.
+        let name = self.name("v");
+        self.line(&format!("{word} {name} = {value};"));
+        self.declare(&name, ty, word == "let");
+    }
+
+    fn assignment(&mut self) {
+        let ty = self.ty();
+        let Some(name) = self.variable(ty, true) else {
+            return self.declaration();
+        };
+        if self.busy.contains(&name) {
+            return self.declaration();
+        }
+        let op = match ty {
+            Number => self.pick(&["=", "+=", "-=", "*=", "%="]),
+            Text => self.pick(&["=", "+="]),
+            _ => "=",
+        };
+        let value = self.expr(ty, 3);
+        self.line(&format!("{name} {op} {value};"));
+    }
+
+    fn step(&mut self) {
+        let Some(name) = self.variable(Number, true) else {
+            return self.declaration();
+        };
+        let op = self.pick(&["++", "--"]);
+        self.line(&format!("{name}{op};"));
+    }
+
+    fn logical_assignment(&mut self) {
+        let ty = self.ty();
+        let Some(name) = self
+            .variable(ty, true)
+            .filter(|name| !self.busy.contains(name))
+        else {
+            return self.declaration();
+        };
+        let op = self.pick(&["||=", "&&=", "??="]);
+        let value = self.expr(ty, 2);
+        self.line(&format!("{name} {op} {value};"));
+    }
+
+    fn destructuring(&mut self) {
+        if self.one_in(2) {
+            let from = self.expr(Object, 2);
+            let (a, b, rest) = (self.name("a"), self.name("b"), self.name("r"));
+            let default = self.expr(Number, 1);
+            self.line(&format!(
+                "const {{ a: {a} = 1, b: {b} = {default}, ...{rest} }} = {from};"
+            ));
+            self.declare(&a, Number, false);
+            self.declare(&b, Number, false);
+            self.declare(&rest, Object, false);
+        } else {
+            let from = self.expr(List, 2);
+            let (a, b, rest) = (self.name("a"), self.name("b"), self.name("r"));
+            self.line(&format!(
+                "const [{a} = 0, {b} = {a} + 1, ...{rest}] = {from};"
+            ));
+            self.declare(&a, Number, false);
+            self.declare(&b, Number, false);
+            self.declare(&rest, List, false);
+        }
+    }
+
+    /// A method that changes a list.
+    fn change(&mut self) {
+        let Some(list) = self
+            .variable(List, false)
+            .filter(|name| !self.busy.contains(name))
+        else {
+            return self.declaration();
+        };
+        if !self.busy.is_empty() {
+            // It could be the same list by another name.
+            return self.assignment();
+        }
+        let value = self.expr(Number, 2);
+        let text = match self.below(8) {
+            0..=2 => format!("{list}.push({value})"),
+            3 => format!("{list}.unshift({value})"),
+            4 => format!("{list}.splice({}, 1, {value})", self.below(3)),
+            5 => format!("{list}.sort((x, y) => x - y)"),
+            6 => format!("{list}.reverse()"),
+            _ => format!("{list}.pop()"),
+        };
+        self.line(&format!("{text};"));
+    }
+
+    fn branch(&mut self, depth: usize) {
+        let test = self.expr(Bool, 3);
+        self.line(&format!("if ({test}) {{"));
+        self.body(depth);
+        if self.one_in(2) {
+            self.line("} else {");
+            self.body(depth);
+        }
+        self.line("}");
+    }
+
+    fn counted(&mut self, depth: usize) {
+        let name = self.name("i");
+        let end = 1 + self.below(4);
+        self.line(&format!(
+            "for (let {name} = 0; {name} < {end}; {name}++) {{"
+        ));
+        self.around += 1;
+        let mark = self.variables.len();
+        self.declare(&name, Number, false);
+        self.leave_early();
+        self.body(depth);
+        self.variables.truncate(mark);
+        self.around -= 1;
+        self.line("}");
+    }
+
+    /// Now and then a `break` or `continue` at the beginning of a loop.
+    fn leave_early(&mut self) {
+        if self.one_in(3) {
+            let word = self.pick(&["break", "continue"]);
+            let test = self.expr(Bool, 2);
+            self.line(&format!("  if ({test}) {word};"));
+        }
+    }
+
+    fn each(&mut self, depth: usize) {
+        let name = self.name("x");
+        let list = match self.variable(List, false) {
+            Some(list) if !self.one_in(3) => list,
+            _ => self.expr(List, 2),
+        };
+        self.line(&format!("for (const {name} of {list}) {{"));
+        self.around += 1;
+        self.busy.push(list);
+        let mark = self.variables.len();
+        self.declare(&name, Number, false);
+        self.leave_early();
+        self.body(depth);
+        self.variables.truncate(mark);
+        self.busy.pop();
+        self.around -= 1;
+        self.line("}");
+    }
+
+    fn repeat(&mut self, depth: usize) {
+        let name = self.name("w");
+        let test = self.expr(Bool, 2);
+        let end = 1 + self.below(4);
+        self.line(&format!("let {name} = 0;"));
+        self.line(&format!("while ({name} < {end} && ({test})) {{"));
+        self.around += 1;
+        self.line(&format!("  {name} += 1;"));
+        self.body(depth);
+        self.around -= 1;
+        self.line("}");
+        self.declare(&name, Number, false);
+    }
+
+    fn attempt(&mut self, depth: usize) {
+        let caught = self.name("e");
+        self.line("try {");
+        self.body(depth);
+        if self.one_in(2) {
+            let (test, text) = (self.expr(Bool, 2), self.expr(Text, 2));
+            self.line(&format!("  if ({test}) throw new Error({text});"));
+        }
+        self.line(&format!("}} catch ({caught}) {{"));
+        if let Some(name) = self.variable(Text, true) {
+            self.line(&format!("  {name} += {caught}.message;"));
+        }
+        self.body(depth);
+        self.line("}");
+    }
+
+    fn switch(&mut self, depth: usize) {
+        let on = self.expr(Number, 2);
+        self.line(&format!("switch ({on}) {{"));
+        for value in 0..1 + self.below(2) {
+            self.line(&format!("  case {value}: {{"));
+            self.body(depth);
+            self.line("  break }");
+        }
+        self.line("  default: {");
+        self.body(depth);
+        self.line("}}");
+    }
+
+    /// `forEach` with statements.
+    fn callback(&mut self, depth: usize) {
+        let list = self.expr(List, 2);
+        let (item, index) = (self.name("x"), self.name("i"));
+        self.line(&format!("{list}.forEach(({item}, {index}) => {{"));
+        self.around += 1;
+        self.busy.push(list);
+        let mark = self.variables.len();
+        self.declare(&item, Number, true);
+        self.declare(&index, Number, false);
+        let waits = std::mem::take(&mut self.may_wait);
+        self.body(depth);
+        self.may_wait = waits;
+        self.variables.truncate(mark);
+        self.busy.pop();
+        self.around -= 1;
+        self.line("});");
+    }
+
+    fn expr(&mut self, ty: Type, depth: usize) -> String {
+        if depth == 0 || self.one_in(4) {
+            return match self.variable(ty, false) {
+                Some(name) if !self.one_in(4) => name,
+                _ => self.literal(ty),
+            };
+        }
+        if self.one_in(6)
+            && let Some(call) = self.call(ty, depth - 1)
+        {
+            return call;
+        }
+        if self.one_in(10) {
+            let test = self.expr(Bool, depth - 1);
+            let (yes, no) = (self.expr(ty, depth - 1), self.expr(ty, depth - 1));
+            return format!("({test} ? {yes} : {no})");
+        }
+        match ty {
+            Number => self.number(depth - 1),
+            Text => self.text(depth - 1),
+            Bool => self.bool(depth - 1),
+            List => self.list(depth - 1),
+            Object => self.object(depth - 1),
+        }
+    }
+
+    fn literal(&mut self, ty: Type) -> String {
+        match ty {
+            Number => match self.below(6) {
+                0 => format!("{}.5", self.below(9)),
+                1 => format!("(-{})", self.below(20)),
+                2 => self.pick(&["0", "1", "1e3", "0.1", "255"]).to_owned(),
+                _ => self.below(12).to_string(),
+            },
+            Text => self
+                .pick(&[
+                    "''",
+                    "'a'",
+                    "'Hello, World'",
+                    "'12'",
+                    "'x-y-z'",
+                    "'é😀'",
+                    "\"it's\"",
+                    "'n'",
+                ])
+                .to_owned(),
+            Bool => self.pick(&["true", "false"]).to_owned(),
+            List => self
+                .pick(&["[]", "[1, 2, 3]", "[3, 1, 2]", "[0]", "[5, 5]"])
+                .to_owned(),
+            Object => self
+                .pick(&[
+                    "{}",
+                    "{ a: 1 }",
+                    "{ b: 2, a: 1 }",
+                    "{ a: 1, 7: 2, 'c d': 3 }",
+                ])
+                .to_owned(),
+        }
+    }
+
+    /// A call of a helper or an atom.
+    fn call(&mut self, ty: Type, depth: usize) -> Option<String> {
+        if self.may_wait && ty == Number && self.one_in(3) {
+            let key = self.pick(&["'a'", "'b'"]);
+            let value = self.expr(Number, depth.min(1));
+            return Some(match self.below(3) {
+                0 => format!("(await storeSet({{ key: {key}, value: {value} }}) ?? {value})"),
+                1 => format!("((await storeGet({{ key: {key} }})) ?? {value})"),
+                _ => {
+                    let url = self.pick(&["https://a.example/", "https://b.example/"]);
+                    format!("(await httpFetch({{ url: '{url}' }})).n")
+                }
+            });
+        }
+        let fits = |h: &&Helper| h.gives == ty && (!h.waits || self.may_wait);
+        let found: Vec<Helper> = self.helpers.iter().filter(fits).cloned().collect();
+        if found.is_empty() {
+            return None;
+        }
+        let helper = found[self.below(found.len())].clone();
+        let arguments: Vec<String> = helper
+            .params
+            .iter()
+            .map(|ty| self.expr(*ty, depth))
+            .collect();
+        Some(format!("{}({})", helper.name, arguments.join(", ")))
+    }
+}
+
+/// An object as the value of an arrow.
+fn wrapped(value: String, ty: Type) -> String {
+    match ty {
+        Object => format!("({value})"),
+        _ => value,
+    }
+}

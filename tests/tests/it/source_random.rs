@@ -1,0 +1,114 @@
+//! Random sources give what JavaScript gives: those of the first seeds against what Node
+//! gave, many more against Node itself.
+
+use super::source::{in_javascript, read, root, run};
+use a99_testkit::sources::source;
+use agent99::{Engine, Outcome};
+use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
+
+/// Programs whose answers by Node are kept.
+const KEPT: u64 = 400;
+
+/// What each program is run with, here and in JavaScript.
+fn arguments() -> Json {
+    json!({"n": 7, "words": ["one", "three", ""]})
+}
+
+/// What the host answers; `tests/source/record.mjs` says the same.
+fn script() -> Json {
+    json!({"fetch": {"https://a.example/": {"n": 3}, "https://b.example/": {"n": 40}}})
+}
+
+fn program(seed: u64) -> String {
+    let source = source(seed);
+    json!([source, arguments()]).to_string()
+}
+
+fn outcome(engine: &Engine, text: &str) -> Result<Outcome, String> {
+    let agent = engine.compile_source(text);
+    let agent = agent.map_err(|found| found.render(Some(("a.ajs", text.as_bytes()))))?;
+    Ok(run(engine, &agent, &arguments(), &script()))
+}
+
+/// Why an answer is not what JavaScript gave; none where it is.
+fn difference(engine: &Engine, seed: u64, answer: &str) -> Option<String> {
+    let text = source(seed);
+    let answer: Json = serde_json::from_str(answer).expect(answer);
+    let told = |ours: String| {
+        Some(format!(
+            "seed {seed}\n{text}\nJavaScript: {answer}\nhere: {ours}\n"
+        ))
+    };
+    let outcome = match outcome(engine, &text) {
+        Ok(outcome) => outcome,
+        Err(found) => return told(found),
+    };
+    let ours = match &outcome.error {
+        Some(error) => json!({"error": error.message.to_string_lossy()}),
+        None => json!({"result": outcome.result.to_json()}),
+    };
+    match ours == answer || is_listed(&ours, &answer) {
+        true => None,
+        false => told(ours.to_string()),
+    }
+}
+
+/// Differences that `docs/source.md` lists: members of nothing, texts of errors.
+fn is_listed(ours: &Json, answer: &Json) -> bool {
+    let message = answer["error"].as_str().unwrap_or_default();
+    message.starts_with("Cannot read properties of ")
+        || ours["error"].is_string() && answer["error"].is_string()
+}
+
+fn report(wrong: &[String], of: u64) {
+    let mut text = String::new();
+    for one in wrong.iter().take(3) {
+        let _ = writeln!(text, "{one}");
+    }
+    assert!(wrong.is_empty(), "{} of {of} differ\n{text}", wrong.len());
+}
+
+#[test]
+fn random_programs_give_what_javascript_gave() {
+    let engine = Engine::new();
+    let kept = read("tests/source/random.jsonl");
+    let answers: Vec<&str> = kept.lines().collect();
+    assert_eq!(answers.len() as u64, KEPT);
+    let differences = (0..KEPT).zip(answers);
+    let wrong: Vec<String> = differences
+        .filter_map(|(seed, answer)| difference(&engine, seed, answer))
+        .collect();
+    report(&wrong, KEPT);
+    let errors = kept
+        .lines()
+        .filter(|line| line.starts_with("{\"error\""))
+        .count();
+    assert!(errors * 10 < kept.lines().count(), "{errors} programs fail");
+}
+
+/// `cargo xtask slow` asks Node about 20,000 programs, or as many as `A99_SOURCES` says;
+/// `BLESS=1` keeps the first answers.
+#[test]
+#[ignore = "needs Node"]
+fn random_programs_give_what_node_gives() {
+    let engine = Engine::new();
+    let count = std::env::var("A99_SOURCES")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let count: u64 = count.unwrap_or(20_000);
+    let mut wrong = Vec::new();
+    for first in (0..count).step_by(KEPT as usize) {
+        let seeds = first..count.min(first + KEPT);
+        let programs: Vec<String> = seeds.clone().map(program).collect();
+        let answers = in_javascript(&programs);
+        assert_eq!(answers.len(), programs.len());
+        if first == 0 && std::env::var_os("BLESS").is_some() {
+            let text: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
+            std::fs::write(root().join("tests/source/random.jsonl"), text).expect("written");
+        }
+        let answers = seeds.zip(&answers);
+        wrong.extend(answers.filter_map(|(seed, answer)| difference(&engine, seed, answer)));
+    }
+    report(&wrong, count);
+}
