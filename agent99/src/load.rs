@@ -49,6 +49,8 @@ pub enum SourceCheck {
     Differs,
     /// There is no source.
     Absent,
+    /// It was made of a text in the source form, which this build does not read.
+    Unread,
 }
 
 /// Why [`Engine::load`](crate::Engine::load) refused a file.

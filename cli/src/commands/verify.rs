@@ -46,6 +46,7 @@ impl Verified {
     pub(crate) fn to_text(&self) -> String {
         let found = match self.source {
             SourceCheck::Absent => "no source",
+            SourceCheck::Unread => "source not checked: built without the feature `source`",
             _ => "source matches code",
         };
         let signature = match (&self.signer, self.signature_checked) {
@@ -63,6 +64,7 @@ impl Verified {
             "source",
             match self.source {
                 SourceCheck::Absent => "absent",
+                SourceCheck::Unread => "unread",
                 _ => "matches",
             },
         );

@@ -4,8 +4,8 @@ use super::encode::content_hash;
 use super::error::{ArtifactError, codes};
 use super::sections::{KINDS, SectionKind, read};
 use super::{
-    DEFAULT_MAX_BYTES, FLAG_SOURCE, FLAG_SOURCE_MAP, FLAGS, FORMAT_VERSION, HEADER_BYTES, MAGIC,
-    SECTION_BYTES, instruction_set, sign,
+    DEFAULT_MAX_BYTES, FLAG_ORIGIN, FLAG_SOURCE, FLAG_SOURCE_MAP, FLAGS, FORMAT_VERSION,
+    HEADER_BYTES, MAGIC, SECTION_BYTES, instruction_set, sign,
 };
 use crate::program::Program;
 
@@ -28,7 +28,7 @@ impl Default for DecodeOptions {
 /// What the beginning of a file says, checked.
 #[derive(Clone, Debug)]
 pub struct Header<'a> {
-    /// [`super::FLAG_SOURCE`] and [`super::FLAG_SOURCE_MAP`].
+    /// [`super::FLAG_SOURCE`], [`super::FLAG_SOURCE_MAP`] and [`super::FLAG_ORIGIN`].
     pub flags: u32,
     /// SHA-256 of everything but itself and the signature.
     pub content_hash: [u8; 32],
@@ -98,10 +98,18 @@ pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>
     }
     let (sections, offsets) = sections(unsigned)?;
     let flags = word(bytes, 12);
-    let has = |kind| sections.iter().any(|s: &(SectionKind, _)| s.0 == kind);
-    if has(SectionKind::Source) != (flags & FLAG_SOURCE != 0)
-        || has(SectionKind::SourceMap) != (flags & FLAG_SOURCE_MAP != 0)
-    {
+    let says = |(kind, flag): (SectionKind, u32)| {
+        let has = sections.iter().any(|s: &(SectionKind, _)| s.0 == kind);
+        has == (flags & flag != 0)
+    };
+    let flagged = [
+        (SectionKind::Source, FLAG_SOURCE),
+        (SectionKind::SourceMap, FLAG_SOURCE_MAP),
+        (SectionKind::OriginPlaces, FLAG_ORIGIN),
+        (SectionKind::Origin, FLAG_ORIGIN),
+    ];
+    let has_origin = flags & FLAG_ORIGIN != 0;
+    if !flagged.into_iter().all(says) || has_origin && flags & FLAG_SOURCE == 0 {
         return Err(ArtifactError::damaged(
             codes::BAD_SECTIONS,
             "the flags do not say which sections there are",

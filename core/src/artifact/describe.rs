@@ -33,7 +33,7 @@ const HEADER: &str = "\
 |---|---|---|
 | 0 | 8 | magic: `MAGIC` |
 | 8 | 4 | format version, a u32: VERSION |
-| 12 | 4 | flags, a u32: bit 0 the file has the section source, bit 1 it has the section source-map; all other bits are 0 |
+| 12 | 4 | flags, a u32: bit 0 the file has the section source, bit 1 it has the section source-map, bit 2 it has the sections origin-places and origin; all other bits are 0 |
 | 16 | 8 | instruction set, a u64: see below |
 | 24 | 4 | length in bytes of everything but the signature, a u32 |
 | 28 | 4 | number of sections, a u32 |
@@ -134,6 +134,10 @@ their function, and an `end` is one past the last. Prices are micro-units of fue
   strings. Nodes are the values and member names of the source, numbered from 0 in
   the order of the text: a container before what it holds, a name right before
   its value.
+- origin: the text that the source was made of, where a person wrote something else
+  than JSON ([the source form](source.md)); only beside source. origin-places: for
+  each node the bytes of it that the node stands for, from the first to one past the
+  last. A reader that finds another number of nodes takes the source without origin.
 
 ";
 
@@ -164,7 +168,7 @@ program: what is read and written again is the same.
 
 ## Stripping
 
-A stripped file has neither source nor source-map, and their flags are 0. Results
+A stripped file has neither source, source-map nor origin, and their flags are 0. Results
 and fuel do not change. Errors then have no pointer, trace events no input, and
 prices that a host computes from a step's input see none.
 

@@ -3,7 +3,7 @@
 use super::error::{ArtifactError, codes};
 use super::sections::{KINDS, SectionKind, write};
 use super::{
-    FLAG_SOURCE, FLAG_SOURCE_MAP, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES,
+    FLAG_ORIGIN, FLAG_SOURCE, FLAG_SOURCE_MAP, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES,
     instruction_set,
 };
 use crate::program::Program;
@@ -35,6 +35,8 @@ pub(super) fn encode(p: &Program, options: &EncodeOptions) -> Result<Vec<u8>, Ar
         for (kind, flag) in [
             (SectionKind::SourceMap, FLAG_SOURCE_MAP),
             (SectionKind::Source, FLAG_SOURCE),
+            (SectionKind::OriginPlaces, FLAG_ORIGIN),
+            (SectionKind::Origin, FLAG_ORIGIN),
         ] {
             if let Some(bytes) = write(p, kind) {
                 sections.push((kind, bytes));

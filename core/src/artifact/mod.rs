@@ -57,8 +57,11 @@ pub const FLAG_SOURCE: u32 = 1;
 /// Set in the header's flags if the file has a source map.
 pub const FLAG_SOURCE_MAP: u32 = 2;
 
+/// Set in the header's flags if the file has the text that its source was made of.
+pub const FLAG_ORIGIN: u32 = 4;
+
 /// All flags that are known.
-const FLAGS: u32 = FLAG_SOURCE | FLAG_SOURCE_MAP;
+const FLAGS: u32 = FLAG_SOURCE | FLAG_SOURCE_MAP | FLAG_ORIGIN;
 
 /// A fingerprint of the instruction set: code of one build means the same in
 /// another exactly if they agree. 64-bit FNV-1a over the op table, the tables

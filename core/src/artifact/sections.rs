@@ -45,6 +45,10 @@ pub enum SectionKind {
     SourceMap = 32,
     /// The source text; strippable.
     Source = 33,
+    /// For each value and key of the source the bytes of the origin that it stands for.
+    OriginPlaces = 34,
+    /// The text that the source was made of, where that is no JSON; strippable.
+    Origin = 35,
 }
 
 /// All kinds in the order of the file.
@@ -67,6 +71,8 @@ pub(super) const KINDS: &[SectionKind] = &[
     SectionKind::Functions,
     SectionKind::SourceMap,
     SectionKind::Source,
+    SectionKind::OriginPlaces,
+    SectionKind::Origin,
 ];
 
 impl SectionKind {
@@ -83,6 +89,8 @@ impl SectionKind {
                 | SectionKind::Helpers
                 | SectionKind::SourceMap
                 | SectionKind::Source
+                | SectionKind::OriginPlaces
+                | SectionKind::Origin
         )
     }
 
@@ -107,6 +115,8 @@ impl SectionKind {
             SectionKind::Functions => "functions",
             SectionKind::SourceMap => "source-map",
             SectionKind::Source => "source",
+            SectionKind::OriginPlaces => "origin-places",
+            SectionKind::Origin => "origin",
         }
     }
 }
@@ -117,7 +127,8 @@ pub(super) fn layout(kind: SectionKind) -> String {
         Vec::<T>::layout()
     }
     match kind {
-        SectionKind::Text | SectionKind::Source => "bytes".to_owned(),
+        SectionKind::Text | SectionKind::Source | SectionKind::Origin => "bytes".to_owned(),
+        SectionKind::OriginPlaces => Vec::<(u32, u32)>::layout(),
         SectionKind::InputSchema | SectionKind::Helpers => "JSON text".to_owned(),
         SectionKind::SourceMap => "see below".to_owned(),
         SectionKind::Constants => of(|p| &p.consts),
@@ -295,6 +306,8 @@ pub(super) fn write(p: &Program, kind: SectionKind) -> Option<Vec<u8>> {
         SectionKind::Functions => list(&p.functions),
         SectionKind::SourceMap => source_map(p)?,
         SectionKind::Source => p.source.text()?.into_owned(),
+        SectionKind::OriginPlaces => list(&p.source.origin()?.1.to_vec()),
+        SectionKind::Origin => p.source.origin()?.0.to_vec(),
     })
 }
 
@@ -342,6 +355,8 @@ pub(super) fn read(p: &mut Program, kind: SectionKind, bytes: &[u8]) -> Result<(
             }
         }
         SectionKind::Source => p.source = crate::program::Source::from_text(r.slice(bytes.len())?),
+        SectionKind::OriginPlaces => p.source.set_places(Wire::take(r)?),
+        SectionKind::Origin => p.source.set_origin(r.slice(bytes.len())?),
     }
     r.end()
 }

@@ -169,6 +169,14 @@ impl Document {
         }
     }
 
+    /// The text that the document was made of, where that is no JSON, and the bytes of it
+    /// that each value and key stands for, in reading order.
+    #[must_use]
+    pub fn origin(&self) -> Option<(&[u8], &[(u32, u32)])> {
+        let origin = self.origin.as_deref()?;
+        Some((&origin.text, &origin.places))
+    }
+
     /// Whether the document was made of a text that is no JSON.
     #[must_use]
     pub fn has_origin(&self) -> bool {

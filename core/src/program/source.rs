@@ -24,7 +24,19 @@ enum Repr {
 #[derive(Debug)]
 struct Late {
     text: Box<[u8]>,
+    /// The text that it was made of, and the bytes of that for each value and key.
+    origin: Option<(Box<[u8]>, Vec<(u32, u32)>)>,
     document: OnceLock<Option<Document>>,
+}
+
+impl Late {
+    fn read(&self) -> Option<Document> {
+        let document = Document::parse(self.text.to_vec(), &Limits::default()).ok()?;
+        Some(match &self.origin {
+            Some((text, places)) => document.with_origin(text.to_vec(), places.clone()),
+            None => document,
+        })
+    }
 }
 
 impl From<Arc<Document>> for Source {
@@ -40,8 +52,44 @@ impl Source {
     pub fn from_text(text: impl Into<Box<[u8]>>) -> Source {
         Source(Repr::Text(Arc::new(Late {
             text: text.into(),
+            origin: None,
             document: OnceLock::new(),
         })))
+    }
+
+    /// Says which bytes of its origin the values and keys of a text stand for.
+    pub(crate) fn set_places(&mut self, places: Vec<(u32, u32)>) {
+        if let Some(late) = self.late() {
+            late.origin = Some((Box::default(), places));
+        }
+    }
+
+    /// Says what a text was made of; its places were said.
+    pub(crate) fn set_origin(&mut self, text: &[u8]) {
+        if let Some((origin, _)) = self.late().and_then(|late| late.origin.as_mut()) {
+            *origin = text.into();
+        }
+    }
+
+    fn late(&mut self) -> Option<&mut Late> {
+        match &mut self.0 {
+            Repr::Text(late) => Arc::get_mut(late),
+            _ => None,
+        }
+    }
+
+    /// The text that the source was made of, where that is no JSON, and the bytes of it
+    /// that each value and key stands for, in reading order.
+    #[must_use]
+    pub fn origin(&self) -> Option<(&[u8], &[(u32, u32)])> {
+        match &self.0 {
+            Repr::Stripped => None,
+            Repr::Document(document) => document.origin(),
+            Repr::Text(late) => late
+                .origin
+                .as_ref()
+                .map(|(text, places)| (&**text, places.as_slice())),
+        }
     }
 
     /// The document, if there is a source.
@@ -50,10 +98,7 @@ impl Source {
         match &self.0 {
             Repr::Stripped => None,
             Repr::Document(document) => Some(document),
-            Repr::Text(late) => late
-                .document
-                .get_or_init(|| Document::parse(late.text.to_vec(), &Limits::default()).ok())
-                .as_ref(),
+            Repr::Text(late) => late.document.get_or_init(|| late.read()).as_ref(),
         }
     }
 

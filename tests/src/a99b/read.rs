@@ -110,6 +110,9 @@ struct Reader<'a> {
 
 type Read<T> = Result<T, String>;
 
+/// The number of the first section that results do not depend on.
+const SOURCE_MAP: u32 = 32;
+
 /// Reads a file by what the pages say.
 ///
 /// # Errors
@@ -157,7 +160,7 @@ pub fn read(pages: &Pages, bytes: &[u8]) -> Read<File> {
         }
         last = number;
         r.end = offset + size;
-        if section.name != "source-map" && section.name != "source" {
+        if section.number < SOURCE_MAP {
             identity.update((number as u32).to_le_bytes());
             identity.update((size as u64).to_le_bytes());
             identity.update(bytes.get(offset..r.end).ok_or("too short")?);
@@ -179,7 +182,8 @@ pub fn read(pages: &Pages, bytes: &[u8]) -> Read<File> {
     if !complete.all(|name| sections.contains_key(name)) {
         return Err("a section is missing".into());
     }
-    if r.at != length || flags != flag("source") | flag("source-map") << 1 {
+    let said = flag("source") | flag("source-map") << 1 | flag("origin") << 2;
+    if r.at != length || flags != said || flag("origin") != flag("origin-places") {
         return Err("the header says something else".into());
     }
     r.end = bytes.len();

@@ -2,7 +2,7 @@
 //! results are those of JavaScript.
 
 use agent99::capabilities::Script;
-use agent99::{Agent, Engine, Outcome, PromptForm, RunOptions};
+use agent99::{Agent, Engine, Outcome, PromptForm, RunOptions, SourceCheck};
 use serde_json::Value as Json;
 use std::fs;
 use std::io::Write;
@@ -327,4 +327,53 @@ fn changed_sources_are_refused_or_run() {
         }
         a99_testkit::fuzz::source(&text);
     }
+}
+
+/// A file keeps the text that a person wrote, so that errors of its runs name lines in it,
+/// and is checked against it.
+#[test]
+fn artifacts_keep_the_source() {
+    let engine = Engine::new();
+    let source = "export default function agent({ name }) {\n  const size = 1\n  return name.missing.at(size).trim()\n}";
+    let agent = engine.compile_source(source).expect("it compiles");
+    let bytes = agent.to_bytes(&Default::default()).expect("a file");
+    let loaded = engine.load(&bytes).expect("it loads");
+    let origin = loaded.artifact().program().source.origin();
+    assert_eq!(origin.map(|(text, _)| text), Some(source.as_bytes()));
+    assert_eq!(engine.program_json(&loaded), engine.program_json(&agent));
+    assert_eq!(engine.compare_source(&loaded), SourceCheck::Matches);
+    assert_eq!(loaded.to_bytes(&Default::default()).expect("a file"), bytes);
+
+    let outcomes = [&agent, &loaded].map(|agent| {
+        let outcome = run(
+            &engine,
+            agent,
+            &serde_json::json!({"name": "Ada"}),
+            &serde_json::json!({}),
+        );
+        let error = outcome.error.expect("an error");
+        let pointer = error.pointer.as_deref().expect("a place");
+        let (line, column) = agent.line_col(pointer).expect("in the source");
+        (line, column, outcome.fuel_used)
+    });
+    assert_eq!(outcomes[0].0, 3);
+    assert_eq!(outcomes[0], outcomes[1]);
+
+    // The same length, so that all else of the file stays as it is.
+    let other = source.replace("size = 1", "size = 2");
+    let forged = forge(&bytes, source.as_bytes(), other.as_bytes());
+    let forged = engine.load(&forged).expect("it loads");
+    assert_eq!(engine.compare_source(&forged), SourceCheck::Differs);
+}
+
+/// A file with another text in the place of one, and its hash.
+fn forge(bytes: &[u8], text: &[u8], other: &[u8]) -> Vec<u8> {
+    use sha2::{Digest, Sha256};
+    let at = bytes.windows(text.len()).position(|part| part == text);
+    let at = at.expect("the text");
+    let mut forged = bytes.to_vec();
+    forged[at..at + other.len()].copy_from_slice(other);
+    let content = [&forged[..32], &forged[64..]].concat();
+    forged[32..64].copy_from_slice(&Sha256::digest(content));
+    forged
 }
