@@ -76,8 +76,8 @@ pub(super) fn mentions(doc: &Document, node: NodeId, name: &str) -> bool {
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_of(&self, step: NodeId) -> Option<Form> {
         let doc = self.s.doc;
-        let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op))?;
-        self.s.sigs.signature(&op)?.form
+        let op = doc.get(step, "op").and_then(|op| doc.str(op))?;
+        self.s.sigs.signature(str::from_utf8(op).ok()?)?.form
     }
 
     /// Whether steps only compute: nothing outside of them changes.

@@ -127,7 +127,7 @@ impl<'a> Lower<'_, 'a> {
             self.found(finding.offending(&flags).help(help));
         }
         if let Some((node, by)) = text("replacement")
-            && let Some(at) = by.find(|c: char| c == '\\')
+            && let Some(at) = by.find('\\')
             && let Some(digit) = by[at + 1..].chars().next().filter(char::is_ascii_digit)
         {
             let message = format!("`\\{digit}` is put there as it is written");
