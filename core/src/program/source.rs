@@ -1,6 +1,6 @@
 //! The source of a program: read already, still text, or stripped.
 
-use crate::json::{Document, Limits, NodeId};
+use crate::json::{Document, Limits, NodeId, OriginView};
 use crate::value::Value;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -21,11 +21,13 @@ enum Repr {
     Text(Arc<Late>),
 }
 
+type Origin = (Box<[u8]>, Vec<(u32, u32)>);
+
 #[derive(Debug)]
 struct Late {
     text: Box<[u8]>,
     /// The text that it was made of, and the bytes of that for each value and key.
-    origin: Option<(Box<[u8]>, Vec<(u32, u32)>)>,
+    origin: Option<Origin>,
     document: OnceLock<Option<Document>>,
 }
 
@@ -81,7 +83,7 @@ impl Source {
     /// The text that the source was made of, where that is no JSON, and the bytes of it
     /// that each value and key stands for, in reading order.
     #[must_use]
-    pub fn origin(&self) -> Option<(&[u8], &[(u32, u32)])> {
+    pub fn origin(&self) -> Option<OriginView<'_>> {
         match &self.0 {
             Repr::Stripped => None,
             Repr::Document(document) => document.origin(),
