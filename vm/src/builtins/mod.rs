@@ -18,6 +18,7 @@ mod dates;
 mod globals;
 mod html;
 mod math;
+pub mod members;
 mod numbers;
 mod objects;
 pub mod regex;

@@ -231,6 +231,9 @@ pub(crate) fn copy_plain(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Re
                 }
                 clock.work(open.len() as i64)?;
                 count.container(heap.len(r))?;
+                if let Val::Obj(r) = next {
+                    heap.settle(r, &mut clock)?;
+                }
                 let part = Part {
                     of: next,
                     r,
@@ -260,7 +263,7 @@ pub(crate) fn copy_plain(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Re
             }
             let parts = &vals[vals.len() - part.next..];
             let val = match part.of {
-                Val::Obj(r) => Val::Obj(heap.alloc_obj(heap.shape(r), parts)?),
+                Val::Obj(r) => Val::Obj(heap.object_like(r, parts, &mut clock)?),
                 _ => Val::Arr(heap.copy_list(parts, &mut clock)?),
             };
             vals.truncate(vals.len() - part.next);
@@ -344,14 +347,17 @@ fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
     cx.pay_metered(READ.price(Sizes::elements(copied(len))))?;
     let mut items = temp::with_room(cx.heap, cx.heap.len(r))?;
     let (heap, mut clock) = cx.split();
+    if let Val::Obj(r) = v {
+        heap.settle(r, &mut clock)?;
+    }
     heap.copy_out(r, 0..heap.len(r), &mut items, &mut clock)?;
     Ok(match v {
         Val::Arr(_) => Val::Arr(cx.list(&items)?),
         Val::Set(_) => Val::Set(cx.set_of(&items)?),
         Val::Date(_) => Val::Date(cx.heap.alloc_date(cx.heap.date_ms(r))?),
         Val::Obj(_) => {
-            let shape = cx.heap.shape(r);
-            Val::Obj(cx.heap.alloc_obj(shape, &items)?)
+            let (heap, mut clock) = cx.split();
+            Val::Obj(heap.object_like(r, &items, &mut clock)?)
         }
         other => other,
     })

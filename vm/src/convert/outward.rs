@@ -329,6 +329,7 @@ impl Walk<'_> {
                 return Ok(None);
             }
             Val::Obj(r) => {
+                self.heap.settle(r, &mut self.clock)?;
                 let member = match self.heap.len(r) <= SMALL_OBJECT {
                     true => MEMBER_BYTES,
                     false => INDEXED_MEMBER_BYTES,

@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 const SMALL: usize = 1 << 12;
 
 /// The numbers of a list's elements, found by the hashes of what they stand for.
-/// They are added in ascending order; some elements may be left out.
+/// They are added in ascending order; some elements may be left out, or removed.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     table: HashTable<u32>,
@@ -18,6 +18,8 @@ pub(super) struct Ids {
     moved: u32,
     /// Numbers from here on were never in the former.
     end: u32,
+    /// How many an insertion moves.
+    step: u32,
 }
 
 impl Ids {
@@ -61,14 +63,24 @@ impl Ids {
             let table = HashTable::with_capacity(2 * len);
             self.former = std::mem::replace(&mut self.table, table);
             (self.moved, self.end) = (0, id);
+            // As many insertions are left as the former has numbers.
+            self.step = 2 * (id / len as u32).max(1);
         }
         // Only a small one is made anew here, and of that all is in the table.
         self.table
             .insert_unique(hash, id, |id| hash_of(*id).unwrap_or_default());
         if !self.former.is_empty() {
-            // As many insertions are left as the former has numbers.
-            let step = self.end / self.former.len() as u32;
-            self.move_some(2 * step.max(1), &hash_of);
+            self.move_some(self.step, &hash_of);
+        }
+    }
+
+    /// Removes the number with that hash of which `same` holds. `hash_of` of it gives
+    /// nothing from now on.
+    pub(super) fn remove(&mut self, hash: u64, same: impl Fn(u32) -> bool) {
+        for table in [&mut self.table, &mut self.former] {
+            if let Ok(found) = table.find_entry(hash, |id| same(*id)) {
+                found.remove();
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod compact;
 mod draft;
 mod ids;
 mod live_text;
+mod members;
 pub(crate) mod paced;
 mod pieces;
 mod places;
@@ -24,6 +25,8 @@ mod shape;
 mod tests;
 #[cfg(test)]
 mod tests_growth;
+#[cfg(test)]
+mod tests_members;
 mod text;
 mod val;
 

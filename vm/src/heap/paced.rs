@@ -247,11 +247,21 @@ impl Heap {
         val: Val,
         clock: &mut Clock<'_>,
     ) -> Result<(), Fault> {
-        let c = self.cell(r);
-        if c.len == c.cap && c.cap as usize > LIST_PIECE {
-            self.widen_long(r, c, clock)?;
-        }
+        self.room_for_one(r, clock)?;
         Ok(self.push(r, val)?)
+    }
+
+    /// Gives a list that is full room for another value.
+    #[inline]
+    pub(super) fn room_for_one(&mut self, r: Ref, clock: &mut Clock<'_>) -> Result<(), Fault> {
+        let c = self.cell(r);
+        if c.len < c.cap {
+            return Ok(());
+        }
+        match c.cap as usize > LIST_PIECE {
+            true => self.widen_long(r, c, clock),
+            false => Ok(self.widen(r, c)?),
+        }
     }
 
     #[cold]

@@ -7,6 +7,7 @@
 use super::{Cell, CellKind, Heap, MAX_HEAP_LIMIT, Ref, ShapeId, Str, Val};
 use crate::builtins;
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Bytes of text between two counted places.
@@ -299,8 +300,13 @@ impl Heap {
         const LEAST: usize = 13;
         let n = r.len(LEAST, size_of::<Cell>() + size_of::<u32>())?;
         self.cells.reserve_exact(n);
+        let mut owned = HashSet::new();
         for _ in 0..n {
             let cell = self.cell_of(r)?;
+            let alone = cell.kind != CellKind::Obj || !self.shapes.is_own(cell.shape);
+            if !alone && !owned.insert(cell.shape) {
+                return r.wrong("two objects share keys that one changes");
+            }
             self.cells.push(cell);
         }
         let cells = std::mem::take(&mut self.cells);
@@ -342,7 +348,7 @@ impl Heap {
         let (off, len, cap) = (r.u32()?, r.u32()?, r.u32()?);
         let fits = match kind {
             CellKind::Arr | CellKind::Set => true,
-            CellKind::Obj => self.shapes.keys(shape).len() == len as usize && cap == len,
+            CellKind::Obj => self.shapes.keys(shape).len() == len as usize,
             CellKind::Date => len == 1,
         };
         if !fits || len > cap || off.checked_add(cap).is_none() {

@@ -6,8 +6,13 @@
 //! and shared by all runs; those that data brings along belong to the run and
 //! are collected when the heap is compacted.
 
+mod collect;
+mod dict;
+mod growth;
 mod saved;
 
+use self::dict::Dict;
+pub(crate) use self::growth::Gap;
 use super::ids::Ids;
 use super::pieces::sort_by_key;
 use crate::native::{Pace, StopReason, Watch};
@@ -62,6 +67,8 @@ struct More {
     index: Option<HashMap<KeyId, u32>>,
     /// Slots in enumeration order (D37), where it differs from slot order.
     order: Option<Box<[u32]>>,
+    /// The keys of an object that has this shape to itself; `keys` is empty then.
+    dict: Option<Box<Dict>>,
 }
 
 /// No array index is as large.
@@ -172,8 +179,9 @@ impl Table {
     fn name_shape(&mut self, hash: u64, id: u32, most: usize, hasher: &RandomState) {
         let shapes = &self.shapes;
         self.shape_ids.insert(hash, id, |id| {
-            let keys = &*shapes[id as usize].keys;
-            (keys.len() <= most).then(|| hasher.hash_one(keys))
+            let shape = &shapes[id as usize];
+            let named = shape.keys.len() <= most && shape.dict().is_none();
+            named.then(|| hasher.hash_one(&*shape.keys))
         });
     }
 }
@@ -237,7 +245,45 @@ impl Shape {
         let more = index.is_some() || order.is_some();
         Shape {
             keys: keys.into(),
-            more: more.then(|| Box::new(More { index, order })),
+            more: more.then(|| {
+                Box::new(More {
+                    index,
+                    order,
+                    dict: None,
+                })
+            }),
+        }
+    }
+
+    /// The shape of one object that grows.
+    fn of_dict(dict: Dict) -> Shape {
+        let more = More {
+            index: None,
+            order: None,
+            dict: Some(Box::new(dict)),
+        };
+        Shape {
+            keys: Box::default(),
+            more: Some(Box::new(more)),
+        }
+    }
+
+    #[inline]
+    fn dict(&self) -> Option<&Dict> {
+        self.more.as_ref()?.dict.as_deref()
+    }
+
+    /// The keys in slot order.
+    #[inline]
+    fn all_keys(&self) -> &[KeyId] {
+        self.dict().map_or(&*self.keys, Dict::keys)
+    }
+
+    /// The same, to be numbered anew.
+    fn all_keys_mut(&mut self) -> &mut [KeyId] {
+        match self.more.as_mut().and_then(|more| more.dict.as_mut()) {
+            Some(dict) => dict.keys_mut(),
+            None => &mut self.keys,
         }
     }
 
@@ -285,7 +331,8 @@ impl Shape {
         let n = self.keys.len();
         let index = if n > SCAN_KEYS { n * INDEX_BYTES } else { 0 };
         let more = self.more.as_ref().map_or(0, |_| MORE_BYTES);
-        SHAPE_BYTES + n * SHAPE_KEY_BYTES + index + more
+        let dict = self.dict().map_or(0, Dict::cost);
+        SHAPE_BYTES + n * SHAPE_KEY_BYTES + index + more + dict
     }
 }
 
@@ -487,13 +534,17 @@ impl Shapes {
     /// The keys of a shape in slot order.
     #[inline]
     pub fn keys(&self, id: ShapeId) -> &[KeyId] {
-        &self.shape(id).keys
+        self.shape(id).all_keys()
     }
 
     /// The slot of `key` in objects of this shape.
     #[inline]
     pub fn slot(&self, id: ShapeId, key: KeyId) -> Option<usize> {
-        self.shape(id).find(key)
+        let shape = self.shape(id);
+        match shape.dict() {
+            None => shape.find(key),
+            Some(dict) => dict.find(key, self.key_entry(key).hash),
+        }
     }
 
     /// The slots of a shape in enumeration order (D37).
@@ -501,92 +552,10 @@ impl Shapes {
         let shape = self.shape(id);
         let n = shape.keys.len();
         let order = shape.order();
-        (0..n).map(move |i| order.map_or(i, |o| o[i] as usize))
-    }
-
-    /// Forgets the run's shapes and keys that no live object uses. `live` tells
-    /// of each of the run's own shapes whether it is one; returns their new
-    /// numbers. Everything moves within its own list: there is no room for
-    /// both the old and the new.
-    ///
-    /// # Errors
-    /// The host says stop.
-    pub(crate) fn collect(
-        &mut self,
-        live: &[bool],
-        watch: &mut Watch<'_>,
-    ) -> Result<Vec<u32>, StopReason> {
-        let base = self.static_shapes();
-        let key_base = self.static_keys();
-        let hasher = &self.statics.hasher;
-        let own = &mut self.own;
-        // Where each own key goes.
-        let mut places = vec![u32::MAX; own.keys.len()];
-        for (shape, _) in own.shapes.iter().zip(live).filter(|(_, live)| **live) {
-            watch.work(4 + shape.keys.len())?;
-            for key in shape.keys.iter().filter(|key| key.0 >= key_base) {
-                places[(key.0 - key_base) as usize] = 0;
-            }
-        }
-        let mut kept = 0;
-        for (at, place) in places.iter_mut().enumerate() {
-            watch.work(4)?;
-            if *place == 0 {
-                *place = kept;
-                own.keys.swap(kept as usize, at);
-                kept += 1;
-            }
-        }
-        drop_from(&mut own.keys, kept as usize, watch)?;
-        own.keys.shrink_to(2 * own.keys.len());
-        own.ids = Ids::with_capacity(own.keys.len());
-        self.own_bytes = 0;
-        for (id, key) in own.keys.iter().enumerate() {
-            watch.work(LOOKED_UP)?;
-            own.ids.insert(key.hash, id as u32, |_| None);
-            self.own_bytes += Self::key_cost(key.text.as_bytes());
-        }
-        // The same for shapes, whose keys have other numbers now.
-        let mut renumber = vec![u32::MAX; own.shapes.len()];
-        let mut kept = 0;
-        for (at, live) in live.iter().enumerate() {
-            watch.work(4)?;
-            if !live {
-                continue;
-            }
-            renumber[at] = base + kept;
-            own.shapes.swap(kept as usize, at);
-            let shape = &mut own.shapes[kept as usize];
-            kept += 1;
-            let mut moved = false;
-            for part in shape.keys.chunks_mut(KEYS_A_LOOK) {
-                watch.work(part.len() * 2)?;
-                for key in part.iter_mut().filter(|key| key.0 >= key_base) {
-                    let place = key_base + places[(key.0 - key_base) as usize];
-                    moved |= place != key.0;
-                    key.0 = place;
-                }
-            }
-            if moved && let Some(index) = shape.more.as_mut().and_then(|m| m.index.as_mut()) {
-                index.clear();
-                for (i, key) in shape.keys.iter().enumerate() {
-                    watch.work(LOOKED_UP)?;
-                    index.insert(*key, i as u32);
-                }
-            }
-        }
-        drop_from(&mut own.shapes, kept as usize, watch)?;
-        own.shapes.shrink_to(2 * own.shapes.len());
-        own.shape_ids = Ids::with_capacity(own.shapes.len());
-        for (id, shape) in own.shapes.iter().enumerate() {
-            watch.work(LOOKED_UP)?;
-            self.own_bytes += shape.cost();
-            if shape.keys.len() <= SHARED_KEYS {
-                let hash = hasher.hash_one(&*shape.keys);
-                own.shape_ids.insert(hash, id as u32, |_| None);
-            }
-        }
-        Ok(renumber)
+        let dict = shape.dict().into_iter();
+        (0..n)
+            .map(move |i| order.map_or(i, |o| o[i] as usize))
+            .chain(dict.flat_map(|dict| dict.order(self)))
     }
 
     /// How many shapes the run itself made, and the id of the first.

@@ -90,6 +90,30 @@ fn a14_arrays_that_grow_in_turn_are_linear() {
 }
 
 #[test]
+fn a14_objects_that_grow_in_turn_are_linear() {
+    for objects in [1, 2, 7] {
+        let work = |turns: usize| {
+            let mut run = Run::new();
+            for _ in 0..objects {
+                let r = run.heap.alloc_obj_keys(&[], &[]).unwrap();
+                run.roots.push(Val::Obj(r));
+            }
+            for turn in 0..turns {
+                let Val::Obj(r) = run.roots[turn % objects] else {
+                    panic!("an object")
+                };
+                let key = run.heap.intern(format!("k{turn}").as_bytes()).unwrap();
+                let set = |clock: &mut Clock<'_>| run.heap.set_member(r, key, Val::Null, clock);
+                Clock::with(set).unwrap();
+                run.yield_point();
+            }
+            run.work()
+        };
+        is_linear(&format!("{objects} objects"), 10_000, work);
+    }
+}
+
+#[test]
 fn a14_texts_that_grow_in_turn_are_linear() {
     for (texts, front) in [(1, false), (2, false), (1, true), (2, true), (40, false)] {
         let work = |turns: usize| {

@@ -1,5 +1,6 @@
 //! The run's own keys and shapes as bytes, and back.
 
+use super::dict::Dict;
 use super::{KeyId, SHARED_KEYS, Shape, ShapeId, Shapes};
 use crate::run::SnapshotError;
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
@@ -13,9 +14,16 @@ impl Shapes {
             .iter()
             .for_each(|key| w.bytes(key.text.as_bytes()));
         w.len(self.own.shapes.len());
-        for Shape { keys, .. } in &self.own.shapes {
+        for shape in &self.own.shapes {
+            let keys = shape.all_keys();
             w.len(keys.len());
             keys.iter().for_each(|key| w.u32(key.0));
+            w.bool(shape.dict().is_some());
+            if let Some(dict) = shape.dict() {
+                let (entries, count) = dict.entries();
+                w.u32(count as u32);
+                entries.iter().for_each(|entry| w.u32(*entry));
+            }
         }
     }
 
@@ -37,7 +45,8 @@ impl Shapes {
         for _ in 0..r.len(4, 0)? {
             list.clear();
             let n = r.len(4, size_of::<KeyId>())?;
-            if self.bytes().saturating_add(Shapes::shape_cost(n)) > limit {
+            let most = Shapes::shape_cost(n).max(Shapes::dict_cost(n));
+            if self.bytes().saturating_add(most) > limit {
                 return Err(full());
             }
             for _ in 0..n {
@@ -52,10 +61,26 @@ impl Shapes {
             if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
                 return r.wrong("a shape has a key twice");
             }
-            if !self.add_own(&list) {
+            if r.bool()? {
+                self.load_dict(r, &list)?;
+            } else if !self.add_own(&list) {
                 return r.wrong("a shape is there twice");
             }
         }
+        Ok(())
+    }
+
+    /// Reads in which order the keys of an object came that has them to itself.
+    fn load_dict(&mut self, r: &mut Reader<'_>, keys: &[KeyId]) -> Taken<()> {
+        let count = r.u32()? as usize;
+        let mut entries = Vec::new();
+        for _ in keys {
+            entries.push(r.u32()?);
+        }
+        match Dict::restored(keys, &entries, count, self) {
+            Some(dict) => self.add_dict(dict),
+            None => return r.wrong("an object's keys are in no order"),
+        };
         Ok(())
     }
 

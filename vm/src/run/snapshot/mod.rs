@@ -33,7 +33,7 @@ use wire::{Reader, Taken, Writer};
 pub(crate) const MAGIC: [u8; 8] = *b"\0a99s\r\n\x1a";
 
 /// The version of the format. A reader refuses every other.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// Magic, version, length, hash.
 pub(crate) const HEADER_BYTES: usize = 8 + 4 + 8 + 32;
