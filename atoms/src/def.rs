@@ -37,6 +37,10 @@ pub(crate) enum Kind {
     TextOrRecord,
     /// A text, a list or an object.
     TextOrData,
+    /// A list or an object.
+    Data,
+    /// The name of a member, or the number of an item.
+    Key,
 }
 
 impl Kind {
@@ -56,6 +60,8 @@ impl Kind {
             Kind::Record => (&["object"], r#","additionalProperties":{}"#),
             Kind::Condition => (&["string", "boolean", "object"], ""),
             Kind::TextOrRecord => (&["string", "object"], ""),
+            Kind::Data => (&["array", "object"], r#","items":{}"#),
+            Kind::Key => (&["string", "number"], ""),
             Kind::TextOrData => (&["string", "array", "object"], r#","items":{}"#),
         }
     }

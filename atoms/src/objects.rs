@@ -1,10 +1,12 @@
 //! `pick`, `omit`, `merge` and `keys` (language section 2.5), over own members
-//! only (D16) and in the enumeration order of the language (D37).
+//! only (D16) and in the enumeration order of the language (D37); `memberSet` and
+//! `memberDelete` (D66).
 
 use crate::def::{Adjust, Input, Kind, native, req};
-use a99_core::costs::{MEMBERS, MICRO, Sizes};
+use a99_core::costs::{MEMBERS, MICRO, READ, Sizes};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::builtins::members;
 use a99_vm::coerce::{to_str, truthy};
 use a99_vm::heap::{KeyId, ObjDraft, Oom, Ref, Val};
 use a99_vm::native::{Cx, Fault};
@@ -61,8 +63,47 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         )
         .gives(Gives::always(JsonKinds::ARRAY))
         .metered(MEMBERS),
+        native(
+            "memberSet",
+            "Sets a member of an object, or an item of a list, in place and gives the object \
+             or list.",
+            MICRO,
+            &[
+                TARGET,
+                req(
+                    "key",
+                    Kind::Key,
+                    "Name of the member; of a list the number of an item, or its length to append.",
+                ),
+                req("value", Kind::Any, "What is there from now on."),
+            ],
+            member_set,
+        )
+        .metered(READ),
+        native(
+            "memberDelete",
+            "Deletes a member of an object in place and gives whether it was there.",
+            MICRO,
+            &[
+                req(
+                    "object",
+                    Kind::Record,
+                    "Object that loses a member, mostly a variable.",
+                ),
+                req("key", Kind::Key, "Name of the member."),
+            ],
+            member_delete,
+        )
+        .gives(Gives::always(JsonKinds::BOOLEAN))
+        .metered(READ),
     ]
 }
+
+const TARGET: Input = req(
+    "object",
+    Kind::Data,
+    "Object or list that is changed, mostly a variable.",
+);
 
 /// Estimated bytes of one member of an object under construction: copied out
 /// of its object, then in the draft and in the index of it that growth holds
@@ -125,7 +166,7 @@ fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     match source {
         Source::Nothing => {}
         Source::Object(r) => {
-            for (key, _) in members(cx, r)? {
+            for (key, _) in cx.members(r)? {
                 cx.work(4)?;
                 let name = cx.heap.key_str(key)?;
                 cx.heap.push(out, Val::Str(name))?;
@@ -140,6 +181,14 @@ fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         }
     }
     Ok(Val::Arr(out))
+}
+
+fn member_set(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    members::set(cx, args[0], args[1], args[2])
+}
+
+fn member_delete(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    members::delete(cx, args[0], args[1])
 }
 
 /// What a value spreads to.
@@ -186,7 +235,7 @@ impl Source {
     ) -> Result<(), Fault> {
         match self {
             Source::Object(r) => {
-                for (key, value) in members(cx, *r)? {
+                for (key, value) in cx.members(*r)? {
                     cx.work(ObjDraft::MEMBER_WORK)?;
                     if keep(key) {
                         draft.set(key, value);
@@ -206,12 +255,6 @@ impl Source {
         }
         Ok(())
     }
-}
-
-/// The members of an object in enumeration order (D37), copied so that the
-/// host can be asked between two of them.
-fn members(cx: &mut Cx<'_>, r: Ref) -> Result<Vec<(KeyId, Val)>, Fault> {
-    cx.members(r)
 }
 
 /// The index that a name is, if it is one in canonical form.
@@ -264,7 +307,7 @@ fn member(cx: &mut Cx<'_>, obj: Val, key: KeyId) -> Result<Val, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fuel_for, run};
+    use crate::testing::{fails, fuel_for, run};
 
     #[test]
     fn pick_keeps_the_order_of_the_list() {
@@ -323,6 +366,52 @@ mod tests {
         assert_eq!(run("keys", r#"["hey"]"#), r#"["0","1","2"]"#);
         assert_eq!(run("keys", "[null]"), "[]");
         assert_eq!(run("keys", "[5]"), "[]");
+    }
+
+    #[test]
+    fn members_are_set_and_deleted() {
+        for (args, expected) in [
+            (r#"[{"a":1}, "b", 2]"#, r#"{"a":1,"b":2}"#),
+            (r#"[{"a":1,"b":2}, "a", 3]"#, r#"{"a":3,"b":2}"#),
+            (r#"[{"b":1}, 7, 2]"#, r#"{"7":2,"b":1}"#),
+            (r#"[{}, "constructor", 1]"#, r#"{"constructor":1}"#),
+            (r#"[[1, 2], 1, 3]"#, "[1,3]"),
+            (r#"[[1, 2], "2", 3]"#, "[1,2,3]"),
+        ] {
+            assert_eq!(run("memberSet", args), expected, "{args}");
+        }
+        assert_eq!(run("memberDelete", r#"[{"a":1}, "a"]"#), "true");
+        assert_eq!(run("memberDelete", r#"[{"a":1}, "b"]"#), "false");
+        for (op, args, expected) in [
+            (
+                "memberSet",
+                "[[1], 2, 0]",
+                "memberSet: index 2 is beyond the end of a list of 1",
+            ),
+            (
+                "memberSet",
+                r#"[[1], "length", 0]"#,
+                "memberSet: 'length' is no index of a list",
+            ),
+            (
+                "memberSet",
+                r#"["text", 0, 0]"#,
+                "memberSet wants an object or a list, got string",
+            ),
+            ("memberSet", "[{}, null, 0]", "memberSet: there is no key"),
+            (
+                "memberSet",
+                "[{}, [], 0]",
+                "Property key must be a string or number",
+            ),
+            (
+                "memberDelete",
+                "[[1], 0]",
+                "memberDelete wants an object, got a list",
+            ),
+        ] {
+            assert_eq!(fails(op, args), expected, "{args}");
+        }
     }
 
     #[test]

@@ -71,8 +71,8 @@ pub(super) const MISTAKES: &[Rule] = &[
 template, whose holes are bare names of its `vars`.",
     },
     Rule {
-        needs: &["merge"],
-        text: "To change a member use merge: `key` is a plain name. No for, set, throw, no \
+        needs: &["memberSet"],
+        text: "To change a member use memberSet: `key` of varSet is a plain name. No for, set, throw, no \
 functions of your own.",
     },
 ];
@@ -96,6 +96,7 @@ pub(super) const SELDOM: &[&str] = &[
     "unique",
     "groupBy",
     "omit",
+    "memberDelete",
     "sum",
     "regexReplace",
     "regexFindAll",

@@ -70,6 +70,8 @@ pub(super) const SELDOM: &[&str] = &[
     "omit",
     "merge",
     "keys",
+    "memberSet",
+    "memberDelete",
     "push",
     "len",
     "jsonParse",

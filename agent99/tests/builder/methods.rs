@@ -186,6 +186,14 @@ fn data() -> Vec<Row> {
             r#"{"op":"sort","items":"l","by":"a.b","order":"asc"}"#,
         ),
         (
+            new().member_set("o", "k", 1),
+            r#"{"op":"memberSet","object":"o","key":"k","value":1}"#,
+        ),
+        (
+            new().member_delete("o", "k"),
+            r#"{"op":"memberDelete","object":"o","key":"k"}"#,
+        ),
+        (
             new().group_by("l", "kind"),
             r#"{"op":"groupBy","items":"l","by":"kind"}"#,
         ),

@@ -411,6 +411,11 @@ pub(crate) fn operations() -> Vec<(String, Json)> {
         ("omit", json!({"obj": "object", "keys": "names"})),
         ("merge", json!({"a": "object", "b": "object"})),
         ("keys", json!({"obj": "object"})),
+        (
+            "memberSet",
+            json!({"object": "object", "key": "more", "value": 1}),
+        ),
+        ("memberDelete", json!({"object": "object", "key": "more"})),
         ("jsonParse", json!({"str": "document"})),
         ("jsonStringify", json!({"value": "pairs"})),
         ("hash", json!({"value": "text"})),

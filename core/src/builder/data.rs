@@ -50,6 +50,36 @@ impl Builder {
         self.atom("sort", params)
     }
 
+    /// `memberSet`: sets a member of an object, or an item of a list, in place (decision
+    /// D66). The key is a value like any other.
+    ///
+    /// ```
+    /// # use a99_core::builder::{Builder, ident, literal};
+    /// let program = Builder::new()
+    ///     .var_set("count", literal(serde_json::json!({})))
+    ///     .member_set("count", ident("word"), 1);
+    /// assert_eq!(program.steps()[1].get("op").unwrap(), &"memberSet".into());
+    /// ```
+    pub fn member_set(
+        self,
+        object: impl Into<Operand>,
+        key: impl Into<Operand>,
+        value: impl Into<Operand>,
+    ) -> Self {
+        let params = vec![
+            ("object", object.into()),
+            ("key", key.into()),
+            ("value", value.into()),
+        ];
+        self.atom("memberSet", params)
+    }
+
+    /// `memberDelete`: deletes a member of an object in place; whether it was there.
+    pub fn member_delete(self, object: impl Into<Operand>, key: impl Into<Operand>) -> Self {
+        let params = vec![("object", object.into()), ("key", key.into())];
+        self.atom("memberDelete", params)
+    }
+
     /// `groupBy`: an object with a list of items for each value of a member.
     pub fn group_by(self, items: impl Into<Operand>, by: &str) -> Self {
         self.atom("groupBy", vec![("items", items.into()), ("by", by.into())])

@@ -21,6 +21,15 @@ const ATOMS: &[Row] = &[
     ("omit", &[("obj", Record), ("keys", List)]),
     ("merge", &[("a", Record), ("b", Record)]),
     ("keys", &[("obj", Record)]),
+    (
+        "memberSet",
+        &[("obj", Record), ("key", Text), ("value", Any)],
+    ),
+    (
+        "memberSet",
+        &[("object", List), ("key", Num), ("value", Any)],
+    ),
+    ("memberDelete", &[("object", Record), ("key", Text)]),
     ("jsonStringify", &[("value", Any)]),
     ("jsonParse", &[("str", Text)]),
     ("hash", &[("value", Any)]),

@@ -395,17 +395,15 @@ pub(super) fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<O
     };
     let list = match args.get(0) {
         OVal::Obj(obj) => {
-            let n = obj.get(&*js("length")).map_or(Ok(f64::NAN), to_num)?;
+            let n = obj
+                .get(&js("length"))
+                .map_or(Ok(f64::NAN), |n| to_num(&n))?;
             let n = if n.is_nan() { 0.0 } else { n.trunc().max(0.0) };
             m.charge(WRITTEN, Sizes::default().out_elements(n as usize))?;
             if n > MAX_LENGTH {
                 return fail("Array size is not a small enough positive integer.");
             }
-            let item = |i: usize| {
-                obj.get(&*js(&i.to_string()))
-                    .cloned()
-                    .unwrap_or(OVal::Undef)
-            };
+            let item = |i: usize| obj.member(&js(&i.to_string()));
             (0..n as usize).map(item).collect()
         }
         v @ (OVal::Arr(_) | OVal::Set(_) | OVal::Str(_)) => {

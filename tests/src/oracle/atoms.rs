@@ -31,6 +31,7 @@ impl Machine<'_> {
             "sort" | "groupBy" | "unique" | "sum" => self.by_key_atom(op, node, scope),
             "template" => self.template(node, scope),
             "pick" | "omit" | "merge" | "keys" => self.object_atom(op, node, scope),
+            "memberSet" | "memberDelete" => self.member_atom(op, node, scope),
             "jsonParse" | "jsonStringify" | "hash" => self.text_atom(op, node, scope),
             _ => self.io_atom(op, node, scope),
         }
@@ -70,7 +71,7 @@ impl Machine<'_> {
                 }
             }
             "varsExport" => {
-                let mut out = Obj::new();
+                let out = Obj::new();
                 let keys = pairs(node.get("keys"));
                 super::expr::pay_nodes(keys.len())?;
                 for (alias, path) in keys {
@@ -237,7 +238,7 @@ impl Machine<'_> {
             }
             Value::Object(map) if literal => {
                 let named = holes(text);
-                let mut out = Obj::new();
+                let out = Obj::new();
                 for (key, value) in map {
                     let key = from_wtf8(key.as_bytes());
                     if named.iter().any(|name| **name == *key) {
@@ -285,7 +286,7 @@ impl Machine<'_> {
                     return Ok(OVal::object(Obj::new()));
                 };
                 self.meter.charge(MEMBERS, sizes([&keys], &OVal::Undef))?;
-                let mut out = Obj::new();
+                let out = Obj::new();
                 for key in list.borrow().iter() {
                     let key = to_str(key)?;
                     super::meter::owe_name(&key);
@@ -326,7 +327,7 @@ impl Machine<'_> {
                 pay_split(&a).and_then(|()| pay_split(&b))?;
                 self.meter.charge(MEMBERS, width(&a))?;
                 self.meter.charge(MEMBERS, width(&b))?;
-                let mut out = Obj::new();
+                let out = Obj::new();
                 for side in [a, b] {
                     if !side.is_nullish() {
                         out.extend(statics::members(&side)?);

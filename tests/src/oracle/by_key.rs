@@ -98,7 +98,7 @@ fn member(item: &OVal, path: &[JsStr]) -> Res<OVal> {
         let index = array_index(name);
         let length = **name == *js("length");
         at = match &at {
-            OVal::Obj(obj) => obj.get(name).cloned().unwrap_or(OVal::Undef),
+            OVal::Obj(obj) => obj.member(name),
             OVal::Arr(list) if length => OVal::Num(list.borrow().len() as f64),
             OVal::Arr(list) => {
                 let item = index.and_then(|index| list.borrow().get(index).cloned());

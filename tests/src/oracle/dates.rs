@@ -83,8 +83,8 @@ fn other_time(value: Option<&OVal>) -> Res<f64> {
         None | Some(OVal::Undef) => Ok(f64::NAN),
         Some(OVal::Null) => fail("null is not an object (evaluating 'other.timestamp')"),
         // What is no date but has a time stamp counts as one.
-        Some(OVal::Obj(obj)) if obj.get(&*js("timestamp")).is_some_and(OVal::truthy) => {
-            to_num(&obj[&*js("timestamp")])
+        Some(OVal::Obj(obj)) if obj.member(&js("timestamp")).truthy() => {
+            to_num(&obj.member(&js("timestamp")))
         }
         Some(value) => time_of(value),
     }
@@ -101,7 +101,7 @@ fn plus(now: f64, more: &OVal) -> Res<f64> {
 fn add(start: f64, parts: Option<&OVal>) -> Res<f64> {
     let part = |name: &str| -> Res<OVal> {
         let found = match parts {
-            Some(OVal::Obj(obj)) => obj.get(&*js(name)).cloned(),
+            Some(OVal::Obj(obj)) => obj.get(&js(name)),
             Some(OVal::Date(other)) => member(**other, name)?,
             Some(OVal::Null) => return fail("null is not an object"),
             _ => None,

@@ -110,7 +110,7 @@ pub(super) fn member(value: &OVal, key: &[u16]) -> Res<OVal> {
                 .or_else(|| array_index(key).and_then(|i| items.get(i)).cloned())
                 .unwrap_or(OVal::Undef)
         }
-        OVal::Obj(obj) => obj.get(key).cloned().unwrap_or(OVal::Undef),
+        OVal::Obj(obj) => obj.member(key),
         OVal::Set(items) if *key == *js("size") => OVal::Num(items.borrow().len() as f64),
         OVal::Date(ms) => dates::member(**ms, &lossy(key))?.unwrap_or(OVal::Undef),
         OVal::Ns(ns) => {
@@ -185,7 +185,7 @@ impl Machine<'_> {
             }
             Value::Object(map) => {
                 pay_nodes(costs::data_nodes(true, map.len()))?;
-                let mut out = Obj::new();
+                let out = Obj::new();
                 for (k, v) in map {
                     out.insert(from_wtf8(k.as_bytes()), self.nested(v, scope)?);
                 }
@@ -217,7 +217,7 @@ impl Machine<'_> {
         match value {
             Value::Object(map) if !self.evaluates(value) && arg_path(value).is_none() => {
                 pay_nodes(map.len())?;
-                let mut out = Obj::new();
+                let out = Obj::new();
                 for (k, v) in map {
                     out.insert(from_wtf8(k.as_bytes()), self.resolve(v, scope)?);
                 }
@@ -230,7 +230,7 @@ impl Machine<'_> {
     /// An argument by its key.
     pub(super) fn flat_arg(&self, key: &[u16]) -> OVal {
         match &self.frame.args {
-            OVal::Obj(obj) => obj.get(key).cloned().unwrap_or(OVal::Undef),
+            OVal::Obj(obj) => obj.member(key),
             _ => OVal::Undef,
         }
     }
@@ -338,7 +338,7 @@ impl Machine<'_> {
         if let OVal::Obj(args) = &self.frame.args
             && let Some(value) = args.get(name)
         {
-            return Ok(value.clone());
+            return Ok(value);
         }
         match builtins::global(&lossy(name)) {
             None | Some(Global::Constant(Constant::Undefined)) => Ok(OVal::Undef),
@@ -427,7 +427,7 @@ impl Machine<'_> {
             .as_array()
             .ok_or_else(not_iterable)?;
         pay_nodes(costs::object_nodes(properties.len()))?;
-        let mut out = Obj::new();
+        let out = Obj::new();
         for property in properties {
             let Some(property) = property.as_object() else {
                 return fail("Cannot read properties of null (reading 'key')");
@@ -504,7 +504,7 @@ impl Machine<'_> {
         if let OVal::Obj(obj) = this
             && let Some(OVal::Fn(row)) = obj.get(&*js(name))
         {
-            return statics::call(m, *row, args);
+            return statics::call(m, row, args);
         }
         let row = METHODS.iter().find(|r| r.name == name);
         let cost = row.map_or(costs::FREE, |r| r.cost);

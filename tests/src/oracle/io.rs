@@ -240,7 +240,7 @@ impl Machine<'_> {
         let OVal::Obj(obj) = &answer else {
             return Ok(answer);
         };
-        let part = |name: &str| obj.get(&*js(name)).cloned().unwrap_or(OVal::Undef);
+        let part = |name: &str| obj.member(&js(name));
         if !matches!(part("fuelUsed"), OVal::Num(_)) {
             return Ok(answer);
         }
@@ -249,7 +249,7 @@ impl Machine<'_> {
             return Ok(part("result"));
         }
         let message = match &error {
-            OVal::Obj(e) => e.get(&*js("message")).cloned().unwrap_or(OVal::Undef),
+            OVal::Obj(e) => e.member(&js("message")),
             _ => OVal::Undef,
         };
         match message.truthy() {
@@ -433,7 +433,7 @@ impl Machine<'_> {
             "storeProcedure" => {
                 let inputs = self.inputs(&["ast", "ttl", "maxSize"], node, scope)?;
                 let or = |v: &OVal, d: f64| if v.is_nullish() { Ok(d) } else { to_num(v) };
-                let valid = matches!(&inputs[0], OVal::Obj(o) if o.get(&*js("op")).is_some_and(OVal::truthy));
+                let valid = matches!(&inputs[0], OVal::Obj(o) if o.member(&js("op")).truthy());
                 if !valid {
                     return fail("Invalid AST: must be an object with an \"op\" property");
                 }

@@ -5,6 +5,7 @@ use super::meter::pay_metered;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, js, ordered_keys, to_wtf8};
 use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, json_list, json_object};
 use a99_ecma::{number_parse, number_text};
+use std::rc::Rc;
 
 /// Nesting beyond this is refused, as at every boundary (decision D21).
 const MAX_DEPTH: usize = 512;
@@ -103,7 +104,7 @@ impl Reader<'_> {
     fn object(&mut self, depth: usize) -> Res<OVal> {
         pay_metered(READ.price(Sizes::elements(PARSED_CONTAINER)))?;
         self.at += 1;
-        let mut members = Obj::new();
+        let members = Obj::new();
         self.space();
         if self.eat(b'}') {
             return Ok(OVal::object(members));
@@ -247,16 +248,24 @@ pub(super) fn stringify_paid(value: &OVal) -> Res<Option<Vec<u16>>> {
 /// `JSON.stringify`; `None` for what has no JSON text.
 pub(super) fn stringify(value: &OVal, style: &Style) -> Res<Option<Vec<u16>>> {
     let mut out = Vec::new();
-    let written = super::meter::unformatted(write(value, style, 0, &mut out))?;
+    let written = super::meter::unformatted(write(value, style, &mut Vec::new(), &mut out))?;
     Ok(written.then_some(out))
 }
 
-fn write(value: &OVal, style: &Style, depth: usize, out: &mut Vec<u16>) -> Res<bool> {
-    if depth > MAX_DEPTH {
+/// Writes a value; `open` are the arrays and objects that it is in.
+fn write(value: &OVal, style: &Style, open: &mut Vec<usize>, out: &mut Vec<u16>) -> Res<bool> {
+    let own = match value {
+        OVal::Arr(r) | OVal::Set(r) => Some(Rc::as_ptr(r) as usize),
+        OVal::Obj(r) => Some(Rc::as_ptr(r) as usize),
+        _ => None,
+    };
+    if own.is_some_and(|own| open.contains(&own)) || open.len() > MAX_DEPTH {
         return Err(Fail::new(
             "JSON.stringify cannot serialize cyclic structures.",
         ));
     }
+    let depth = open.len();
+    open.extend(own);
     let mut put = |s: &str| out.extend(s.encode_utf16());
     match value {
         OVal::Undef | OVal::Fn(_) => return Ok(false),
@@ -283,7 +292,7 @@ fn write(value: &OVal, style: &Style, depth: usize, out: &mut Vec<u16>) -> Res<b
             let items = items.borrow();
             style.container(json_list(items.len()))?;
             group(out, style, depth, (b'[', b']'), items.len(), |i, out| {
-                if !write(&items[i], style, depth + 1, out)? {
+                if !write(&items[i], style, open, out)? {
                     out.extend("null".encode_utf16());
                 }
                 Ok(())
@@ -302,17 +311,18 @@ fn write(value: &OVal, style: &Style, depth: usize, out: &mut Vec<u16>) -> Res<b
             if style.sorted {
                 keys.sort();
             }
-            keys.retain(|k| !matches!(obj[k], OVal::Undef | OVal::Fn(_)));
+            keys.retain(|k| !matches!(obj.member(k), OVal::Undef | OVal::Fn(_)));
             group(out, style, depth, (b'{', b'}'), keys.len(), |i, out| {
                 quote(&keys[i], out);
                 out.push(58);
                 if !style.indent.is_empty() {
                     out.push(32);
                 }
-                write(&obj[&keys[i]], style, depth + 1, out).map(|_| ())
+                write(&obj.member(&keys[i]), style, open, out).map(|_| ())
             })?;
         }
     }
+    open.truncate(depth);
     Ok(true)
 }
 

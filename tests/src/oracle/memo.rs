@@ -135,9 +135,9 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
     match value {
         OVal::Arr(r) | OVal::Set(r) => {
             let items = r.borrow().clone();
-            items.iter().try_for_each(|v| pay_copied(v, seen))
+            items.iter().try_for_each(|v| pay_copied(&v, seen))
         }
-        OVal::Obj(r) => r.values().try_for_each(|v| pay_copied(v, seen)),
+        OVal::Obj(r) => r.values().try_for_each(|v| pay_copied(&v, seen)),
         _ => Ok(()),
     }
 }
@@ -176,16 +176,16 @@ impl Machine<'_> {
         let body = anonymous(node.get("steps"));
         let mut found = BTreeSet::new();
         names(&body, "", self.frame.version_4, &mut found);
-        let mut free = Obj::new();
+        let free = Obj::new();
         for name in found {
             let value = scope.lookup(&name).or_else(|| match &self.frame.args {
-                OVal::Obj(args) if args.contains_key(&name) => args.get(&name).cloned(),
+                OVal::Obj(args) if args.contains_key(&name) => args.get(&name),
                 args if *name == *js("args") => Some(args.clone()),
                 _ => None,
             });
             free.extend(value.map(|v| (name, v)));
         }
-        let mut whole = Obj::from([
+        let whole = Obj::from([
             (js("body"), from_value(&body)),
             (js("free"), OVal::object(free)),
         ]);
@@ -275,7 +275,7 @@ impl Machine<'_> {
         let now = self.now_ms();
         if stored.truthy() {
             let part = |name: &str| match &stored {
-                OVal::Obj(obj) => obj.get(&*js(name)).cloned().unwrap_or(OVal::Undef),
+                OVal::Obj(obj) => obj.member(&js(name)),
                 _ => OVal::Undef,
             };
             let expires = part("_exp");

@@ -257,7 +257,7 @@ pub(super) fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> 
         }
         OVal::Obj(obj) => obj
             .values()
-            .try_for_each(|v| pay_deep(formula, v, depth + 1)),
+            .try_for_each(|v| pay_deep(formula, &v, depth + 1)),
         _ => Ok(()),
     }
 }
@@ -327,9 +327,9 @@ fn crossing(value: &OVal, free: &mut i64, open: &mut Vec<usize>) -> Res<()> {
         }
         OVal::Obj(r) => pay(crossing_object(r.len())).and_then(|()| {
             r.iter().try_for_each(|(key, item)| {
-                let bytes = super::value::to_wtf8(key).len();
+                let bytes = super::value::to_wtf8(&key).len();
                 pay_metered(READ.price(Sizes::units(name_units(bytes))))?;
-                crossing(item, free, open)
+                crossing(&item, free, open)
             })
         }),
         _ => Ok(()),

@@ -20,6 +20,7 @@ mod host;
 mod io;
 mod json;
 mod machine;
+mod members;
 mod memo;
 mod meter;
 mod options;

@@ -42,6 +42,8 @@ fn is_work(op: &str) -> bool {
             | "len"
             | "sort"
             | "groupBy"
+            | "memberSet"
+            | "memberDelete"
             | "unique"
             | "sum"
             | "split"
@@ -85,7 +87,7 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
         "eq" | "neq" | "gt" | "lt" | "and" | "or" | "not" => (TENTH, SECOND),
         "mathCalc" | "push" | "len" | "split" | "join" | "template" | "pick" | "omit" | "merge"
         | "keys" | "jsonParse" | "jsonStringify" | "random" | "uuid" | "hash" | "sort"
-        | "groupBy" | "unique" | "sum" => (ONE, SECOND),
+        | "groupBy" | "unique" | "sum" | "memberSet" | "memberDelete" => (ONE, SECOND),
         "regexMatch" | "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {
             (2 * ONE, SECOND)
         }

@@ -11,23 +11,23 @@ use std::rc::Rc;
 /// Arrays longer than this are checked by sampling.
 const FULL_CHECK: usize = 97;
 
-fn get<'a>(schema: &'a OVal, key: &str) -> Option<&'a OVal> {
+fn get(schema: &OVal, key: &str) -> Option<OVal> {
     match schema {
-        OVal::Obj(o) => o.get(&*js(key)).filter(|v| !v.is_undef()),
+        OVal::Obj(o) => o.get(&js(key)).filter(|v| !v.is_undef()),
         _ => None,
     }
 }
 
-fn text(value: Option<&OVal>) -> Option<String> {
+fn text(value: Option<OVal>) -> Option<String> {
     match value {
-        Some(OVal::Str(s)) => Some(lossy(s)),
+        Some(OVal::Str(s)) => Some(lossy(&s)),
         _ => None,
     }
 }
 
-fn number(value: Option<&OVal>) -> Option<f64> {
+fn number(value: Option<OVal>) -> Option<f64> {
     match value {
-        Some(OVal::Num(n)) => Some(*n),
+        Some(OVal::Num(n)) => Some(n),
         _ => None,
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn owe_reading(schema: &OVal) {
     if let Some(OVal::Obj(properties)) = get(schema, "properties") {
         for (key, inner) in properties.iter() {
             owe(READ.price(Sizes::elements(1).in_units(key.len())));
-            owe_reading(inner);
+            owe_reading(&inner);
         }
     }
     for key in ["anyOf", "items", "additionalProperties"] {
@@ -52,7 +52,7 @@ pub(super) fn owe_reading(schema: &OVal) {
                 list.borrow().iter().for_each(owe_reading);
             }
             Some(OVal::Bool(true)) if key == "additionalProperties" => {}
-            Some(inner) if inner.truthy() && key != "anyOf" => owe_reading(inner),
+            Some(inner) if inner.truthy() && key != "anyOf" => owe_reading(&inner),
             _ => {}
         }
     }
@@ -105,13 +105,17 @@ pub(super) fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), St
     }
     if let Some(expected) = get(schema, "const") {
         // Identity, which data in a schema never has.
-        return match value.strict_eq(expected) {
+        return match value.strict_eq(&expected) {
             true => Ok(()),
             false => here("Const mismatch"),
         };
     }
     let types: Vec<String> = match get(schema, "type") {
-        Some(OVal::Arr(list)) => list.borrow().iter().filter_map(|t| text(Some(t))).collect(),
+        Some(OVal::Arr(list)) => list
+            .borrow()
+            .iter()
+            .filter_map(|t| text(Some(t.clone())))
+            .collect(),
         other => text(other).into_iter().collect(),
     };
     if value.is_nullish() {
@@ -264,7 +268,7 @@ fn array_rules(items: &[OVal], schema: &OVal, path: &str) -> Result<(), String> 
                 .step_by(stride.max(1))
                 .chain(last.filter(|last| last % stride.max(1) != 0));
             for i in picks {
-                validate(&items[i], each, &child(i))?;
+                validate(&items[i], &each, &child(i))?;
             }
             Ok(())
         }
@@ -290,29 +294,29 @@ fn object_rules(obj: &Rc<Obj>, schema: &OVal, path: &str) -> Result<(), String> 
     if let Some(OVal::Arr(required)) = get(schema, "required") {
         for key in required.borrow().iter() {
             if let OVal::Str(k) = key
-                && obj.get(k).is_none_or(OVal::is_undef)
+                && obj.member(k).is_undef()
             {
                 return here(format!("Missing {}", lossy(k)));
             }
         }
     }
     if let Some(OVal::Obj(properties)) = get(schema, "properties") {
-        for key in ordered_keys(properties) {
+        for key in ordered_keys(&properties) {
             if let Some(value) = obj.get(&key) {
-                validate(value, &properties[&key], &child(&key))?;
+                validate(&value, &properties.member(&key), &child(&key))?;
             }
         }
     }
     if let Some(extra @ OVal::Obj(_)) = get(schema, "additionalProperties") {
         let declared = match get(schema, "properties") {
-            Some(OVal::Obj(p)) => p.clone(),
+            Some(OVal::Obj(p)) => p,
             _ => Rc::new(Obj::new()),
         };
         for key in ordered_keys(obj) {
-            let units = if declared.is_empty() { 0 } else { key.len() };
+            let units = if declared.len() == 0 { 0 } else { key.len() };
             owe(READ.price(Sizes::elements(1).in_units(units)));
             if !declared.contains_key(&key) {
-                validate(&obj[&key], extra, &child(&key))?;
+                validate(&obj.member(&key), &extra, &child(&key))?;
             }
         }
     }
@@ -331,10 +335,10 @@ fn project(value: &OVal, schema: &OVal) -> OVal {
         (OVal::Obj(obj), Some("object")) => match get(schema, "properties") {
             Some(OVal::Obj(properties)) => {
                 owe_names(schema, false);
-                let kept: Obj = ordered_keys(properties)
+                let kept: Obj = ordered_keys(&properties)
                     .into_iter()
                     .filter_map(|k| {
-                        let kept = project(obj.get(&k)?, &properties[&k]);
+                        let kept = project(&obj.get(&k)?, &properties.member(&k));
                         Some((k, kept))
                     })
                     .collect();
@@ -360,7 +364,7 @@ fn project(value: &OVal, schema: &OVal) -> OVal {
             Some(each) => {
                 let items = items.borrow();
                 owe(WRITTEN.price(Sizes::default().out_elements(items.len())));
-                OVal::array(items.iter().map(|v| project(v, each)).collect())
+                OVal::array(items.iter().map(|v| project(v, &each)).collect())
             }
             None => value.clone(),
         },
@@ -378,7 +382,7 @@ pub(super) fn from_example(example: &OVal) -> OVal {
         return example.clone();
     }
     if let Some(inner @ OVal::Obj(_)) = get(example, "schema") {
-        return inner.clone();
+        return inner;
     }
     OVal::object(match example {
         OVal::Null => node("null"),
@@ -387,17 +391,19 @@ pub(super) fn from_example(example: &OVal) -> OVal {
         OVal::Num(n) if n.fract() == 0.0 && n.is_finite() => node("integer"),
         OVal::Num(_) => node("number"),
         OVal::Arr(items) => {
-            let mut schema = node("array");
+            let schema = node("array");
             let each = items.borrow().first().map(from_example);
-            schema.extend(each.map(|each| (js("items"), each)));
+            if let Some(each) = each {
+                schema.insert(js("items"), each);
+            }
             schema
         }
         OVal::Obj(obj) => {
             let keys = ordered_keys(obj);
-            let mut schema = node("object");
+            let schema = node("object");
             let properties = keys
                 .iter()
-                .map(|k| (k.clone(), from_example(&obj[k])))
+                .map(|k| (k.clone(), from_example(&obj.member(k))))
                 .collect();
             schema.insert(js("properties"), OVal::object(properties));
             schema.insert(

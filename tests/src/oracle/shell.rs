@@ -51,12 +51,12 @@ impl Machine<'_> {
         let Some(mut bytes) = command_bytes(&args[0]) else {
             return wrong(op, "command", "a text or a list of texts");
         };
-        let mut request = Obj::from([(js("command"), args[0].clone())]);
+        let request = Obj::from([(js("command"), args[0].clone())]);
         for (key, value) in [("cwd", &args[1]), ("env", &args[2]), ("stdin", &args[3])] {
             bytes += match (key, value) {
                 (_, OVal::Undef | OVal::Null) => continue,
                 ("env", OVal::Obj(env)) => {
-                    let texts = env.iter().map(|(k, v)| Some(utf8(k) + text_bytes(v)?));
+                    let texts = env.iter().map(|(k, v)| Some(utf8(&k) + text_bytes(&v)?));
                     match texts.sum::<Option<i64>>() {
                         Some(bytes) => bytes,
                         None => return wrong(op, "env", "an object of texts"),
@@ -78,7 +78,7 @@ impl Machine<'_> {
         request.insert(js("outputLimit"), OVal::Num(most));
         let reply = self.call_host(op, "shell.exec", &[OVal::object(request)])?;
         let part = |name: &str| match &reply {
-            OVal::Obj(obj) => obj.get(&*js(name)).cloned().unwrap_or(OVal::Undef),
+            OVal::Obj(obj) => obj.member(&js(name)),
             _ => OVal::Undef,
         };
         let number = |name: &str| match part(name) {

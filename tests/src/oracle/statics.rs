@@ -168,7 +168,7 @@ pub(super) fn members(value: &OVal) -> Res<Vec<(super::value::JsStr, OVal)>> {
         }
         OVal::Obj(obj) => ordered_keys(obj)
             .into_iter()
-            .map(|k| (k.clone(), obj[&k].clone()))
+            .map(|k| (k.clone(), obj.member(&k)))
             .collect(),
         OVal::Arr(items) => indexed(items.borrow().clone()),
         OVal::Str(s) => indexed(s.iter().map(|u| OVal::units(vec![*u])).collect()),
@@ -180,7 +180,7 @@ fn pair(entry: &OVal) -> Res<(super::value::JsStr, OVal)> {
     let OVal::Arr(items) = entry else {
         return match entry {
             OVal::Obj(o) => {
-                let get = |k: &str| o.get(&*js(k)).cloned().unwrap_or(OVal::Undef);
+                let get = |k: &str| o.member(&js(k));
                 Ok((to_str(&get("0"))?, get("1")))
             }
             _ => fail("Type error"),
@@ -202,7 +202,7 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
         "values" => list(|(_, v)| v),
         "entries" => list(|(k, v)| OVal::array(vec![OVal::Str(k), v])),
         "fromEntries" => {
-            let mut out = Obj::new();
+            let out = Obj::new();
             for entry in arrays::iterate(&args.get(0))? {
                 let (k, v) = pair(&entry)?;
                 refuse_forbidden(&k)?;
@@ -212,7 +212,7 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
             Ok(OVal::object(out))
         }
         "assign" => {
-            let mut out = Obj::new();
+            let out = Obj::new();
             for source in args.0.iter().filter(|v| !v.is_nullish()) {
                 out.extend(members(source)?);
             }

@@ -378,7 +378,7 @@ impl Machine<'_> {
             }
             return Ok((value.clone(), Flow::Return(value)));
         }
-        let mut out = Obj::new();
+        let out = Obj::new();
         if let Some(properties) = node
             .get("schema")
             .get("properties")

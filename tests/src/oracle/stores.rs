@@ -116,7 +116,7 @@ impl Machine<'_> {
             "storeQueryWhere" => {
                 let args = self.inputs(&["predicate", "collection", "limit"], node, scope)?;
                 let canonical = match args.first() {
-                    Some(OVal::Obj(p)) => p.get(&*js("canonical")).cloned(),
+                    Some(OVal::Obj(p)) => p.get(&js("canonical")),
                     _ => None,
                 };
                 if !matches!(canonical, Some(OVal::Str(_))) {

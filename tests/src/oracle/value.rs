@@ -1,7 +1,6 @@
 //! The oracle's own values: reference-counted, UTF-16 text, nothing clever.
 //!
-//! Arrays and sets are shared and mutable, objects never change once built
-//! (decision D49). Text is kept as UTF-16 units, as ECMA-262 words it, so
+//! Arrays, sets and objects are shared and mutable (decisions D49 and D66). Text is kept as UTF-16 units, as ECMA-262 words it, so
 //! lengths and indices need no thought (decision D36).
 
 use a99_core::error::ErrorCode;
@@ -14,8 +13,76 @@ use std::rc::Rc;
 /// Guest text in UTF-16 units.
 pub(super) type JsStr = Rc<[u16]>;
 
-/// The members of a guest object in insertion order.
-pub(super) type Obj = IndexMap<JsStr, OVal>;
+/// The members of a guest object in insertion order. What it gives is copied out, so
+/// that no borrow is left when something changes it.
+#[derive(Debug, Default)]
+pub(super) struct Obj(RefCell<IndexMap<JsStr, OVal>>);
+
+impl Obj {
+    pub(super) fn new() -> Obj {
+        Obj::default()
+    }
+
+    pub(super) fn get(&self, key: &[u16]) -> Option<OVal> {
+        self.0.borrow().get(key).cloned()
+    }
+
+    /// A member that may be missing.
+    pub(super) fn member(&self, key: &[u16]) -> OVal {
+        self.get(key).unwrap_or(OVal::Undef)
+    }
+
+    pub(super) fn contains_key(&self, key: &[u16]) -> bool {
+        self.0.borrow().contains_key(key)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Sets a member; a new one comes last.
+    pub(super) fn insert(&self, key: JsStr, value: OVal) {
+        self.0.borrow_mut().insert(key, value);
+    }
+
+    pub(super) fn extend(&self, members: impl IntoIterator<Item = (JsStr, OVal)>) {
+        self.0.borrow_mut().extend(members);
+    }
+
+    /// Deletes a member; whether it was there.
+    pub(super) fn remove(&self, key: &[u16]) -> bool {
+        self.0.borrow_mut().shift_remove(key).is_some()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (JsStr, OVal)> + use<> {
+        let members = self.0.borrow();
+        let members: Vec<_> = members
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        members.into_iter()
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = JsStr> + use<> {
+        self.iter().map(|(key, _)| key)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = OVal> + use<> {
+        self.iter().map(|(_, value)| value)
+    }
+}
+
+impl<const N: usize> From<[(JsStr, OVal); N]> for Obj {
+    fn from(members: [(JsStr, OVal); N]) -> Obj {
+        members.into_iter().collect()
+    }
+}
+
+impl FromIterator<(JsStr, OVal)> for Obj {
+    fn from_iter<T: IntoIterator<Item = (JsStr, OVal)>>(members: T) -> Obj {
+        Obj(RefCell::new(members.into_iter().collect()))
+    }
+}
 
 /// A value of a program that the oracle runs.
 #[derive(Clone, Debug)]
@@ -272,9 +339,9 @@ pub(super) fn ordered_keys(obj: &Obj) -> Vec<JsStr> {
     let mut indices: Vec<(usize, JsStr)> = Vec::new();
     let mut names = Vec::new();
     for key in obj.keys() {
-        match array_index(key) {
-            Some(i) => indices.push((i, key.clone())),
-            None => names.push(key.clone()),
+        match array_index(&key) {
+            Some(i) => indices.push((i, key)),
+            None => names.push(key),
         }
     }
     indices.sort_by_key(|(i, _)| *i);
@@ -326,7 +393,7 @@ pub(super) fn to_value(value: &OVal, max_depth: usize) -> Res<Value> {
         OVal::Obj(obj) => {
             let mut map = Map::new();
             for (k, v) in obj.iter() {
-                map.insert(to_text(k), to_value(v, max_depth - 1)?);
+                map.insert(to_text(&k), to_value(&v, max_depth - 1)?);
             }
             Value::Object(map)
         }
@@ -356,7 +423,7 @@ pub(super) fn deep_copy(value: &OVal, max_depth: usize) -> Res<OVal> {
         OVal::Date(ms) => OVal::date(**ms),
         OVal::Obj(obj) => OVal::object(
             obj.iter()
-                .map(|(k, v)| Ok((k.clone(), deep_copy(v, max_depth - 1)?)))
+                .map(|(k, v)| Ok((k, deep_copy(&v, max_depth - 1)?)))
                 .collect::<Res<_>>()?,
         ),
         other => other.clone(),

@@ -40,7 +40,6 @@ const ACTS: &[&[u8]] = &[
     b"runCode",
     b"agentRun",
     b"callLocal",
-    b"push",
 ];
 
 impl<'d> Words<'d> {
@@ -49,8 +48,10 @@ impl<'d> Words<'d> {
         let mut work = vec![node];
         while let Some(node) = work.pop() {
             if let Some(text) = doc.str(node) {
-                self.acts |=
-                    ACTS.contains(&text) || MUTATORS.iter().any(|method| method.as_bytes() == text);
+                let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == text);
+                self.acts |= ACTS.contains(&text)
+                    || is_one_of(super::steps::CHANGES)
+                    || is_one_of(MUTATORS);
                 self.names.extend(text.split(|b| !is_part(b)));
             }
             for (key, value) in doc.members(node) {
@@ -88,7 +89,9 @@ impl<'a> Lower<'_, 'a> {
             if let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) {
                 let pure = match self.s.sigs.signature(&op) {
                     Some(sig) => match sig.form {
-                        None => sig.effect == Effect::Pure && op != "push",
+                        None => {
+                            sig.effect == Effect::Pure && !super::steps::CHANGES.contains(&&*op)
+                        }
                         Some(form) => !matches!(
                             form,
                             Form::Error | Form::CallLocal | Form::RunCode | Form::AgentRun

@@ -26,6 +26,8 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("sum", "items"),
     ("len", "list"),
     ("push", "list"),
+    ("memberSet", "object"),
+    ("memberDelete", "object"),
     ("varGet", "key"),
     ("jsonStringify", "value"),
     ("httpFetch", "url"),

@@ -41,7 +41,7 @@ pub(super) const READS: &[&str] = &[
 ];
 
 /// Pure atoms that change what they are given.
-const CHANGES: &[&str] = &["push"];
+pub(super) const CHANGES: &[&str] = &["push", "memberSet", "memberDelete"];
 
 impl<'a> Lower<'_, 'a> {
     /// Looks at a step whose op is known.

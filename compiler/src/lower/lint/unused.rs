@@ -106,7 +106,7 @@ impl<'a> Lower<'_, 'a> {
             return false;
         }
         match sig.form {
-            None => sig.effect == Effect::Pure && op != "push",
+            None => sig.effect == Effect::Pure && !super::steps::CHANGES.contains(&&*op),
             Some(Form::VarSet | Form::ConstSet | Form::MathCalc | Form::VarGet) => true,
             Some(Form::Filter | Form::Find | Form::VarsExport) => true,
             Some(_) => false,
