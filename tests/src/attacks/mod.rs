@@ -5,6 +5,7 @@
 //! what that process really held.
 
 mod copies;
+mod members;
 mod rooms;
 mod tables;
 mod terse;
@@ -73,8 +74,13 @@ impl Attack {
 /// Every attack; add a file's list here.
 #[must_use]
 pub fn all() -> Vec<Attack> {
-    [copies::attacks(), rooms::attacks(), tables::attacks()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        copies::attacks(),
+        members::attacks(),
+        rooms::attacks(),
+        tables::attacks(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
