@@ -27,6 +27,7 @@
 
 mod base64;
 mod browser;
+mod context;
 mod def;
 mod forms;
 mod grants;
@@ -66,7 +67,7 @@ pub fn core_atoms() -> AtomSet {
     collect(core_families())
 }
 
-fn core_families() -> [Vec<AtomDef>; 18] {
+fn core_families() -> [Vec<AtomDef>; 19] {
     [
         forms::flow(),
         forms::state(),
@@ -86,6 +87,7 @@ fn core_families() -> [Vec<AtomDef>; 18] {
         io::procedures::atoms(),
         io::cache::atoms(),
         guards::atoms(),
+        context::atoms(),
     ]
 }
 

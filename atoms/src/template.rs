@@ -2,13 +2,14 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use crate::objects::array_index;
-use a99_core::costs::{BOTH, MICRO, Sizes, WRITTEN};
+use a99_core::costs::{BOTH, MICRO, READ, Sizes, WRITTEN};
 use a99_core::sig::Binding;
 use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::unknown_method;
 use a99_vm::coerce::to_str;
 use a99_vm::heap::{Oom, Str, Val};
+use a99_vm::member::walk_own;
 use a99_vm::native::{Cx, Fault};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -61,22 +62,79 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[TMPL, req("names", Kind::Texts, "Names to look for.")],
             names,
         ),
+        native(
+            "template:paths",
+            "A template whose holes may be paths.",
+            0,
+            &[TMPL, vars],
+            template_paths,
+        )
+        .metered(BOTH),
+        native(
+            "template:fillPaths",
+            "A template whose holes, which may be paths, show these texts, first to last.",
+            0,
+            &[TMPL, req("shown", Kind::Texts, "What the holes show.")],
+            fill_paths,
+        )
+        .metered(BOTH),
+        native(
+            "template:roots",
+            "Which of these names the paths of a template begin with.",
+            0,
+            &[TMPL, req("names", Kind::Texts, "Names to look for.")],
+            roots,
+        ),
     ]
+}
+
+/// Elements that a name of a path behind the first counts for.
+const PATH_NAME: usize = 3;
+
+/// Which holes a text has.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Holes {
+    /// Names.
+    Names,
+    /// Names, or paths of names (D68).
+    Paths,
 }
 
 /// Scans, converts and adds up everything first; the result is charged and
 /// checked against the heap before one byte of it is built (C11).
 fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    replace(cx, args[0], |cx, text, hole, _| {
+    replace(cx, args[0], Holes::Names, |cx, text, hole, _| {
         let value = lookup(cx, args[1], text, hole)?;
+        show(cx, value)
+    })
+}
+
+/// The same with paths: own members of what the variable holds.
+fn template_paths(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    replace(cx, args[0], Holes::Paths, |cx, text, hole, _| {
+        let path = cx.bytes(text)[hole.clone()].to_vec();
+        let mut names = path.split(|b| *b == b'.');
+        let root = names.next().map_or(0, <[u8]>::len);
+        let value = lookup(cx, args[1], text, &(hole.start..hole.start + root))?;
+        let rest: Vec<&[u8]> = names.collect();
+        cx.work(16 * rest.len() as i64)?;
+        let value = walk_own(cx, value, &rest)?;
         show(cx, value)
     })
 }
 
 /// The texts were made hole by hole.
 fn fill(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    filled(cx, args, Holes::Names)
+}
+
+fn fill_paths(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    filled(cx, args, Holes::Paths)
+}
+
+fn filled(cx: &mut Cx<'_>, args: &[Val], holes: Holes) -> Result<Val, Fault> {
     let texts = args[1];
-    replace(cx, args[0], |cx, _, _, n| {
+    replace(cx, args[0], holes, |cx, _, _, n| {
         Ok(match texts {
             Val::Arr(r) => match cx.heap.items(r).get(n) {
                 Some(Val::Str(text)) => *text,
@@ -100,6 +158,14 @@ fn show(cx: &mut Cx<'_>, value: Val) -> Result<Str, Fault> {
 
 /// One pass over the text, whatever the number of names.
 fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    named(cx, args, Holes::Names)
+}
+
+fn roots(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    named(cx, args, Holes::Paths)
+}
+
+fn named(cx: &mut Cx<'_>, args: &[Val], kind: Holes) -> Result<Val, Fault> {
     let (Val::Str(text), Val::Arr(names)) = (args[0], args[1]) else {
         return Ok(Val::Undefined);
     };
@@ -111,7 +177,7 @@ fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
     let mut found = vec![Val::Bool(false); count];
     let mut holes = Vec::new();
     let mut from = 0;
-    while let Some(hole) = next_hole(cx, text, from)? {
+    while let Some(hole) = next_hole(cx, text, from, kind)? {
         from = hole.end + 2;
         cx.work(16)?;
         cx.heap.check(holes.len() * 4 * size_of::<Range<usize>>())?;
@@ -125,7 +191,8 @@ fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
         })
         .collect();
     for hole in holes {
-        if let Some(i) = wanted.get(&bytes[hole]) {
+        let name = bytes[hole].split(|b| *b == b'.').next();
+        if let Some(i) = name.and_then(|name| wanted.get(name)) {
             found[*i] = Val::Bool(true);
         }
     }
@@ -136,6 +203,7 @@ fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
 fn replace(
     cx: &mut Cx<'_>,
     text: Val,
+    kind: Holes,
     show: impl Fn(&mut Cx<'_>, Str, &Range<usize>, usize) -> Result<Str, Fault>,
 ) -> Result<Val, Fault> {
     let Val::Str(text) = text else {
@@ -146,7 +214,12 @@ fn replace(
     let mut done = 0;
     let mut from = 0;
     let mut holes = 0;
-    while let Some(hole) = next_hole(cx, text, from)? {
+    while let Some(hole) = next_hole(cx, text, from, kind)? {
+        if kind == Holes::Paths {
+            let names = cx.bytes(text)[hole.clone()].iter();
+            let dots = names.filter(|b| **b == b'.').count();
+            cx.charge(READ, Sizes::elements(PATH_NAME * dots))?;
+        }
         let value = show(cx, text, &hole, holes)?;
         holes += 1;
         let before = part(cx, text, done..hole.start - 2)?;
@@ -181,7 +254,13 @@ fn build(cx: &mut Cx<'_>, pieces: &[Str]) -> Result<Val, Fault> {
 }
 
 /// The name of the next `{{name}}` at or after `from`.
-fn next_hole(cx: &mut Cx<'_>, text: Str, from: usize) -> Result<Option<Range<usize>>, Fault> {
+fn next_hole(
+    cx: &mut Cx<'_>,
+    text: Str,
+    from: usize,
+    kind: Holes,
+) -> Result<Option<Range<usize>>, Fault> {
+    let dots = kind == Holes::Paths;
     /// Bytes that are looked through between two looks at the host.
     const PIECE: usize = 16 << 10;
     let mut at = from;
@@ -203,13 +282,15 @@ fn next_hole(cx: &mut Cx<'_>, text: Str, from: usize) -> Result<Option<Range<usi
             Some(start) => {
                 let more = bytes[at..end]
                     .iter()
-                    .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+                    .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_' || dots && **b == b'.')
                     .count();
                 at += more;
                 if at == end && end < text.len_bytes() {
                     continue;
                 }
-                if at > start && cx.bytes(text)[at..].starts_with(b"}}") {
+                let bytes = cx.bytes(text);
+                let mut names = bytes[start..at].split(|b| *b == b'.');
+                if bytes[at..].starts_with(b"}}") && names.all(|name| !name.is_empty()) {
                     return Ok(Some(start..at));
                 }
                 // Of `{{{a}}` the last two braces may open the hole.

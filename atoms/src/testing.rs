@@ -140,6 +140,7 @@ impl Bench {
         let limits = BoundaryLimits::default();
         let mut scope = Scope {
             context: &self.context,
+            readable_context: &[],
             grants: &self.grants.0,
             locals: &self.locals,
             limits: &limits,

@@ -53,7 +53,9 @@ pub(crate) enum IrKind<'a> {
     Logical(LogOp, &'a Ir<'a>, &'a Ir<'a>),
     Conditional(&'a Ir<'a>, &'a Ir<'a>, &'a Ir<'a>),
     Array(&'a [Ir<'a>]),
-    Object(&'a [(&'a [u8], Ir<'a>)]),
+    Object(&'a [(ObjKey<'a>, Ir<'a>)]),
+    /// A part of the request context, in programs of version 4 (D75).
+    Context(&'a [u8]),
     Call {
         callee: &'a [u8],
         args: &'a [Ir<'a>],
@@ -70,6 +72,14 @@ pub(crate) enum IrKind<'a> {
         message: &'a str,
         warn: Warn,
     },
+}
+
+/// The key of a member of an object.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum ObjKey<'a> {
+    Name(&'a [u8]),
+    /// In programs of version 4 (D67).
+    Computed(&'a Ir<'a>),
 }
 
 /// Which warning a node that will fail is worth.
@@ -230,6 +240,11 @@ impl<'a> FromJson<'a> {
         self.texts.is_some() && short_text(self.doc, node).is_some()
     }
 
+    /// Whether the key of a member is an expression, as it may be in version 4.
+    fn is_computed(&self, key: NodeId) -> bool {
+        self.texts.is_some() && (FromJson::is_expr(self.doc, key) || self.is_short(key))
+    }
+
     /// Whether the value of `$expr` makes its object an expression.
     pub(crate) fn is_tag(doc: &Document, tag: NodeId) -> bool {
         match doc.kind(tag) {
@@ -324,15 +339,16 @@ impl<'a> FromJson<'a> {
             b"array" => IrKind::Array(self.list(node, "elements")),
             b"object" => {
                 let list = doc.get(node, "properties");
-                let entries = list.into_iter().flat_map(|l| doc.elements(l)).map(|p| {
-                    (
-                        key_text(doc, doc.get(p, "key"), self.arena),
-                        *self.child(p, "value"),
-                    )
-                });
+                let key = |p| match doc.get(p, "key") {
+                    Some(key) if self.is_computed(key) => ObjKey::Computed(self.child(p, "key")),
+                    key => ObjKey::Name(key_text(doc, key, self.arena)),
+                };
+                let entries = list.into_iter().flat_map(|l| doc.elements(l));
+                let entries = entries.map(|p| (key(p), *self.child(p, "value")));
                 let entries: Vec<_> = entries.collect();
                 IrKind::Object(self.arena.alloc_slice_copy(&entries))
             }
+            b"context" if self.texts.is_some() => IrKind::Context(name("path")),
             b"call" => IrKind::Call {
                 callee: name("callee"),
                 args: self.list(node, "arguments"),
@@ -443,7 +459,11 @@ pub(crate) fn from_text<'a>(
             } => IrKind::Conditional(get(test), get(consequent), get(alternate)),
             ExprKind::Array(items) => IrKind::Array(list(items)),
             ExprKind::Object(entries) => {
-                let entries = entries.iter().map(|(key, value)| (text(key), *get(value)));
+                let key = |key: &expr::ObjKey| match key {
+                    expr::ObjKey::Name(name) => ObjKey::Name(text(name)),
+                    expr::ObjKey::Computed(key) => ObjKey::Computed(get(key)),
+                };
+                let entries = entries.iter().map(|(k, value)| (key(k), *get(value)));
                 let entries: Vec<_> = entries.collect();
                 IrKind::Object(arena.alloc_slice_copy(&entries))
             }

@@ -45,6 +45,10 @@ pub(crate) struct Facts {
     pub depth: u32,
     /// One past the last node inside each node.
     ends: Vec<u32>,
+    /// Whether a part of the request context is read (D75).
+    pub reads_context: bool,
+    /// Whether a step changes members of objects.
+    pub sets_members: bool,
     /// Objects with the op `return`, ascending.
     returns: Vec<u32>,
     /// Expression nodes and nodes that stand for an argument, ascending.
@@ -107,6 +111,7 @@ pub(crate) fn check(
     let mut deepest = 0;
     let (mut returns, mut nested, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     let texts_evaluate = is_version(doc, 4.0);
+    let (mut reads_context, mut sets_members) = (false, false);
     let mut work = vec![(doc.root(), Depth::default())];
     while let Some((node, mut depth)) = work.pop() {
         seen += 1;
@@ -125,6 +130,10 @@ pub(crate) fn check(
                     _ => {}
                 }
             }
+            let is_context = |tag: Option<NodeId>| {
+                texts_evaluate && tag.is_some_and(|tag| doc.str(tag) == Some(b"context"))
+            };
+            reads_context |= is_context(kind) || is_context(expr);
             let text = texts_evaluate.then(|| expr_text(doc, node)).flatten();
             if let Some(text) = text.and_then(|text| doc.str(text)) {
                 let around = depth.steps + depth.exprs;
@@ -135,13 +144,16 @@ pub(crate) fn check(
             } else if op.is_some() {
                 depth.steps += 1;
             }
-            if op.is_some_and(|op| doc.str(op) == Some(b"return")) {
-                returns.push(node.0);
+            match op.and_then(|op| doc.str(op)) {
+                Some(b"return") => returns.push(node.0),
+                Some(b"memberSet" | b"memberDelete") => sets_members = true,
+                _ => {}
             }
             if text.is_some() {
                 // Noted above.
             } else if expr.is_some_and(|tag| FromJson::is_tag(doc, tag))
                 || kind.is_some_and(|kind| doc.str(kind) == Some(b"arg"))
+                || is_context(kind)
             {
                 nested.push(node.0);
             }
@@ -191,6 +203,8 @@ pub(crate) fn check(
     }
     Ok(Facts {
         depth: deepest,
+        reads_context,
+        sets_members,
         ends: doc.ends(),
         returns,
         nested,

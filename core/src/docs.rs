@@ -281,7 +281,7 @@ fn write_rates(out: &mut String) {
          * by {}: all arguments with everything in them, a shared part once for each way to \
          it.\n\
          * by an atom: the widths of `str` and `sep` (split), `list` and `sep` (join), `tmpl` \
-         (template), `keys` (pick), `key` (memberSet, memberDelete), `obj` (omit, keys), `a` and `b` (merge), `str` \
+         (template; in version 4 three elements for each name of a path behind the first), `keys` (pick), `key` (memberSet, memberDelete), `obj` (omit, keys), `a` and `b` (merge), `str` \
          (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
          `text`, `pattern`, `flags` and `replacement` (regexFind and the like), `items` (sort, \
          groupBy, unique, sum), `by` and two elements for each of its names and item, and the \

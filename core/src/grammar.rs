@@ -119,7 +119,8 @@ pub enum FieldHolds {
     Operator(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
-    /// A list of `{key, value}`, where a value is a node or a literal.
+    /// A list of `{key, value}`, where a value is a node or a literal, and a key a name,
+    /// or in programs of version 4 a node that computes it.
     Properties,
 }
 
@@ -248,6 +249,11 @@ pub const NODES: &[NodeForm] = &[
         tag: "object",
         docs: "An object whose members are operands.",
         fields: &[need("properties", Properties)],
+    },
+    NodeForm {
+        tag: "context",
+        docs: "A part of the request context, in programs of version 4, where the host allows it.",
+        fields: &[need("path", Text)],
     },
     NodeForm {
         tag: "call",

@@ -104,6 +104,8 @@ pub struct AtomDef {
 pub struct Scope<'a> {
     /// The request context of the run (read only).
     pub context: &'a Value,
+    /// What of it programs may read (D75).
+    pub readable_context: &'a [String],
     /// The host's grants.
     pub grants: &'a Grants,
     /// Warnings and the run's own state.

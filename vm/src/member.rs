@@ -145,6 +145,48 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
     member_text(cx, object, &text)
 }
 
+/// As [`member_text`], but a refused name is read where an object has that member itself
+/// (D68).
+///
+/// # Errors
+/// As [`member_text`], if it has not.
+pub fn own_text(cx: &mut Cx<'_>, object: Val, key: &[u8]) -> Result<Val, Fault> {
+    if is_forbidden(key)
+        && let Val::Obj(r) = object
+        && let Some(val) = cx.heap.get_text(r, key)
+    {
+        return Ok(val);
+    }
+    member_text(cx, object, key)
+}
+
+/// As [`index`], but a refused name is read where an object has that member itself (D68).
+///
+/// # Errors
+/// As [`index`], if it has not.
+#[inline]
+pub fn own_index(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
+    if let (Val::Obj(r), Val::Str(name)) = (object, key)
+        && is_forbidden(cx.bytes(name))
+        && let Some(val) = cx.heap.get_text(r, cx.bytes(name))
+    {
+        return Ok(val);
+    }
+    index(cx, object, key)
+}
+
+/// As [`walk`], with own members whatever their names (D68).
+///
+/// # Errors
+/// As [`own_text`], for every segment.
+pub fn walk_own(cx: &mut Cx<'_>, root: Val, segments: &[&[u8]]) -> Result<Val, Fault> {
+    let mut at = root;
+    for segment in segments {
+        at = own_text(cx, at, segment)?;
+    }
+    Ok(at)
+}
+
 /// Keys of anything but objects are compared up to this many bytes: names of
 /// builtin members and array indices are all shorter.
 const MAX_NAME_BYTES: usize = 64;

@@ -78,6 +78,15 @@ impl Fault {
         }))
     }
 
+    /// The error with a suggestion for people.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Fault {
+        if let Fault::Throw(thrown) = &mut self {
+            thrown.help = Some(help.into());
+        }
+        self
+    }
+
     /// Code that contradicts itself in a way that only shows when it runs: the
     /// verifier proves that registers hold values, not which kind.
     #[cold]

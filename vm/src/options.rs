@@ -159,6 +159,8 @@ pub struct RunOptions {
     pub timeouts: HashMap<String, AtomTimeout>,
     /// The request context that atoms see.
     pub context: Arc<Value>,
+    /// What of it programs may read (D75): keys, or dotted paths below them.
+    pub readable_context: Arc<[String]>,
     /// What the host grants.
     pub grants: Grants,
     /// Values of the host that its atoms ask for.
@@ -189,6 +191,7 @@ impl Default for RunOptions {
             quotas: HashMap::new(),
             timeouts: HashMap::new(),
             context: empty_context(),
+            readable_context: Arc::from([]),
             grants: None,
             host: HostState::default(),
             limits: Limits::default(),
@@ -316,6 +319,17 @@ impl RunOptions {
     #[must_use]
     pub fn context(mut self, context: impl Into<Value>) -> RunOptions {
         self.context = Arc::new(context.into());
+        self
+    }
+
+    /// Lets programs read these parts of the request context by `$kind: context` (D75):
+    /// keys, or dotted paths. Nothing is readable by default.
+    #[must_use]
+    pub fn readable_context<T: Into<String>>(
+        mut self,
+        paths: impl IntoIterator<Item = T>,
+    ) -> RunOptions {
+        self.readable_context = paths.into_iter().map(Into::into).collect();
         self
     }
 

@@ -192,7 +192,7 @@ fn reference() -> Value {
 fn argument() -> Value {
     let mut out = object(
         [
-            ("$kind", json!({"const": "arg"})),
+            ("$kind", json!({"enum": ["arg", "context"]})),
             (
                 "path",
                 json!({"description": "Name of an argument, or a path from one.", "type": "string"}),
@@ -248,7 +248,11 @@ fn held(field: &NodeField) -> Value {
             "items": {
                 "type": "object",
                 "properties": {
-                    "key": {"type": ["string", "number", "boolean"]},
+                    "key": {
+                        "if": {"type": "object"},
+                        "then": {"anyOf": [definition("node"), short_text()]},
+                        "else": {"type": ["string", "number", "boolean"]},
+                    },
                     "value": definition("operand"),
                 },
                 "required": ["key", "value"],

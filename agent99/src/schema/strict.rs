@@ -99,7 +99,10 @@ fn held(field: &NodeField) -> Value {
         FieldHolds::Properties => json!({
             "type": "array",
             "items": closed([
-                ("key".to_owned(), json!({"type": "string"})),
+                (
+                    "key".to_owned(),
+                    json!({"anyOf": [{"type": "string"}, definition("node")]}),
+                ),
                 ("value".to_owned(), definition("operand")),
             ]),
         }),

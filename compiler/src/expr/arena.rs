@@ -132,7 +132,7 @@ pub enum ExprKind {
     /// An array literal.
     Array(Vec<ExprId>),
     /// An object literal: keys and values, in order.
-    Object(Vec<(Box<str>, ExprId)>),
+    Object(Vec<(ObjKey, ExprId)>),
     /// A call of a builtin function by name.
     Call {
         /// The function's name.
@@ -184,7 +184,14 @@ impl ExprKind {
                 visit(*consequent);
                 visit(*alternate);
             }
-            Self::Object(entries) => entries.iter().for_each(|(_, value)| visit(*value)),
+            Self::Object(entries) => {
+                for (key, value) in entries {
+                    if let ObjKey::Computed(key) = key {
+                        visit(*key);
+                    }
+                    visit(*value);
+                }
+            }
             Self::Array(items) | Self::Call { args: items, .. } => {
                 items.iter().copied().for_each(visit);
             }
@@ -195,6 +202,15 @@ impl ExprKind {
             Self::Unsupported { operands, .. } => operands.iter().copied().for_each(visit),
         }
     }
+}
+
+/// The key of an entry of an object literal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ObjKey {
+    /// As it is written.
+    Name(Box<str>),
+    /// `[expression]` (D67).
+    Computed(ExprId),
 }
 
 /// A constant of an expression text.

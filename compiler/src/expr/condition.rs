@@ -10,7 +10,9 @@ use chumsky::Parser;
 use chumsky::inspector::SimpleState;
 use logos::Logos;
 
-use super::arena::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, UnOp, WORD_PRECEDENCE};
+use super::arena::{
+    BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, ObjKey, UnOp, WORD_PRECEDENCE,
+};
 use super::diagnose;
 use super::error::{ParseError, ParseErrorKind, ParseErrors};
 use super::grammar::{self, Builder, Kind, Tok, too_deep};
@@ -402,7 +404,7 @@ impl<'s> Reader<'s> {
     }
 
     /// The entries of an object literal, whose inner brackets are single tokens by now.
-    fn entries(&mut self, toks: &[Tok], start: u32, end: u32) -> Vec<(Box<str>, ExprId)> {
+    fn entries(&mut self, toks: &[Tok], start: u32, end: u32) -> Vec<(ObjKey, ExprId)> {
         let mut entries = Vec::new();
         let mut parts: Vec<&[Tok]> = toks.split(|tok| tok.kind == Kind::Comma).collect();
         // As in JavaScript, the last entry may end with a comma; `{}` has none.
@@ -411,10 +413,16 @@ impl<'s> Reader<'s> {
         }
         for part in parts {
             let key = match part.first().map(|tok| (tok.kind, self.state.source(*tok))) {
-                Some((Kind::Ident, name)) => Some(Box::from(name)),
+                Some((Kind::Ident, name)) => Some(ObjKey::Name(name.into())),
                 Some((Kind::String, text)) => {
                     let text = grammar::unescape(text);
-                    Some(String::from_utf8_lossy(&text).into())
+                    Some(ObjKey::Name(String::from_utf8_lossy(&text).into()))
+                }
+                Some((Kind::Node(id), text)) if text.starts_with('[') => {
+                    match &self.state.expr.node(id).kind {
+                        ExprKind::Array(keys) if keys.len() == 1 => Some(ObjKey::Computed(keys[0])),
+                        _ => None,
+                    }
                 }
                 _ => None,
             };
@@ -423,17 +431,21 @@ impl<'s> Reader<'s> {
                     let end = value.last().map_or(colon.end, |tok| tok.end);
                     self.single(value, Bracket::Group, colon.end, end)
                 }
-                (Some(key), [name]) if name.kind == Kind::Ident && is_variable(key) => {
+                (Some(ObjKey::Name(key)), [name])
+                    if name.kind == Kind::Ident && is_variable(key) =>
+                {
                     self.single(part, Bracket::Group, name.start, name.end)
                 }
                 _ => {
                     let at = part.first().map_or(start..end, |tok| tok.start..tok.end);
                     let error = ParseError::syntax("Expected `key: value`", at);
-                    self.error(error.with_help("a key is a name, or a text in quotes"));
+                    self.error(
+                        error.with_help("a key is a name, a text in quotes, or `[expression]`"),
+                    );
                     continue;
                 }
             };
-            entries.push((key.unwrap_or_default(), value));
+            entries.extend(key.map(|key| (key, value)));
         }
         entries
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::MAX_NESTING;
-use super::arena::{Expr, ExprId, ExprKind, Lit};
+use super::arena::{Expr, ExprId, ExprKind, Lit, ObjKey};
 
 /// Integers up to this magnitude are written without a fraction; 2^53, above which a double no
 /// longer tells neighbouring integers apart (ECMA-262 §21.1.2.6).
@@ -85,8 +85,12 @@ fn node_json(kind: &ExprKind, done: &mut [Value]) -> Value {
             tagged("array", [("elements", items.iter().map(child).collect())])
         }
         ExprKind::Object(entries) => {
-            let property = |(key, value): &(Box<str>, ExprId)| {
-                let members = [("key", text(key)), ("value", child(value))];
+            let property = |(key, value): &(ObjKey, ExprId)| {
+                let key = match key {
+                    ObjKey::Name(name) => text(name),
+                    ObjKey::Computed(key) => child(key),
+                };
+                let members = [("key", key), ("value", child(value))];
                 let named = members.map(|(name, value)| (name.to_owned(), value));
                 Value::Object(named.into_iter().collect())
             };

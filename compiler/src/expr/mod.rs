@@ -24,7 +24,7 @@ pub(crate) mod tests;
 mod token;
 
 pub(crate) use arena::Infix;
-pub use arena::{BinOp, Expr, ExprId, ExprKind, ExprNode, Lit, LogOp, UnOp};
+pub use arena::{BinOp, Expr, ExprId, ExprKind, ExprNode, Lit, LogOp, ObjKey, UnOp};
 pub use condition::{parse_condition, parse_expression};
 pub use error::{ParseError, ParseErrorKind, ParseErrors};
 pub use json::to_expr_json;

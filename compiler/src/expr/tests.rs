@@ -133,7 +133,10 @@ fn show_node(expr: &Expr, id: ExprId) -> String {
         }
         ExprKind::Array(items) => format!("[{}]", list(items)),
         ExprKind::Object(entries) => {
-            let entry = |(key, value): &(Box<str>, ExprId)| format!("{key}: {}", show(value));
+            let entry = |(key, value): &(ObjKey, ExprId)| match key {
+                ObjKey::Name(key) => format!("{key}: {}", show(value)),
+                ObjKey::Computed(key) => format!("[{}]: {}", show(key), show(value)),
+            };
             let entries: Vec<String> = entries.iter().map(entry).collect();
             format!("{{{}}}", entries.join(" "))
         }

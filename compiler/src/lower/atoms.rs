@@ -1,7 +1,6 @@
 //! Steps that call an atom: its inputs into registers, the call, the result.
 
 use super::scopes::is_metadata;
-use super::templates::FILL;
 use super::{Lower, MAX_CALL_ARGS};
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
@@ -61,14 +60,18 @@ impl<'a> Lower<'_, 'a> {
                 let n = params.len().min(MAX_CALL_ARGS);
                 let base = self.temps(n);
                 let params = &params[..n];
+                let mut filled = false;
                 if let Some((at, vars, holes)) = self.holes_of(step, params) {
                     self.input(step, params, 1 - at, base);
                     self.holes_to(vars, base + at as u8, &holes);
-                    called = self.s.op(FILL);
+                    filled = true;
                 } else if let Some(guard) = self.guard_of(step, sig, params) {
                     self.guarded_inputs(step, &guard, params, base);
                 } else {
                     (0..n).for_each(|i| self.input(step, params, i, base));
+                }
+                if let Some(op) = self.template_op(params, filled) {
+                    called = self.s.op(op);
                 }
                 (base, n as u8)
             }

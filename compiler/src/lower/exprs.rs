@@ -10,8 +10,7 @@ use crate::ir::{Ir, IrKind, Lit, Warn};
 use a99_core::builtins;
 use a99_core::costs::object_nodes;
 use a99_core::diag::codes;
-use a99_core::program::{BuiltinIdx, ChargeKind, Const, Count, KeyIdx, MethodIdx, Op, Reg, Target};
-use std::collections::HashMap;
+use a99_core::program::{BuiltinIdx, ChargeKind, Const, Count, MethodIdx, Op, Reg, Target};
 
 impl<'a> Lower<'_, 'a> {
     fn pay(&mut self, ir: &Ir<'a>) {
@@ -108,7 +107,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// The value of an expression in a temporary, kept while others are
     /// computed.
-    fn held(&mut self, ir: &Ir<'a>) -> Held {
+    pub(super) fn held(&mut self, ir: &Ir<'a>) -> Held {
         let mark = self.mark();
         let r = self.expr(ir);
         self.hold(r, mark)
@@ -198,7 +197,11 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Object(entries) => {
                 self.pay(ir);
                 self.charge_data(object_nodes(entries.len()));
-                self.object(dst, entries);
+                self.object_of(dst, entries);
+            }
+            IrKind::Context(path) => {
+                self.pay(ir);
+                self.context_to(path, dst);
             }
             IrKind::Call { callee, args } => {
                 self.pay(ir);
@@ -241,11 +244,11 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    fn place(&mut self, ir: &Ir<'a>) {
+    pub(super) fn place(&mut self, ir: &Ir<'a>) {
         self.e.at = Some((ir.at.node, ir.at.inner));
     }
 
-    fn warn_at(&mut self, ir: &Ir<'a>, code: &'static str, message: &str) {
+    pub(super) fn warn_at(&mut self, ir: &Ir<'a>, code: &'static str, message: &str) {
         let offending = self.written_at(ir.at.node, ir.at.inner);
         let inner = ir.at.inner.map(|(a, b)| a..b);
         let mut diag = self
@@ -322,6 +325,14 @@ impl<'a> Lower<'_, 'a> {
     fn member(&mut self, dst: Reg, object: &Ir<'a>, name: &[u8], optional: bool, ir: &Ir<'a>) {
         let obj = self.expr(object);
         self.place(ir);
+        if builtins::is_forbidden(name) && self.s.version_4 {
+            let key = self.s.pool.key(name);
+            let read = |l: &mut Self| l.e.emit(Op::OwnMember { dst, obj, key });
+            return match optional {
+                true => self.unless_nullish(dst, obj, read),
+                false => read(self),
+            };
+        }
         if builtins::is_forbidden(name) {
             let text = builtins::forbidden_text(&Self::shown(name));
             self.warn_at(ir, codes::FORBIDDEN_MEMBER, &text);
@@ -341,7 +352,7 @@ impl<'a> Lower<'_, 'a> {
         if !optional {
             let (obj, idx) = self.operands(object, index);
             self.place(ir);
-            self.e.emit(Op::Index { dst, obj, idx });
+            self.read_index(dst, obj, idx);
             return;
         }
         let mark = self.mark();
@@ -351,7 +362,15 @@ impl<'a> Lower<'_, 'a> {
             let idx = l.expr(index);
             let obj = l.take(obj);
             l.place(ir);
-            l.e.emit(Op::Index { dst, obj, idx });
+            l.read_index(dst, obj, idx);
+        });
+    }
+
+    /// Reads a member by a computed key; in version 4 any own member (D68).
+    fn read_index(&mut self, dst: Reg, obj: Reg, idx: Reg) {
+        self.e.emit(match self.s.version_4 {
+            true => Op::OwnIndex { dst, obj, idx },
+            false => Op::Index { dst, obj, idx },
         });
     }
 
@@ -373,7 +392,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// An array of these values in a fresh temporary.
-    fn array(&mut self, items: &[Ir<'a>]) -> Reg {
+    pub(super) fn array(&mut self, items: &[Ir<'a>]) -> Reg {
         let held = self.collector(items.len());
         for item in items {
             let mark = self.mark();
@@ -382,63 +401,6 @@ impl<'a> Lower<'_, 'a> {
             self.release(mark);
         }
         self.take(held)
-    }
-
-    fn object(&mut self, dst: Reg, entries: &[(&'a [u8], Ir<'a>)]) {
-        if let Some((name, _)) = entries.iter().find(|(k, _)| builtins::is_forbidden(k)) {
-            // A key is refused when it would be set: after its value.
-            for (key, value) in entries {
-                let mark = self.mark();
-                self.expr(value);
-                self.release(mark);
-                if key == name {
-                    break;
-                }
-            }
-            let text = builtins::forbidden_text(&Self::shown(name));
-            if let Some((_, ir)) = entries.iter().find(|(k, _)| k == name) {
-                self.warn_at(ir, codes::FORBIDDEN_MEMBER, &text);
-            }
-            self.throw_forbidden(name);
-            self.load_const(dst, Const::Undefined);
-            return;
-        }
-        // A repeated key keeps its first place and its last value.
-        let mut keys: Vec<KeyIdx> = Vec::with_capacity(entries.len());
-        let mut places = Vec::with_capacity(entries.len());
-        let mut at_key = HashMap::new();
-        for (key, _) in entries {
-            let key = self.s.pool.key(key);
-            let at = *at_key.entry(key).or_insert_with(|| {
-                keys.push(key);
-                keys.len() - 1
-            });
-            places.push(at);
-        }
-        let shape = self.s.pool.shape(&keys);
-        if keys.len() <= MAX_CALL_ARGS && !self.is_crowded() {
-            let base = self.temps(keys.len());
-            for ((_, value), at) in entries.iter().zip(places) {
-                self.expr_to(value, base + at as u8);
-            }
-            self.e.emit(Op::NewObj {
-                dst,
-                base,
-                n: Count(keys.len() as u8),
-                shape,
-            });
-            return;
-        }
-        let mut distinct: Vec<Ir<'a>> = Vec::with_capacity(keys.len());
-        for ((_, value), at) in entries.iter().zip(places) {
-            if at < distinct.len() {
-                distinct[at] = *value;
-            } else {
-                distinct.push(*value);
-            }
-        }
-        let arr = self.array(&distinct);
-        self.e.emit(Op::WideObj { dst, arr, shape });
     }
 
     /// Whether a call's arguments fit into registers in a row.

@@ -109,7 +109,10 @@ impl Lower<'_, '_> {
     /// Whether a node is an object of the program, not something to resolve.
     pub(super) fn is_literal_object(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
-        doc.kind(node) == Kind::Object && !self.is_arg(node) && !self.is_expr(node)
+        doc.kind(node) == Kind::Object
+            && !self.is_arg(node)
+            && !self.is_context(node)
+            && !self.is_expr(node)
     }
 
     /// The same for a node in a value position.

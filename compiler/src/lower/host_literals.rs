@@ -36,7 +36,7 @@ impl Lower<'_, '_> {
         match doc.kind(node) {
             Kind::String(text) => self.is_plain_text(text),
             Kind::Array => !self.has_nested(node),
-            Kind::Object => !self.is_arg(node) && !self.is_expr(node) && !self.has_nested(node),
+            Kind::Object => self.is_literal_object(node) && !self.has_nested(node),
             _ => true,
         }
     }

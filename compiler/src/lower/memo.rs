@@ -64,6 +64,10 @@ impl<'a> Lower<'_, 'a> {
         if !self.e.spend(self.s.facts.size(steps)) {
             return self.e.close_step(id, None);
         }
+        if with_program && self.s.facts.reads_context {
+            // A key that another run makes would find what is of this run's context.
+            self.throw("cache needs a key: the program reads the context");
+        }
         let names = self.free_names(steps);
         let body = self.canonical_body(steps);
         self.e.spend(body.len() / TEXT_PER_ROOM);

@@ -16,6 +16,7 @@ mod lint;
 mod literal;
 mod loops;
 mod memo;
+mod objects;
 mod refs;
 mod scopes;
 mod shared;

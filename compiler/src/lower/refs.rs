@@ -110,7 +110,8 @@ impl<'a> Lower<'_, 'a> {
             return self.arg(path, ArgFallback::Undefined);
         }
         let segments: Vec<&[u8]> = text.split(|b| *b == b'.').skip(1).collect();
-        if let Some(bad) = segments.iter().find(|s| builtins::is_forbidden(s)) {
+        let bad = segments.iter().find(|s| builtins::is_forbidden(s));
+        if let Some(bad) = bad.filter(|_| !self.s.version_4) {
             return self.forbidden_path(bad);
         }
         let dst = self.temp();
@@ -118,8 +119,7 @@ impl<'a> Lower<'_, 'a> {
         let value = self.arg(path, ArgFallback::Undefined);
         self.mov(dst, value);
         let root = self.root_or_unbound(&shadow);
-        let path = self.s.path(&segments);
-        self.e.emit(Op::Path { dst, root, path });
+        self.path_of(dst, root, &segments);
         self.release(mark);
         dst
     }
@@ -133,6 +133,17 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
+    /// What is at a path below a root, if there is a root. Refused names get here in
+    /// version 4 only, where own members are read whatever their names (D68).
+    fn path_of(&mut self, dst: Reg, root: Reg, segments: &[&[u8]]) {
+        let own = segments.iter().any(|s| builtins::is_forbidden(s));
+        let path = self.s.path(segments);
+        self.e.emit(match own {
+            true => Op::OwnPath { dst, root, path },
+            false => Op::Path { dst, root, path },
+        });
+    }
+
     fn forbidden_path(&mut self, name: &[u8]) -> Reg {
         self.throw_forbidden(name);
         let dst = self.temp();
@@ -142,10 +153,11 @@ impl<'a> Lower<'_, 'a> {
 
     fn dotted(&mut self, text: &'a [u8]) -> Reg {
         let segments: Vec<&[u8]> = text.split(|b| *b == b'.').collect();
-        if let Some(bad) = segments.iter().find(|s| builtins::is_forbidden(s)) {
+        let root_chain = self.vars.chain(segments[0]);
+        let bad = segments.iter().find(|s| builtins::is_forbidden(s));
+        if let Some(bad) = bad.filter(|_| !self.s.version_4 || root_chain.is_empty()) {
             return self.forbidden_path(bad);
         }
-        let root_chain = self.vars.chain(segments[0]);
         if root_chain.is_empty() {
             return self.name_or_text(text);
         }
@@ -154,8 +166,7 @@ impl<'a> Lower<'_, 'a> {
         let whole = self.name_or_text(text);
         self.mov(dst, whole);
         let root = self.root_or_unbound(&root_chain);
-        let path = self.s.path(&segments[1..]);
-        self.e.emit(Op::Path { dst, root, path });
+        self.path_of(dst, root, &segments[1..]);
         if self.caught.contains(&segments[0]) && segments[1..] == [b"message".as_slice()] {
             self.message_of(dst, root);
         }

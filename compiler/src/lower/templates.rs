@@ -3,6 +3,7 @@
 //! order of the text.
 
 use super::{Held, Lower};
+use a99_core::builtins::is_forbidden;
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Number, Op, Reg, Target};
 use a99_core::sig::{Binding, Param};
@@ -15,11 +16,32 @@ const TEXT: &str = "template:text";
 const NAMES: &str = "template:names";
 
 /// An internal atom: `template` with the texts of the holes in their order.
-pub(super) const FILL: &str = "template:fill";
+const FILL: &str = "template:fill";
+
+/// The same atoms where holes may be paths (D68), and `template` itself.
+const PATHS: [&str; 3] = ["template:paths", "template:fillPaths", "template:roots"];
 
 impl<'a> Lower<'_, 'a> {
     fn knows(&self, op: &str) -> bool {
         self.s.sigs.signature(op).is_some()
+    }
+
+    /// The atom that a step of `template` calls: with the texts of its holes, if they are
+    /// `filled`; nothing but the step's own where it has none of these.
+    pub(super) fn template_op(&self, params: &[Param], filled: bool) -> Option<&'static str> {
+        let is_vars = |param: &Param| matches!(param.binding, Binding::TemplateVars { .. });
+        let is_template = params.iter().any(is_vars) && self.knows(FILL);
+        match (is_template, self.s.version_4, filled) {
+            (false, ..) | (_, false, false) => None,
+            (_, false, true) => Some(FILL),
+            (_, true, false) => Some(PATHS[0]),
+            (_, true, true) => Some(PATHS[1]),
+        }
+    }
+
+    /// The holes of a text.
+    pub(super) fn holes<'t>(&self, text: &'t [u8]) -> Vec<&'t [u8]> {
+        placeholders(text, self.s.version_4)
     }
 
     /// The text of a template, unless it is a name or a path.
@@ -48,10 +70,12 @@ impl<'a> Lower<'_, 'a> {
         if params.len() != 2 || !self.is_literal_object(node) || !self.knows(FILL) {
             return None;
         }
-        let holes = placeholders(self.known_text(step, params, template)?);
-        let named: HashSet<&[u8]> = holes.iter().copied().collect();
+        let holes = self.holes(self.known_text(step, params, template)?);
+        let named: HashSet<&[u8]> = holes.iter().map(|hole| root_of(hole)).collect();
         let mut members = doc.members(node);
-        let acts = members.any(|(name, v)| named.contains(name) && self.acts_as_value(v));
+        let refused = |hole: &&[u8]| hole.split(|b| *b == b'.').skip(1).any(is_forbidden);
+        let acts = members.any(|(name, v)| named.contains(name) && self.acts_as_value(v))
+            || holes.iter().any(refused);
         (acts && self.knows(TEXT)).then_some((at, node, holes))
     }
 
@@ -68,9 +92,15 @@ impl<'a> Lower<'_, 'a> {
             }
             let mark = self.mark();
             let shown = self.temp();
-            match by_name.get(name) {
+            match by_name.get(root_of(name)) {
                 Some(value) => {
                     self.value_to(*value, shown);
+                    let path: Vec<&[u8]> = name.split(|b| *b == b'.').skip(1).collect();
+                    if !path.is_empty() {
+                        let path = self.s.path(&path);
+                        let (dst, root) = (shown, shown);
+                        self.e.emit(Op::OwnPath { dst, root, path });
+                    }
                     self.internal_call(shown, shown, 1, TEXT);
                 }
                 None => self.load_text(shown, b""),
@@ -93,7 +123,8 @@ impl<'a> Lower<'_, 'a> {
     ) {
         let doc = self.s.doc;
         if let Some(text) = self.known_text(step, params, template) {
-            return self.vars_object_to(node, dst, Some(&placeholders(text)));
+            let roots: Vec<&[u8]> = self.holes(text).into_iter().map(root_of).collect();
+            return self.vars_object_to(node, dst, Some(&roots));
         }
         let acts = doc.members(node).any(|(_, v)| self.acts_as_value(v));
         if !self.is_literal_object(node) || !acts || !self.knows(NAMES) {
@@ -160,13 +191,20 @@ impl<'a> Lower<'_, 'a> {
             self.release(mark);
         }
         self.mov(asked, text);
-        self.internal_call(asked, asked, 2, NAMES);
+        let names = if self.s.version_4 { PATHS[2] } else { NAMES };
+        self.internal_call(asked, asked, 2, names);
         self.hold(asked, start)
     }
 }
 
-/// The names between `{{` and `}}` (language section 2.5, `template`).
-pub(super) fn placeholders(text: &[u8]) -> Vec<&[u8]> {
+/// The variable of a hole.
+pub(super) fn root_of(hole: &[u8]) -> &[u8] {
+    hole.split(|b| *b == b'.').next().unwrap_or(hole)
+}
+
+/// The names between `{{` and `}}` (language section 2.5, `template`), in version 4 also
+/// paths of names.
+fn placeholders(text: &[u8], paths: bool) -> Vec<&[u8]> {
     let mut names = Vec::new();
     let mut at = 0;
     while at + 1 < text.len() {
@@ -177,9 +215,11 @@ pub(super) fn placeholders(text: &[u8]) -> Vec<&[u8]> {
         let start = at + 2;
         let word = text[start..]
             .iter()
-            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_' || paths && **b == b'.')
             .count();
-        if word > 0 && text[start + word..].starts_with(b"}}") {
+        let whole = text[start..start + word].split(|b| *b == b'.');
+        let whole = whole.into_iter().all(|name| !name.is_empty());
+        if whole && text[start + word..].starts_with(b"}}") {
             names.push(&text[start..start + word]);
             at = start + word + 2;
         } else {

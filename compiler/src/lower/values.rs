@@ -8,6 +8,9 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, KeyIdx, Number, Op, Reg};
 use std::collections::{HashMap, HashSet};
 
+/// An internal atom: a part of the request context.
+const CONTEXT: &str = "context:read";
+
 impl<'a> Lower<'_, 'a> {
     /// A value position: names, paths, `$kind` and `$expr` are resolved.
     pub(super) fn value(&mut self, node: NodeId) -> Reg {
@@ -73,6 +76,29 @@ impl<'a> Lower<'_, 'a> {
             .is_some_and(|k| doc.str(k) == Some(b"arg"))
     }
 
+    /// Whether a node is a part of the request context, which programs of version 4 may
+    /// read where the host allows it (D75).
+    pub(super) fn is_context(&self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let kind = doc.get(node, "$kind").filter(|_| self.s.version_4);
+        kind.is_some_and(|k| doc.str(k) == Some(b"context"))
+    }
+
+    /// What is at a path of the request context.
+    pub(super) fn context_to(&mut self, path: &[u8], dst: Reg) {
+        let mark = self.mark();
+        let base = self.temp();
+        self.load_text(base, path);
+        self.internal_call(dst, base, 1, CONTEXT);
+        self.release(mark);
+    }
+
+    fn context_node_to(&mut self, node: NodeId, dst: Reg) {
+        let doc = self.s.doc;
+        let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
+        self.context_to(path, dst);
+    }
+
     /// Whether a node of a value position is evaluated as an expression.
     pub(super) fn is_expr(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
@@ -109,6 +135,11 @@ impl<'a> Lower<'_, 'a> {
             if self.is_arg(node) {
                 let r = self.arg_node(node);
                 self.mov(dst, r);
+                self.release(mark);
+                return;
+            }
+            if self.is_context(node) {
+                self.context_node_to(node, dst);
                 self.release(mark);
                 return;
             }
@@ -227,6 +258,12 @@ impl<'a> Lower<'_, 'a> {
             Kind::Object if self.is_arg(node) => {
                 self.e.charge(ChargeKind::Nodes(1));
                 self.arg_node(node)
+            }
+            Kind::Object if self.is_context(node) => {
+                self.e.charge(ChargeKind::Nodes(1));
+                let dst = self.temp();
+                self.context_node_to(node, dst);
+                dst
             }
             Kind::Object if self.is_expr(node) => {
                 self.lint_node(node);

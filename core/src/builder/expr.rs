@@ -82,6 +82,24 @@ pub fn object<K: Into<Text>, V: Into<Expr>>(members: impl IntoIterator<Item = (K
     node("object", [("properties", properties.into())])
 }
 
+/// An object of expressions whose keys are expressions, too, in a program of version 4
+/// ([`Builder::version`](super::Builder::version), decision D67).
+#[must_use]
+pub fn keyed_object<K: Into<Expr>, V: Into<Expr>>(
+    members: impl IntoIterator<Item = (K, V)>,
+) -> Expr {
+    let properties: Vec<Value> = members
+        .into_iter()
+        .map(|(key, value)| {
+            let mut property = Map::with_capacity(2);
+            property.insert("key", key.into().0);
+            property.insert("value", value.into().0);
+            property.into()
+        })
+        .collect();
+    node("object", [("properties", properties.into())])
+}
+
 fn node<const N: usize>(tag: &str, fields: [(&str, Value); N]) -> Expr {
     let mut map = Map::with_capacity(N + 1);
     map.insert("$expr", tag);
@@ -113,6 +131,13 @@ impl Expr {
     pub fn call<T: Into<Expr>>(callee: &str, arguments: impl IntoIterator<Item = T>) -> Self {
         let fields = [("callee", callee.into()), ("arguments", list(arguments))];
         node("call", fields)
+    }
+
+    /// A part of the request context, in a program of version 4 and where the host allows
+    /// it (decision D75).
+    #[must_use]
+    pub fn context(path: &str) -> Self {
+        node("context", [("path", path.into())])
     }
 
     /// Any node with two sides, for operators without a method here.

@@ -228,6 +228,7 @@ impl Builder {
     /// The steps of an inner builder; its findings move to `place`.
     fn adopt(&mut self, inner: Builder, place: &str) -> Operand {
         let kept = [
+            inner.root.version.map(|_| "a99"),
             inner.root.input_schema.as_ref().map(|_| "inputSchema"),
             inner.root.helpers.keys().next().map(|_| "helpers"),
         ];

@@ -50,9 +50,9 @@ mod state;
 
 pub use batteries::{LlmOptions, SearchOptions, VisionOptions};
 pub use data::RandomOptions;
-pub use expr::{Expr, array, conditional, ident, literal, object};
+pub use expr::{Expr, array, conditional, ident, keyed_object, literal, object};
 pub use io::{FetchOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
-pub use operand::{Operand, args, val};
+pub use operand::{Operand, args, context, val};
 pub use shell::{ReadFileOptions, ShellOptions, WriteFileOptions};
 
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -76,6 +76,7 @@ pub struct Builder {
 /// Keys of a program's root besides `op` and `steps` (language section 1.1).
 #[derive(Clone, Debug, Default)]
 struct Root {
+    version: Option<u32>,
     input_schema: Option<Value>,
     /// Helpers by name.
     helpers: Map,
@@ -92,6 +93,12 @@ impl Builder {
     /// [`Builder::input_schema`].
     pub fn take(_schema: impl Into<Value>) -> Self {
         Self::default()
+    }
+
+    /// Sets the version of the program, `a99` at its root (decision D62).
+    pub fn version(mut self, version: u32) -> Self {
+        self.root.version = Some(version);
+        self
     }
 
     /// Adds a step of any atom, its inputs in the given order; absent operands
@@ -155,6 +162,9 @@ impl Builder {
         }
         let mut root = Map::new();
         root.insert("op", "seq");
+        if let Some(version) = self.root.version {
+            root.insert("a99", f64::from(version));
+        }
         root.insert("steps", self.steps);
         if let Some(schema) = self.root.input_schema {
             root.insert("inputSchema", schema);

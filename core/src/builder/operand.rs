@@ -31,6 +31,14 @@ pub fn args(path: &str) -> Operand {
     Operand(Value::Object(members.into_iter().collect()))
 }
 
+/// A reference to a part of the request context: `{"$kind": "context", "path": ..}`, in a
+/// program of version 4 and where the host allows it (decision D75).
+#[must_use]
+pub fn context(path: &str) -> Operand {
+    let members = [("$kind", "context"), ("path", path)];
+    Operand(Value::Object(members.into_iter().collect()))
+}
+
 /// A reference to a variable by its name or dotted path; it is the path itself.
 #[must_use]
 pub fn val(path: &str) -> Operand {

@@ -132,6 +132,20 @@ fn a_schema_leaves_its_wrapper() {
     );
 }
 
+#[test]
+fn programs_of_version_4() {
+    let program = Builder::new()
+        .version(4)
+        .var_set("id", context("user.id"))
+        .member_set("o", ident("k"), 1);
+    let text = concat!(
+        r#"{"op":"seq","a99":4,"steps":[{"op":"varSet","key":"id","#,
+        r#""value":{"$kind":"context","path":"user.id"}},{"op":"memberSet","object":"o","#,
+        r#""key":{"$expr":"ident","name":"k"},"value":1}]}"#
+    );
+    assert_eq!(program.to_json_string().unwrap(), text);
+}
+
 /// One of each kind of expression node.
 #[test]
 fn expressions_are_nodes() {
@@ -171,6 +185,14 @@ fn expressions_are_nodes() {
         (
             object([("k", ident("v"))]),
             r#"{"$expr":"object","properties":[{"key":"k","value":{"$expr":"ident","name":"v"}}]}"#,
+        ),
+        (
+            keyed_object([(ident("k"), ident("v"))]),
+            r#"{"$expr":"object","properties":[{"key":{"$expr":"ident","name":"k"},"value":{"$expr":"ident","name":"v"}}]}"#,
+        ),
+        (
+            Expr::context("user.id"),
+            r#"{"$expr":"context","path":"user.id"}"#,
         ),
         (
             Expr::call("parseInt", ["7"]),

@@ -453,6 +453,14 @@ op_table! {
     Index { dst: Write, obj: Read, idx: Read }
     #[doc = "If root is neither unbound nor undefined: dst = the value at the path below it, null-safe; else dst stays (language section 1.4)."]
     Path { dst: ReadWrite, root: Read, path: Path }
+    #[doc = "dst = obj.key where obj has that member itself; else an error: the name is refused (D68)."]
+    OwnMember { dst: Write, obj: Read, key: Key }
+    #[doc = "As Index, but a refused name is read where obj has that member itself (D68)."]
+    OwnIndex { dst: Write, obj: Read, idx: Read }
+    #[doc = "dst = the value at the path below root, null-safe; a refused name is read where an object has that member itself, else an error (D68)."]
+    OwnPath { dst: Write, root: Read, path: Path }
+    #[doc = "Sets the member of obj that key names (D67)."]
+    PutMember { obj: Read, key: Read, src: Read }
     #[doc = "dst = new empty array with room for cap values."]
     NewArr { dst: Write, cap: Number }
     #[doc = "Appends src to the array in arr."]

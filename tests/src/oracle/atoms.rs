@@ -218,6 +218,7 @@ impl Machine<'_> {
         let OVal::Str(text) = &tmpl else {
             return Err(no_method(&tmpl, "replace"));
         };
+        let paths = self.frame.version_4;
         let vars = node.get("vars");
         let literal = !super::expr::is_expr(vars) && vars.get("$kind").is_none();
         // Of a text that stands in the step each hole resolves its own variable;
@@ -227,9 +228,13 @@ impl Machine<'_> {
         let mut shown = std::collections::VecDeque::new();
         let resolved = match vars {
             Value::Object(map) if literal && known => {
-                for name in holes(text) {
-                    let value = match map.get_bytes(&to_wtf8(&name)) {
-                        Some(value) => self.resolve(value, scope)?,
+                for hole in holes(text, paths) {
+                    let names: Vec<&[u16]> = hole.split(|u| *u == 46).collect();
+                    let value = match map.get_bytes(&to_wtf8(names[0])) {
+                        Some(value) => {
+                            let value = self.resolve(value, scope)?;
+                            self.walk_own(value, &names[1..])?
+                        }
                         None => OVal::Undef,
                     };
                     shown.push_back(shown_text(&value)?);
@@ -237,11 +242,15 @@ impl Machine<'_> {
                 OVal::object(Obj::new())
             }
             Value::Object(map) if literal => {
-                let named = holes(text);
+                let named = holes(text, paths);
+                let root = |hole: &[u16]| hole.split(|u| *u == 46).next().map(<[u16]>::to_vec);
                 let out = Obj::new();
                 for (key, value) in map {
                     let key = from_wtf8(key.as_bytes());
-                    if named.iter().any(|name| **name == *key) {
+                    if named
+                        .iter()
+                        .any(|name| root(name).is_some_and(|root| *root == *key))
+                    {
                         out.insert(key, self.resolve(value, scope)?);
                     }
                 }
@@ -252,23 +261,25 @@ impl Machine<'_> {
         self.meter.charge(READ, Sizes::units(text.len()))?;
         let (mut out, mut i) = (Vec::new(), 0);
         while i < text.len() {
-            let rest = &text[i..];
-            let word = rest.iter().skip(2).take_while(|u| is_word(**u)).count();
-            if word == 0
-                || !rest.starts_with(&[123, 123])
-                || !rest[2 + word..].starts_with(&[125, 125])
-            {
+            let Some(name) = hole_at(&text[i..], paths) else {
                 out.push(text[i]);
                 i += 1;
                 continue;
-            }
-            let name = &rest[2..2 + word];
+            };
+            let word = name.len();
+            let dots = name.iter().filter(|u| **u == 46).count();
+            super::meter::pay(READ, Sizes::elements(3 * dots))?;
             if resolved.is_nullish() {
                 return fail("undefined is not an object (evaluating 'vars[key]')");
             }
             match shown.pop_front() {
                 Some(text) => out.extend_from_slice(&text),
-                None => out.extend_from_slice(&shown_text(&super::expr::member(&resolved, name)?)?),
+                None => {
+                    let names: Vec<&[u16]> = name.split(|u| *u == 46).collect();
+                    let value = super::expr::member(&resolved, names[0])?;
+                    let value = self.walk_own(value, &names[1..])?;
+                    out.extend_from_slice(&shown_text(&value)?);
+                }
             }
             i += word + 4;
         }
@@ -412,17 +423,19 @@ fn shown_text(value: &OVal) -> Res<super::value::JsStr> {
     }
 }
 
-/// The names of a template's variables, as often as they stand in it.
-fn holes(text: &[u16]) -> Vec<Vec<u16>> {
-    let mut names = Vec::new();
-    for at in 0..text.len() {
-        let rest = &text[at..];
-        let word = rest.iter().skip(2).take_while(|u| is_word(**u)).count();
-        if word > 0 && rest.starts_with(&[123, 123]) && rest[2 + word..].starts_with(&[125, 125]) {
-            names.push(rest[2..2 + word].to_vec());
-        }
-    }
-    names
+/// The hole that a text begins with; in version 4 it may be a path.
+fn hole_at(text: &[u16], paths: bool) -> Option<&[u16]> {
+    let inner = text.strip_prefix(&[123, 123])?;
+    let is_part = |u: &&u16| is_word(**u) || paths && **u == 46;
+    let name = &inner[..inner.iter().take_while(is_part).count()];
+    let whole = name.split(|u| *u == 46).all(|name| !name.is_empty());
+    (whole && inner[name.len()..].starts_with(&[125, 125])).then_some(name)
+}
+
+/// The holes of a template, as often as they stand in it.
+fn holes(text: &[u16], paths: bool) -> Vec<Vec<u16>> {
+    let holes = (0..text.len()).filter_map(|at| hole_at(&text[at..], paths));
+    holes.map(<[u16]>::to_vec).collect()
 }
 
 /// The members of a text where an object should be: it is split first, which

@@ -89,7 +89,7 @@ fn arg_path(value: &Value) -> Option<JsStr> {
     (node.get("$kind")?.as_str() == Some("arg")).then(|| name_of(field(node, "path")))
 }
 
-fn refuse(name: &[u16]) -> Res<()> {
+pub(super) fn refuse(name: &[u16]) -> Res<()> {
     statics::refuse_forbidden(name)
 }
 
@@ -156,7 +156,7 @@ fn has_method(value: &OVal, name: &str) -> bool {
 
 impl Machine<'_> {
     /// Whether a value is evaluated as an expression.
-    fn evaluates(&self, value: &Value) -> bool {
+    pub(super) fn evaluates(&self, value: &Value) -> bool {
         is_expr(value) || self.frame.version_4 && expr_text(value).is_some()
     }
 
@@ -164,6 +164,9 @@ impl Machine<'_> {
     pub(super) fn resolve(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         if let Some(path) = arg_path(value) {
             return self.arg(&path);
+        }
+        if let Some(path) = self.context_path(value) {
+            return self.context(&path);
         }
         if self.evaluates(value) {
             return self.eval(value, Env::of(scope));
@@ -200,6 +203,10 @@ impl Machine<'_> {
             self.meter.take(costs::node(self.meter.model()))?;
             return self.arg(&path);
         }
+        if let Some(path) = self.context_path(value) {
+            self.meter.take(costs::node(self.meter.model()))?;
+            return self.context(&path);
+        }
         if self.evaluates(value) {
             return self.eval(value, Env::of(scope));
         }
@@ -215,7 +222,11 @@ impl Machine<'_> {
     /// values resolve as usual.
     pub(super) fn resolve_vars(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         match value {
-            Value::Object(map) if !self.evaluates(value) && arg_path(value).is_none() => {
+            Value::Object(map)
+                if !self.evaluates(value)
+                    && arg_path(value).is_none()
+                    && self.context_path(value).is_none() =>
+            {
                 pay_nodes(map.len())?;
                 let out = Obj::new();
                 for (k, v) in map {
@@ -245,7 +256,7 @@ impl Machine<'_> {
         if segments.len() < 2 {
             return Ok(OVal::Undef);
         }
-        segments.iter().try_for_each(|s| refuse(s))?;
+        // Arguments are data, whatever their names (D16).
         walk(args.clone(), &segments)
     }
 
@@ -255,8 +266,13 @@ impl Machine<'_> {
         }
         if text.contains(&46) {
             let segments: Vec<&[u16]> = text.split(|u| *u == 46).collect();
+            let root = scope.lookup(segments[0]).filter(|v| !v.is_undef());
+            let own = self.frame.version_4 && segments.iter().any(|s| refuse(s).is_err());
+            if let Some(root) = root.clone().filter(|_| own) {
+                return self.walk_own(root, &segments[1..]);
+            }
             segments.iter().try_for_each(|s| refuse(s))?;
-            if let Some(root) = scope.lookup(segments[0]).filter(|v| !v.is_undef()) {
+            if let Some(root) = root {
                 // In a `catch`, `message` of what was caught is its text.
                 let caught = self.frame.caught.iter().any(|n| **n == *segments[0]);
                 if caught && segments[1..] == [&*js("message")] && matches!(root, OVal::Str(_)) {
@@ -317,6 +333,7 @@ impl Machine<'_> {
                 Ok(OVal::array(items?))
             }
             "object" => self.object(map, env),
+            "context" if self.frame.version_4 => self.context(&name_of(field(map, "path"))),
             "call" => self.call(map, env),
             "methodCall" => self.method_call(map, env),
             // What mathCalc parses but refuses to evaluate (language section 3.10).
@@ -415,29 +432,28 @@ impl Machine<'_> {
             },
             false => to_str(&from_value(property))?,
         };
-        refuse(&key)?;
+        self.refuse_member(&object, &key)?;
         if computed && matches!(object, OVal::Obj(_)) {
             meter::owe_name(&key);
         }
         member(&object, &key)
     }
 
-    fn object(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
-        let properties = field(map, "properties")
-            .as_array()
-            .ok_or_else(not_iterable)?;
-        pay_nodes(costs::object_nodes(properties.len()))?;
-        let out = Obj::new();
-        for property in properties {
-            let Some(property) = property.as_object() else {
-                return fail("Cannot read properties of null (reading 'key')");
-            };
-            let key = name_of(field(property, "key"));
-            let value = self.eval(field(property, "value"), env)?;
-            refuse(&key)?;
-            out.insert(key, value);
+    /// Refuses a forbidden name; in version 4 only if it is no own member (D68).
+    fn refuse_member(&self, object: &OVal, key: &[u16]) -> Res<()> {
+        match object {
+            OVal::Obj(obj) if self.frame.version_4 && obj.contains_key(key) => Ok(()),
+            _ => refuse(key),
         }
-        Ok(OVal::object(out))
+    }
+
+    /// Walks a path of a program of version 4.
+    pub(super) fn walk_own(&self, mut value: OVal, segments: &[&[u16]]) -> Res<OVal> {
+        for segment in segments {
+            self.refuse_member(&value, segment)?;
+            value = member(&value, segment)?;
+        }
+        Ok(value)
     }
 
     fn arguments(&mut self, map: &Map, env: Env<'_>) -> Res<Vec<OVal>> {
@@ -560,6 +576,6 @@ fn data(value: &Value) -> Res<OVal> {
     Ok(from_value(value))
 }
 
-fn not_iterable() -> Fail {
+pub(super) fn not_iterable() -> Fail {
     Fail::new("undefined is not an object")
 }

@@ -1,11 +1,13 @@
-//! `memberSet` and `memberDelete` (decision D66).
+//! `memberSet` and `memberDelete` (decision D66), and object nodes (decision D67).
 
 use super::coerce::to_str;
+use super::expr::{Env, field, name_of, not_iterable, pay_nodes, refuse};
 use super::machine::{Machine, ScopeRef};
 use super::meter::{owe_name, pay};
 use super::steps::Node;
-use super::value::{Fail, JsStr, OVal, Res, array_index, lossy};
-use a99_core::costs::{READ, Sizes};
+use super::value::{Fail, JsStr, OVal, Obj, Res, array_index, fail, lossy};
+use a99_core::costs::{self, READ, Sizes};
+use a99_core::value::{Map, Value};
 
 impl Machine<'_> {
     pub(super) fn member_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
@@ -46,6 +48,42 @@ impl Machine<'_> {
         }
         Ok(target)
     }
+
+    /// An object node, whose keys may be computed (decision D67).
+    pub(super) fn object(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
+        let properties = field(map, "properties")
+            .as_array()
+            .ok_or_else(not_iterable)?;
+        pay_nodes(costs::object_nodes(properties.len()))?;
+        let out = Obj::new();
+        let node = |property: &Value| Some(field(property.as_object()?, "key").clone());
+        let is_computed = |m: &Self, property: &Value| {
+            m.frame.version_4 && node(property).is_some_and(|key| m.evaluates(&key))
+        };
+        let keyed = properties.iter().any(|p| is_computed(self, p));
+        for property in properties {
+            let Some(members) = property.as_object() else {
+                return fail("Cannot read properties of null (reading 'key')");
+            };
+            let key = match is_computed(self, property) {
+                true => Err(self.eval(field(members, "key"), env)?),
+                false => Ok(name_of(field(members, "key"))),
+            };
+            let value = self.eval(field(members, "value"), env)?;
+            let key = match key {
+                Ok(name) => {
+                    refuse(&name)?;
+                    name
+                }
+                Err(key) => name_of_key(&key)?,
+            };
+            if keyed {
+                pay_key(&key)?;
+            }
+            out.insert(key, value);
+        }
+        Ok(OVal::object(out))
+    }
 }
 
 fn kind_of(value: &OVal) -> &'static str {
@@ -60,13 +98,24 @@ fn kind_of(value: &OVal) -> &'static str {
 
 /// A key as text, which is paid.
 fn paid_key(op: &str, key: &OVal) -> Res<JsStr> {
-    match key {
-        OVal::Str(_) | OVal::Num(_) | OVal::Bool(_) => {}
-        OVal::Null | OVal::Undef => return Err(Fail::new(format!("{op}: there is no key"))),
-        _ => return Err(Fail::new("Property key must be a string or number")),
+    if key.is_nullish() {
+        return Err(Fail::new(format!("{op}: there is no key")));
     }
-    let key = to_str(key)?;
-    pay(READ, Sizes::units(key.len()))?;
-    owe_name(&key);
+    let key = name_of_key(key)?;
+    pay_key(&key)?;
     Ok(key)
+}
+
+/// The text of a key that is computed.
+pub(super) fn name_of_key(key: &OVal) -> Res<JsStr> {
+    match key {
+        OVal::Str(_) | OVal::Num(_) | OVal::Bool(_) => to_str(key),
+        _ => Err(Fail::new("Property key must be a string or number")),
+    }
+}
+
+pub(super) fn pay_key(key: &JsStr) -> Res<()> {
+    pay(READ, Sizes::units(key.len()))?;
+    owe_name(key);
+    Ok(())
 }

@@ -29,7 +29,9 @@ use super::machine::{Flow, Machine, Scope, ScopeRef};
 use super::meter::pay_crossing;
 use super::options::TraceEvent;
 use super::steps::Node;
-use super::value::{Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, from_wtf8, js};
+use super::value::{
+    Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, from_wtf8, js, lossy,
+};
 use a99_core::costs::{CACHE_STORE, DIGEST, READ, Sizes, WRITTEN, copied, crossing_object};
 use a99_core::value::{Map, Value};
 use sha1::Sha1;
@@ -173,6 +175,13 @@ impl Machine<'_> {
         };
         let own = super::prices::price("hash", self.meter.model());
         self.meter.take(price.unwrap_or(own))?;
+        let program = lossy(self.frame.program.as_slice());
+        let reads = [r#""$kind":"context""#, r#""$expr":"context""#];
+        let reads = self.frame.version_4 && reads.iter().any(|node| program.contains(node));
+        if with_program && reads {
+            let why = "cache needs a key: the program reads the context";
+            return Err(Fail::new(why).at("hash"));
+        }
         let body = anonymous(node.get("steps"));
         let mut found = BTreeSet::new();
         names(&body, "", self.frame.version_4, &mut found);

@@ -14,6 +14,7 @@ mod check;
 mod coerce;
 mod compiled;
 mod condition;
+mod context;
 mod dates;
 mod expr;
 mod host;

@@ -55,6 +55,8 @@ pub struct OracleOptions {
     pub quotas: HashMap<String, u64>,
     /// The request context.
     pub context: Value,
+    /// What of it programs may read (decision D75).
+    pub readable_context: Vec<String>,
     /// Whether to keep a trace.
     pub trace: bool,
     /// Whether `==` is v3's (decision D6).
@@ -81,6 +83,7 @@ impl Default for OracleOptions {
             cost_overrides: HashMap::new(),
             quotas: HashMap::new(),
             context: Value::Undefined,
+            readable_context: Vec::new(),
             trace: false,
             exact_equality: false,
             cost_model: CostModel::Metered,

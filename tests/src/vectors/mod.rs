@@ -58,6 +58,8 @@ pub struct RunSpec {
     pub exact_equality: bool,
     /// The request context.
     pub context: Value,
+    /// What of it the program may read.
+    pub readable_context: Vec<String>,
     /// Whether a trace is wanted.
     pub trace: bool,
     /// Whether the caller aborted before the start.

@@ -67,6 +67,7 @@ fn options(spec: &RunSpec) -> OracleOptions {
         quotas: spec.quotas.iter().cloned().collect(),
         exact_equality: spec.exact_equality,
         context: spec.context.clone(),
+        readable_context: spec.readable_context.clone(),
         trace: spec.trace,
         cost_model: if spec.metered {
             CostModel::Metered

@@ -279,6 +279,13 @@ impl Vector {
                 .option("equality")
                 .is_some_and(|e| e.as_str() == Some("exact")),
             context: self.option("context").unwrap_or(Value::Undefined),
+            readable_context: match self.option("readableContext") {
+                Some(Value::Array(paths)) => {
+                    let paths = paths.iter().filter_map(Value::as_str);
+                    paths.map(str::to_owned).collect()
+                }
+                _ => Vec::new(),
+            },
             trace: self
                 .option("trace")
                 .is_some_and(|t| t.as_bool() == Some(true)),

@@ -341,7 +341,8 @@ fn timeout(ms: f64) -> AtomTimeout {
 pub(super) fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
     let mut options = RunOptions::new()
         .trace(spec.trace)
-        .context(spec.context.clone());
+        .context(spec.context.clone())
+        .readable_context(spec.readable_context.clone());
     options.fuel = spec.fuel;
     options.timeout_ms = spec.timeout_ms.map(|ms| ms.max(0.0) as u64);
     options.cost_model = if spec.metered {

@@ -28,12 +28,16 @@ fn key_text(cx: &mut Cx<'_>, op: &str, key: Val) -> Result<Str, Fault> {
         Val::Null | Val::Undefined | Val::Unbound => {
             return Err(Fault::throw(format!("{op}: there is no key")));
         }
-        _ => return Err(Fault::throw("Property key must be a string or number")),
+        _ => return Err(no_key()),
     }
     let key = coerce::to_str(cx, key)?;
     cx.charge(READ, Sizes::units(key.units()))?;
     cx.charge_name(key)?;
     Ok(key)
+}
+
+fn no_key() -> Fault {
+    Fault::throw("Property key must be a string or number")
 }
 
 /// The beginning of a key, for an error.
@@ -87,6 +91,24 @@ fn set_item(cx: &mut Cx<'_>, list: Ref, key: Str, value: Val) -> Result<(), Faul
         }
     }
     Ok(())
+}
+
+/// Sets a member of an object that is being built (D67).
+///
+/// # Errors
+/// A key that is none; fuel, memory, a stop.
+pub(crate) fn put(cx: &mut Cx<'_>, object: Val, key: Val, value: Val) -> Result<(), Fault> {
+    let Val::Obj(r) = object else {
+        return Err(Fault::invalid("PutMember without an object"));
+    };
+    let key = match key {
+        Val::Null | Val::Undefined | Val::Unbound => Err(no_key()),
+        key => key_text(cx, SET, key),
+    };
+    let key = key?;
+    let key = cx.intern_name(key)?;
+    let (heap, mut clock) = cx.split();
+    heap.set_member(r, key, value, &mut clock)
 }
 
 /// Deletes a member of an object in place; whether it was there.

@@ -43,6 +43,7 @@ pub(super) fn call_atom(
     };
     let mut scope = Scope {
         context: &options.context,
+        readable_context: &options.readable_context,
         grants: &options.grants,
         locals,
         limits: &options.limits.boundary,

@@ -256,6 +256,24 @@ impl Machine {
                         regs[dst.at()] = attempt!(c => member::walk(c, root, &list));
                     }
                 }
+                Op::OwnMember { dst, obj, key } => {
+                    let (object, text) = (regs[obj.at()], program.text(program.keys[key.at()]));
+                    regs[dst.at()] = attempt!(c => member::own_text(c, object, text));
+                }
+                Op::OwnIndex { dst, obj, idx } => {
+                    let (object, index) = (regs[obj.at()], regs[idx.at()]);
+                    regs[dst.at()] = attempt!(c => member::own_index(c, object, index));
+                }
+                Op::OwnPath { dst, root, path } => {
+                    let (root, path) = (regs[root.at()], &program.paths[path.at()]);
+                    let list: Vec<&[u8]> = path.iter().map(|s| program.text(*s)).collect();
+                    regs[dst.at()] = attempt!(c => member::walk_own(c, root, &list));
+                }
+                Op::PutMember { obj, key, src } => {
+                    let (object, key) = (regs[obj.at()], regs[key.at()]);
+                    let val = stored(regs[src.at()]);
+                    attempt!(c => builtins::members::put(c, object, key, val));
+                }
                 Op::NewArr { dst, cap } => {
                     regs[dst.at()] = Val::Arr(attempt!(c => c.heap.alloc_arr_cap(cap.at())));
                 }

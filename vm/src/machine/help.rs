@@ -125,7 +125,10 @@ impl Machine {
             Op::WideMethod { obj, method, .. } => {
                 Some(self.of_method(self.register(obj), method.0 as u16))
             }
-            Op::Member { obj, .. } | Op::Index { obj, .. } => {
+            Op::Member { obj, .. }
+            | Op::Index { obj, .. }
+            | Op::OwnMember { obj, .. }
+            | Op::OwnIndex { obj, .. } => {
                 let found = self.described(self.register(obj));
                 Some(format!("the member is asked of {found}"))
             }

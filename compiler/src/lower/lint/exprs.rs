@@ -3,7 +3,7 @@
 
 use super::{Finding, Lower};
 use crate::expr::{BinOp, LogOp, UnOp};
-use crate::ir::{Ir, IrKind, Lit};
+use crate::ir::{Ir, IrKind, Lit, ObjKey};
 use a99_core::builtins::METHODS;
 use a99_core::diag::codes;
 use std::collections::HashSet;
@@ -101,14 +101,21 @@ fn children<'i, 'a>(ir: &'i Ir<'a>, work: &mut Vec<&'i Ir<'a>>) {
         IrKind::Binary(_, a, b) | IrKind::Logical(_, a, b) => work.extend([a, b]),
         IrKind::Conditional(a, b, c) => work.extend([a, b, c]),
         IrKind::Array(items) => work.extend(items),
-        IrKind::Object(entries) => work.extend(entries.iter().map(|(_, ir)| ir)),
+        IrKind::Object(entries) => {
+            for (key, value) in entries {
+                if let ObjKey::Computed(key) = key {
+                    work.push(key);
+                }
+                work.push(value);
+            }
+        }
         IrKind::Call { args, .. } => work.extend(args),
         IrKind::Method { object, args, .. } => {
             work.push(object);
             work.extend(args);
         }
         IrKind::Fail { operands, .. } => work.extend(operands),
-        IrKind::Lit(_) | IrKind::Data(_) | IrKind::Ident(_) => {}
+        IrKind::Lit(_) | IrKind::Data(_) | IrKind::Ident(_) | IrKind::Context(_) => {}
     }
 }
 

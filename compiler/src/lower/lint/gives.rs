@@ -116,6 +116,7 @@ impl<'a> Lower<'_, 'a> {
             }
             IrKind::Array(_) => Holds::List(Items::Unknown),
             IrKind::Object(_) => Holds::Object(Members::Unknown),
+            IrKind::Context(_) => Holds::Any,
             IrKind::Call { callee, .. } => match callee {
                 b"parseInt" | b"parseFloat" => Holds::Number,
                 b"isNaN" | b"isFinite" => Holds::Bool,

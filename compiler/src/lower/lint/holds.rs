@@ -366,11 +366,20 @@ impl<'a> Lower<'_, 'a> {
                 let path = doc.get(node, "path").and_then(|path| doc.str(path));
                 path.map_or(Holds::Any, |path| self.holds_of_argument(path))
             }
+            Kind::Object if self.is_context(node) => Holds::Any,
             Kind::Object if self.is_expr(node) => {
                 let text = expr_text(doc, node).filter(|_| self.s.version_4);
                 self.given(text.unwrap_or(node))
             }
-            Kind::Object => Holds::Object(Members::Written(node)),
+            Kind::Object => Holds::Object(self.written_members(node)),
+        }
+    }
+
+    /// The members of a literal, as far as steps do not change them.
+    fn written_members(&self, node: NodeId) -> Members {
+        match self.s.facts.sets_members {
+            true => Members::Unknown,
+            false => Members::Written(node),
         }
     }
 
@@ -379,7 +388,9 @@ impl<'a> Lower<'_, 'a> {
         match self.s.doc.kind(node) {
             Kind::String(text) if !self.s.deep_names => of_text(text),
             Kind::String(_) => Holds::Any,
-            Kind::Object if self.is_literal_object(node) => Holds::Object(Members::Written(node)),
+            Kind::Object if self.is_literal_object(node) => {
+                Holds::Object(self.written_members(node))
+            }
             Kind::Object => Holds::Any,
             _ => self.holds_of_value(node),
         }

@@ -203,8 +203,10 @@ impl<'a> Lower<'_, 'a> {
             let root = name
                 .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
                 .next();
-            let whole =
-                !hole.is_empty() && hole.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let is_name = |name: &str| {
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            };
+            let whole = is_name(hole) || self.s.version_4 && hole.split('.').all(is_name);
             let is_block = name.starts_with(['#', '/', '^', '>', '!']);
             let known = root.is_some_and(|root| given(root) || self.vars.knows(root.as_bytes()));
             if !whole && (is_block || known) {
@@ -215,7 +217,7 @@ impl<'a> Lower<'_, 'a> {
                         .to_owned()
                 } else if name == root {
                     format!("write `{{{{{root}}}}}` without anything else")
-                } else if is_path(name) {
+                } else if is_path(name) && !self.s.version_4 {
                     let last = name.rsplit('.').next().unwrap_or(name);
                     format!("write `{{{{{last}}}}}`, and `\"vars\": {{\"{last}\": \"{name}\"}}`")
                 } else {

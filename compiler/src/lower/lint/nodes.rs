@@ -76,6 +76,8 @@ impl<'a> Lower<'_, 'a> {
                 for child in doc.elements(list) {
                     if field == "properties" {
                         self.lint_property(child);
+                        let key = doc.get(child, "key");
+                        work.extend(key.filter(|key| self.is_computed_key(*key)));
                         work.extend(doc.get(child, "value"));
                     } else {
                         work.push(child);
@@ -207,6 +209,11 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// Whether the key of a property is computed, as it may be in version 4 (D67).
+    fn is_computed_key(&self, key: NodeId) -> bool {
+        self.s.version_4 && self.is_expr(key)
+    }
+
     fn lint_property(&mut self, node: NodeId) {
         let doc = self.s.doc;
         let key = doc
@@ -214,6 +221,7 @@ impl<'a> Lower<'_, 'a> {
             .filter(|_| doc.kind(node) == Kind::Object);
         let (place, text) = match key {
             None => (node, "a property is `{key, value}`"),
+            Some(key) if self.is_computed_key(key) && doc.get(node, "value").is_some() => return,
             Some(key) if matches!(doc.kind(key), Kind::Object | Kind::Array) => {
                 (key, "a key is a text: this one becomes `[object Object]`")
             }
@@ -221,8 +229,8 @@ impl<'a> Lower<'_, 'a> {
             Some(_) => return,
         };
         let finding = Finding::new(codes::MALFORMED_NODE, place, text);
-        let help = "write `{\"key\": \"name\", \"value\": ...}`; for a key that is computed, use \
-                    `Object.fromEntries`";
+        let help = "write `{\"key\": \"name\", \"value\": ...}`; a key that is computed is a node, \
+                    in programs of version 4 (`\"a99\": 4` at the root)";
         self.found(finding.help(help));
     }
 

@@ -1,6 +1,6 @@
 //! Steps: the inputs that an atom has, those that it needs, and their kinds.
 
-use super::super::templates::placeholders;
+use super::super::templates::root_of;
 use super::{Finding, Lower, synonyms, words};
 use crate::ir::truthy;
 use a99_core::diag::{codes, excerpt};
@@ -132,7 +132,7 @@ impl<'a> Lower<'_, 'a> {
         };
         let told = self.lint_holes(node, text);
         let Some(vars) = doc.get(step, vars) else {
-            if let Some(hole) = placeholders(text).first() {
+            if let Some(hole) = self.holes(text).first().map(|hole| root_of(hole)) {
                 let hole = Self::shown(hole);
                 let text = "a template with holes needs `vars`";
                 let finding = Finding::new(codes::MISSING_INPUT, step, text);
@@ -149,7 +149,7 @@ impl<'a> Lower<'_, 'a> {
             .map(|(name, _)| Self::shown(name))
             .collect();
         let names: HashSet<&str> = given.iter().map(String::as_str).collect();
-        let holes = placeholders(text);
+        let holes: Vec<&[u8]> = self.holes(text).into_iter().map(root_of).collect();
         if !told {
             self.lint_unused_vars(vars, "template", |name| holes.contains(&name));
         }

@@ -22,6 +22,16 @@ impl Reader {
             let key = match self.peek() {
                 Some('}') => break,
                 Some(quote @ ('"' | '\'')) => self.string(quote)?.get("value").cloned(),
+                Some('[') => {
+                    self.at += 1;
+                    let key = self.expression()?;
+                    self.space();
+                    if key.is_none() || self.peek() != Some(']') {
+                        return self.fail("Expected `key: value`");
+                    }
+                    self.at += 1;
+                    key
+                }
                 _ => {
                     let name = self.name()?;
                     self.space();
