@@ -72,7 +72,7 @@ template, whose holes are bare names of its `vars`.",
     },
     Rule {
         needs: &["memberSet"],
-        text: "To change a member use memberSet: `key` of varSet is a plain name. No for, set, throw, no \
+        text: "To change a member use memberSet; varSet sets names only. No for, set, throw, no \
 functions of your own.",
     },
 ];
@@ -96,6 +96,7 @@ pub(super) const SELDOM: &[&str] = &[
     "unique",
     "groupBy",
     "omit",
+    "merge",
     "memberDelete",
     "sum",
     "regexReplace",
