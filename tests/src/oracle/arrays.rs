@@ -503,7 +503,7 @@ pub(super) fn set_method(
                 }
                 // What else there is has no items to ask for: an error as soon
                 // as it is asked.
-                OVal::Obj(obj) if obj.get(&*js("toArray")).is_some_and(|v| !v.is_nullish()) => {
+                OVal::Obj(obj) if obj.get(&js("toArray")).is_some_and(|v| !v.is_nullish()) => {
                     return fail("'toArray' is not a function");
                 }
                 _ if list.is_empty() => {}

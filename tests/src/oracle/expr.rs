@@ -145,7 +145,7 @@ fn has_method(value: &OVal, name: &str) -> bool {
         OVal::Bool(_) => statics::OBJECT_METHODS,
         OVal::Set(_) => arrays::SET_METHODS,
         OVal::Date(_) => dates::METHODS,
-        OVal::Obj(obj) => match obj.get(&*js(name)) {
+        OVal::Obj(obj) => match obj.get(&js(name)) {
             Some(own) => return matches!(own, OVal::Fn(_)),
             None => statics::OBJECT_METHODS,
         },
@@ -518,7 +518,7 @@ impl Machine<'_> {
     fn invoke(&mut self, this: &OVal, name: &str, args: &[OVal]) -> Res<OVal> {
         let m = &mut self.meter;
         if let OVal::Obj(obj) = this
-            && let Some(OVal::Fn(row)) = obj.get(&*js(name))
+            && let Some(OVal::Fn(row)) = obj.get(&js(name))
         {
             return statics::call(m, row, args);
         }

@@ -201,7 +201,7 @@ impl Machine<'_> {
         let id = self.input(node, "agentId", scope)?;
         let inline = match &id {
             OVal::Str(token) => token.starts_with(&js("proc_")),
-            OVal::Obj(obj) => obj.contains_key(&*js("op")),
+            OVal::Obj(obj) => obj.contains_key(&js("op")),
             _ => false,
         };
         if !inline && !self.host.provides("agent.run") {
@@ -219,7 +219,7 @@ impl Machine<'_> {
                 pay_crossing(&from_value(&root))?;
                 return self.run_inline(&root, input);
             }
-            OVal::Obj(obj) if obj.contains_key(&*js("op")) => {
+            OVal::Obj(obj) if obj.contains_key(&js("op")) => {
                 if self.gathering.is_some() {
                     return fail(INLINE_AGENT);
                 }

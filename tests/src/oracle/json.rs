@@ -303,7 +303,7 @@ fn write(value: &OVal, style: &Style, open: &mut Vec<usize>, out: &mut Vec<u16>)
             let mut keys = match &style.keys {
                 Some(list) => list
                     .iter()
-                    .filter(|k| obj.contains_key(*k))
+                    .filter(|k| obj.contains_key(k))
                     .cloned()
                     .collect(),
                 None => ordered_keys(obj),

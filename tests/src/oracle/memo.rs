@@ -137,7 +137,7 @@ fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
     match value {
         OVal::Arr(r) | OVal::Set(r) => {
             let items = r.borrow().clone();
-            items.iter().try_for_each(|v| pay_copied(&v, seen))
+            items.iter().try_for_each(|v| pay_copied(v, seen))
         }
         OVal::Obj(r) => r.values().try_for_each(|v| pay_copied(&v, seen)),
         _ => Ok(()),
