@@ -248,6 +248,8 @@ pub mod capabilities;
 mod engine;
 mod expression;
 mod load;
+#[cfg(feature = "source")]
+mod nodes;
 #[cfg(doctest)]
 mod pages;
 mod prompt;

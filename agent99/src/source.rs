@@ -1,9 +1,11 @@
 //! Programs in the source form.
 
 use crate::engine::{Agent, Engine, Refused, verified};
+use crate::nodes::with_nodes;
 use a99_compiler::compile_watched;
-use a99_core::diag::Diagnostics;
+use a99_core::diag::{Diagnostic, Diagnostics};
 use a99_core::json::Document;
+use a99_source::codes::UNSAYABLE;
 use std::sync::Arc;
 
 impl Engine {
@@ -58,5 +60,32 @@ impl Engine {
             }
             _ => agent.source().map(std::borrow::Cow::into_owned),
         }
+    }
+
+    /// A program as a source: JavaScript that does the same when it is compiled
+    /// (docs/source.md).
+    ///
+    /// ```
+    /// use agent99::Engine;
+    ///
+    /// let engine = Engine::new();
+    /// let agent = engine.compile(
+    ///     r#"{"op": "seq", "a99": 4, "steps": [{"op": "return", "value": {"=": "n * 2"}}]}"#,
+    /// )?;
+    /// let source = engine.print_source(&agent)?;
+    /// assert!(source.contains("agent({ n }) {\n  return n * 2\n}"), "{source}");
+    /// # Ok::<(), agent99::Refused>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The place that no source says.
+    pub fn print_source(&self, agent: &Agent) -> Result<String, Refused> {
+        let source = &agent.artifact().program().source;
+        let Some(document) = source.document() else {
+            let found = Diagnostic::error(UNSAYABLE, "the artifact has no source", "");
+            return Err(found.with_help("compile it without `--strip`").into());
+        };
+        let nodes = Document::parse(with_nodes(document), &self.0.compiler.limits)?;
+        a99_source::print(&nodes, self.atoms())
     }
 }

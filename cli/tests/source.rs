@@ -114,3 +114,47 @@ fn options_of_artifacts_are_not_for_json() {
     assert_eq!(folder.read("order.ajs"), ORDER);
     assert!(done.err.contains("only programs in JSON"), "{done:?}");
 }
+
+#[test]
+fn programs_in_json_are_printed_as_sources() {
+    let folder = folder("source-printed");
+    let program = r#"{"op": "seq", "steps": [
+        {"op": "mathCalc", "expr": "n * 2", "vars": {"n": "args.n"}, "result": "twice"},
+        {"op": "return", "schema": {"type": "object", "properties": {"twice": {}}}}]}"#;
+    folder.write("twice.json", program);
+    let done = folder.run(&["fmt", "--to", "ajs", "twice.json"]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(done.out.contains("let twice = n * 2\n"), "{}", done.out);
+    folder.write("twice.ajs", &done.out);
+    for name in ["twice.json", "twice.ajs"] {
+        let done = folder.run(&["run", name, "--json", "--args", r#"{"n": 4}"#]);
+        assert_eq!(done.json()["result"]["twice"].as_u64(), Some(8), "{done:?}");
+    }
+
+    let again = r#"{"op": "seq", "steps": [{"op": "constSet", "key": "k", "value": 1},
+        {"op": "varSet", "key": "k", "value": 2}]}"#;
+    folder.write("again.json", again);
+    let done = folder.run(&["fmt", "--to", "ajs", "again.json"]);
+    assert_eq!((done.code, done.out.as_str()), (3, ""), "{done:?}");
+    assert!(done.err.contains("error[source.unsayable]"), "{}", done.err);
+    assert!(done.err.contains("--> again.json:2:9"), "{}", done.err);
+    assert_eq!(
+        folder
+            .run(&["fmt", "--to", "ajs", "--check", "again.json"])
+            .code,
+        2
+    );
+}
+
+#[test]
+fn errors_of_an_artifact_name_lines_of_its_source() {
+    let folder = folder("source-artifact");
+    assert_eq!(folder.run(&["compile", "order.ajs"]).code, 0);
+    let args = r#"{"price": 4, "count": -1}"#;
+    let done = folder.run(&["run", "order.a99b", "--json", "--args", args]);
+    let error = &done.json()["error"];
+    let place = (error["line"].as_u64(), error["column"].as_u64());
+    assert_eq!(place, (Some(2), Some(18)), "{done:?}");
+    let done = folder.run(&["verify", "order.a99b"]);
+    assert!(done.err.contains("source matches code"), "{done:?}");
+}

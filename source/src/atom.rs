@@ -59,6 +59,9 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
+        if op == "callAll" {
+            return self.call_all(call, hint, out);
+        }
         if let Some(help) = form_of(op) {
             self.unsupported(call.span, &format!("the form `{op}` as a call"), help);
             return Value::undefined(&at);

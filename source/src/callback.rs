@@ -4,7 +4,7 @@ use crate::call::{builtin, convert};
 use crate::code::{ends, only_expression, returns_from_loop, statements};
 use crate::codes;
 use crate::expr::Hint;
-use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, set};
+use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, named, place, set};
 use crate::pattern::{is_there, method, of};
 use crate::stmt::not;
 use crate::tree::{Place, Tree};
@@ -311,7 +311,10 @@ impl<'a> Lowerer<'a> {
                 out.push(branch(test, steps, Vec::new(), &at));
             }
             After::Keep(list, item) => {
-                let inputs = [("list", Tree::text(list, &at)), ("item", (**item).clone())];
+                let inputs = [
+                    ("list", Tree::text(list, &at)),
+                    ("item", named((**item).clone())),
+                ];
                 let push = Tree::step("push", inputs, &at);
                 out.push(branch(value.condition(), vec![push], Vec::new(), &at));
             }
@@ -407,7 +410,7 @@ impl<'a> Lowerer<'a> {
             && is_defined(value)
             && let Some(members) = aliases(&turn.steps)
         {
-            let mut value = value.clone().resolved();
+            let mut value = value.clone().resolved_node();
             value.substitute(&members);
             self.pop_scope();
             let step = set("result", value, &at);

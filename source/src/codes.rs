@@ -19,3 +19,5 @@ pub const TOO_DEEP: &str = "source.too_deep";
 pub const TOO_LARGE: &str = "source.too_large";
 /// What is accepted means something else than in JavaScript.
 pub const DIFFERS: &str = "source.differs";
+/// The program in JSON says what a source cannot say.
+pub const UNSAYABLE: &str = "source.unsayable";

@@ -35,6 +35,7 @@ mod literals;
 mod lower;
 mod module;
 mod pattern;
+mod print;
 mod promise;
 mod reduce;
 mod regex;
@@ -56,6 +57,7 @@ use std::collections::HashSet;
 use tree::Names;
 
 pub use guard::{MAX_BYTES, MAX_DEPTH};
+pub use print::print;
 pub use texts::texts;
 
 /// The stack that sources are parsed and lowered on, enough for what the guard lets

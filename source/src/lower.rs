@@ -504,11 +504,16 @@ impl<'a> Lowerer<'a> {
 
 /// A step that sets a variable.
 pub(crate) fn set(name: &str, value: Tree, at: &Place) -> Tree {
-    Tree::step(
-        "varSet",
-        [("key", Tree::text(name, at)), ("value", value)],
-        at,
-    )
+    let inputs = [("key", Tree::text(name, at)), ("value", named(value))];
+    Tree::step("varSet", inputs, at)
+}
+
+/// A value of an input, where the name of a variable is a text.
+pub(crate) fn named(value: Tree) -> Tree {
+    match value.ident_name() {
+        Some(name) if a99_core::builtins::global(name).is_none() => Tree::text(name, &value.place),
+        _ => value,
+    }
 }
 
 /// An `if` step.
@@ -534,7 +539,7 @@ pub(crate) fn for_each(
 ) -> Tree {
     let mut step = Tree::step(
         "forEach",
-        [("items", items), ("as", Tree::text(name, at))],
+        [("items", named(items)), ("as", Tree::text(name, at))],
         at,
     );
     if let Some(index) = index {

@@ -8,7 +8,10 @@ use crate::lower::{Code, Lowerer, branch, place, set};
 use crate::pattern::{member_of, of};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
-use oxc_ast::ast::{Argument, ArrayExpressionElement, BindingPattern, CallExpression, Expression};
+use oxc_ast::ast::{
+    Argument, ArrayExpression, ArrayExpressionElement, BindingIdentifier, BindingPattern,
+    CallExpression, Expression, ObjectPropertyKind,
+};
 
 impl<'a> Lowerer<'a> {
     pub(crate) fn promise(
@@ -56,20 +59,8 @@ impl<'a> Lowerer<'a> {
         let mut step = Tree::step("callAll", [], at);
         match list.get_inner_expression() {
             Expression::ArrayExpression(array) => {
-                let calls: Option<Vec<_>> =
-                    array.elements.iter().map(|e| self.element(e)).collect();
-                let mut steps = Vec::new();
-                for (op, call) in calls? {
-                    let before = out.len();
-                    let span = call.span;
-                    let call = self.atom_step(op, call, out);
-                    if out.len() > before && !steps.is_empty() {
-                        let help = "compute the inputs into constants before";
-                        self.unsupported(span, "a computed input of calls together", help);
-                    }
-                    steps.push(call.unwrap_or_else(|| Tree::null(at)));
-                }
-                step.put("calls", Tree::list(steps, at));
+                let calls = self.calls_of(array, at, out)?;
+                step.put("calls", calls);
             }
             Expression::CallExpression(map) => {
                 let Expression::StaticMemberExpression(member) = map.callee.get_inner_expression()
@@ -80,30 +71,12 @@ impl<'a> Lowerer<'a> {
                     return None;
                 };
                 let code = code_of(callback.as_expression()?)?;
-                if member.property.name != "map" || code.params().items.len() != 1 {
-                    return None;
-                }
-                let BindingPattern::BindingIdentifier(item) = &code.params().items[0].pattern
-                else {
-                    return None;
-                };
-                let (op, call) = self.atom_of(only_expression(code)?)?;
-                if has_calls(call) {
+                if member.property.name != "map" || !self.is_call_for_each(code) {
                     return None;
                 }
                 let items = self.expr(&member.object, out);
-                self.push_scope();
-                let name = self.variable(item.name.as_str(), item.span, true);
-                let mut steps = Vec::new();
-                let call = self.atom_step(op, call, &mut steps);
-                self.pop_scope();
-                if !steps.is_empty() {
-                    let help = "compute the inputs in a `map` before";
-                    self.unsupported(map.span, "a computed input of calls together", help);
-                }
                 step.put("items", items.resolved());
-                step.put("as", Tree::text(&name, at));
-                step.put("call", call.unwrap_or_else(|| Tree::null(at)));
+                self.call_for_each(code, &mut step);
             }
             _ => return None,
         }
@@ -111,6 +84,120 @@ impl<'a> Lowerer<'a> {
         step.put("result", Tree::text(&answers, at));
         out.push(step);
         Some(answers)
+    }
+
+    /// The calls of a list, if it has nothing else.
+    fn calls_of(
+        &mut self,
+        array: &'a ArrayExpression<'a>,
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) -> Option<Tree> {
+        let calls: Option<Vec<_>> = array.elements.iter().map(|e| self.element(e)).collect();
+        let mut steps = Vec::new();
+        for (op, call) in calls? {
+            let before = out.len();
+            let span = call.span;
+            let call = self.atom_step(op, call, out);
+            if out.len() > before && !steps.is_empty() {
+                let help = "compute the inputs into constants before";
+                self.unsupported(span, "a computed input of calls together", help);
+            }
+            steps.push(call.unwrap_or_else(|| Tree::null(at)));
+        }
+        Some(Tree::list(steps, at))
+    }
+
+    /// The call of an atom that a callback of one parameter makes.
+    fn each_call(
+        &self,
+        code: Code<'a>,
+    ) -> Option<(&'a BindingIdentifier<'a>, &'a str, &'a CallExpression<'a>)> {
+        let [param] = &code.params().items[..] else {
+            return None;
+        };
+        let BindingPattern::BindingIdentifier(item) = &param.pattern else {
+            return None;
+        };
+        let (op, call) = self.atom_of(only_expression(code)?)?;
+        (!has_calls(call)).then_some((item, op, call))
+    }
+
+    fn is_call_for_each(&self, code: Code<'a>) -> bool {
+        self.each_call(code).is_some()
+    }
+
+    /// The name of an item and the call for it.
+    fn call_for_each(&mut self, code: Code<'a>, step: &mut Tree) {
+        let Some((item, op, call)) = self.each_call(code) else {
+            return;
+        };
+        let at = step.place.clone();
+        self.push_scope();
+        let name = self.variable(item.name.as_str(), item.span, true);
+        let mut steps = Vec::new();
+        let call = self.atom_step(op, call, &mut steps);
+        self.pop_scope();
+        if !steps.is_empty() {
+            let help = "compute the inputs in a `map` before";
+            self.unsupported(code.span(), "a computed input of calls together", help);
+        }
+        step.put("as", Tree::text(&name, &at));
+        step.put("call", call.unwrap_or_else(|| Tree::null(&at)));
+    }
+
+    /// `callAll({ calls: [a(...), b(...)] })`, or with `items` and a callback `call`: the
+    /// answers as they are, each with a value or an error.
+    pub(crate) fn call_all(
+        &mut self,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        let mut step = Tree::step("callAll", [], &at);
+        let properties: &[ObjectPropertyKind<'a>] = match &call.arguments[..] {
+            [Argument::ObjectExpression(object)] => &object.properties,
+            _ => &[],
+        };
+        let mut good = !properties.is_empty();
+        for property in properties {
+            let ObjectPropertyKind::ObjectProperty(property) = property else {
+                good = false;
+                continue;
+            };
+            let value = &property.value;
+            match (property.key.static_name().as_deref(), value) {
+                (Some("calls"), Expression::ArrayExpression(array)) => {
+                    match self.calls_of(array, &at, out) {
+                        Some(calls) => step.put("calls", calls),
+                        None => good = false,
+                    }
+                }
+                (Some("items"), value) => {
+                    let items = self.expr(value, out);
+                    step.put("items", items.resolved());
+                }
+                (Some("call"), value) => match code_of(value) {
+                    Some(code) if self.is_call_for_each(code) => {
+                        self.call_for_each(code, &mut step);
+                    }
+                    _ => good = false,
+                },
+                (Some("limit"), value) => {
+                    let limit = self.expr(value, out);
+                    step.put("limit", limit.resolved());
+                }
+                _ => good = false,
+            }
+        }
+        if !good {
+            let help = "write `callAll({ calls: [a({ ... }), b({ ... })] })`, or `callAll({ items, \
+                        call: (item) => a({ ... }) })`";
+            self.unsupported(call.span, "this `callAll`", help);
+            return Value::undefined(&at);
+        }
+        self.result(step, true, hint, out)
     }
 
     fn element(
@@ -222,8 +309,8 @@ fn has_calls(call: &CallExpression<'_>) -> bool {
         return true;
     };
     object.properties.iter().any(|property| match property {
-        oxc_ast::ast::ObjectPropertyKind::ObjectProperty(property) => is_call(&property.value),
-        oxc_ast::ast::ObjectPropertyKind::SpreadProperty(_) => true,
+        ObjectPropertyKind::ObjectProperty(property) => is_call(&property.value),
+        ObjectPropertyKind::SpreadProperty(_) => true,
     })
 }
 

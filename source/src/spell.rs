@@ -9,12 +9,14 @@ use a99_core::builtins::{CallContext, is_forbidden, is_function_in, is_method_in
 use a99_core::json::{Document, Kind, NodeId, write_js_number};
 use a99_core::text::surrogate_at;
 
-/// About how large one text may be, each node of it counted as [`NODE`] bytes, so that it
-/// nests less than 400 levels deep.
-const MAX_TEXT: u32 = 400 * NODE;
+/// Bytes of one text, of those that may be 64 KiB long.
+const MAX_TEXT: u32 = 60 << 10;
 
-/// What each node counts for besides its bytes.
-const NODE: u32 = 64;
+/// Bytes of an expression of a source.
+const MAX_SOURCE: u32 = 1 << 20;
+
+/// Levels of lists and objects in each other, of which a node has three at most.
+const MAX_LEVELS: u16 = 600;
 
 /// Precedence: the ternary, `||` and `??`, ..., members and names.
 const TERNARY: u8 = 0;
@@ -28,7 +30,7 @@ const POWER: u8 = 11;
 const UNARY: u8 = 12;
 /// A number, behind which no dot may stand.
 const NUMBER: u8 = 13;
-const PRIMARY: u8 = 14;
+pub(crate) const PRIMARY: u8 = 14;
 
 /// Words that are no names in a text.
 const WORDS: [&str; 35] = [
@@ -93,24 +95,51 @@ fn operator(op: &[u8]) -> Option<u8> {
     })
 }
 
+/// What the texts are for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Programs of version 4.
+    Texts,
+    /// Sources.
+    JavaScript,
+}
+
+/// Writes a name where it stands.
+pub(crate) type Names<'n> = dyn FnMut(&[u8], &mut Vec<u8>) + 'n;
+
 /// The nodes of a document that can be spelled.
 pub(crate) struct Speller<'d> {
     doc: &'d Document,
+    dialect: Dialect,
     /// Bytes of the text of each node; 0 for one that cannot be spelled.
     sizes: Vec<u32>,
 }
 
 impl<'d> Speller<'d> {
-    pub(crate) fn new(doc: &'d Document) -> Speller<'d> {
+    pub(crate) fn new(doc: &'d Document, dialect: Dialect) -> Speller<'d> {
         let count = doc.ends().len();
         let mut speller = Speller {
             doc,
+            dialect,
             sizes: vec![0; count],
         };
+        let max = match dialect {
+            Dialect::Texts => MAX_TEXT,
+            Dialect::JavaScript => MAX_SOURCE,
+        };
+        let mut levels = vec![0_u16; count];
         // What is inside of a node has a larger number.
         for at in (0..count as u32).rev() {
-            let size = speller.size(NodeId(at)).unwrap_or(0);
-            speller.sizes[at as usize] = if size > MAX_TEXT { 0 } else { size };
+            let node = NodeId(at);
+            let items = doc
+                .elements(node)
+                .chain(doc.members(node).map(|(_, value)| value));
+            let inner = items.map(|item| levels[item.0 as usize]).max();
+            let level = inner.map_or(0, |inner| inner.saturating_add(1));
+            levels[at as usize] = level;
+            let size = speller.size(node).unwrap_or(0);
+            let fits = size <= max && level <= MAX_LEVELS;
+            speller.sizes[at as usize] = if fits { size } else { 0 };
         }
         speller
     }
@@ -145,17 +174,50 @@ impl<'d> Speller<'d> {
         })
     }
 
+    fn is_script(&self) -> bool {
+        self.dialect == Dialect::JavaScript
+    }
+
+    /// The same of data, which only JavaScript has as an operand.
+    fn data(&self, node: NodeId) -> Option<u32> {
+        let doc = self.doc;
+        let size = match doc.kind(node) {
+            Kind::String(text) => text.len() as u32,
+            Kind::Number(number) if !number.is_finite() => return None,
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) => 8,
+            Kind::Array => self.all(doc.elements(node))?,
+            Kind::Object => {
+                let mut keys = doc.members(node).map(|(key, _)| key);
+                if keys.any(|key| is_forbidden(key)) {
+                    return None;
+                }
+                self.all(doc.members(node).map(|(_, value)| value))?
+            }
+        };
+        Some(size.saturating_add(2))
+    }
+
+    fn all(&self, mut nodes: impl Iterator<Item = NodeId>) -> Option<u32> {
+        nodes.try_fold(0_u32, |sum, node| {
+            let size = self.sizes[node.0 as usize];
+            (size > 0).then_some(sum.saturating_add(size + 8))
+        })
+    }
+
     /// About how long the text of a node is, if it can be spelled.
     fn size(&self, node: NodeId) -> Option<u32> {
         let doc = self.doc;
-        let tag = self.str(node, "$expr")?;
+        let Some(tag) = self.str(node, "$expr") else {
+            return self.data(node).filter(|_| self.is_script());
+        };
         let (fields, size): (&[&str], u32) = match tag {
             b"literal" => (&["value"], self.literal(doc.get(node, "value")?)?),
             b"ident" => (&["name"], self.word(self.str(node, "name")?)?),
             b"member" => {
                 let property = doc.get(node, "property")?;
                 let size = match doc.str(property) {
-                    Some(name) if is_name(name) => name.len() as u32,
+                    Some(name) if is_forbidden(name) && self.is_script() => return None,
+                    Some(name) if is_name(name) || self.is_script() => name.len() as u32,
                     Some(_) => return None,
                     None => self.child(node, "property")?,
                 };
@@ -183,7 +245,8 @@ impl<'d> Speller<'d> {
             b"object" => (&["properties"], self.properties(node)?),
             b"call" => {
                 let callee = str::from_utf8(self.str(node, "callee")?).ok()?;
-                if !is_function_in(callee, CallContext::Condition) {
+                if !is_function_in(callee, self.context()) || self.is_script() && callee == "Error"
+                {
                     return None;
                 }
                 let size = self.children(node, "arguments")? + callee.len() as u32;
@@ -191,7 +254,7 @@ impl<'d> Speller<'d> {
             }
             b"methodCall" => {
                 let method = str::from_utf8(self.str(node, "method")?).ok()?;
-                if !is_method_in(method, CallContext::Condition) {
+                if !is_method_in(method, self.context()) || self.takes_callback(node, method) {
                     return None;
                 }
                 let size = self.child(node, "object")? + self.children(node, "arguments")?;
@@ -203,10 +266,28 @@ impl<'d> Speller<'d> {
         // What else it holds would be lost.
         let is_known = |key: &[u8]| key == b"$expr" || fields.iter().any(|f| f.as_bytes() == key);
         let only = doc.members(node).all(|(key, _)| is_known(key));
-        only.then_some(size.saturating_add(NODE))
+        only.then_some(size.saturating_add(1))
+    }
+
+    fn context(&self) -> CallContext {
+        match self.dialect {
+            Dialect::Texts => CallContext::Condition,
+            Dialect::JavaScript => CallContext::Expression,
+        }
+    }
+
+    /// Whether a method would be given a callback, which no node is.
+    fn takes_callback(&self, node: NodeId, method: &str) -> bool {
+        let arguments = self.doc.get(node, "arguments");
+        let count = arguments.map_or(0, |list| self.doc.len(list));
+        let most = usize::from(method == "from");
+        self.is_script() && crate::callback::METHODS.contains(&method) && count > most
     }
 
     fn literal(&self, value: NodeId) -> Option<u32> {
+        if self.is_script() {
+            return self.data(value);
+        }
         match self.doc.kind(value) {
             Kind::Null | Kind::Bool(_) => Some(5),
             Kind::Number(number) if number.is_finite() && number.is_sign_positive() => Some(24),
@@ -220,7 +301,8 @@ impl<'d> Speller<'d> {
 
     fn word(&self, name: &[u8]) -> Option<u32> {
         let text = str::from_utf8(name).ok()?;
-        (is_name(name) && !WORDS.contains(&text)).then_some(name.len() as u32)
+        let is_written = is_name(name) && !WORDS.contains(&text);
+        (is_written || self.is_script()).then_some(name.len() as u32)
     }
 
     fn properties(&self, node: NodeId) -> Option<u32> {
@@ -243,38 +325,42 @@ impl<'d> Speller<'d> {
             b"conditional" => TERNARY,
             b"binary" | b"logical" => self.str(node, "op").and_then(operator).unwrap_or(PRIMARY),
             b"unary" => UNARY,
-            b"literal" => match self
-                .doc
-                .get(node, "value")
-                .map(|value| self.doc.kind(value))
-            {
-                Some(Kind::Number(_)) => NUMBER,
-                _ => PRIMARY,
-            },
+            b"" => self.constant_level(Some(node)),
+            b"literal" => self.constant_level(self.doc.get(node, "value")),
+            _ => PRIMARY,
+        }
+    }
+
+    fn constant_level(&self, value: Option<NodeId>) -> u8 {
+        match value.map(|value| self.doc.kind(value)) {
+            Some(Kind::Number(number)) if number.is_sign_negative() => UNARY,
+            Some(Kind::Number(_)) => NUMBER,
+            // Braces could begin a block.
+            Some(Kind::Object) => OR,
             _ => PRIMARY,
         }
     }
 
     /// Appends the text of a node that can be spelled, in parentheses where it binds less
     /// than it must.
-    pub(crate) fn write(&self, node: NodeId, least: u8, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, node: NodeId, least: u8, names: &mut Names<'_>, out: &mut Vec<u8>) {
         let wrapped = self.level(node) < least;
         if wrapped {
             out.push(b'(');
         }
-        self.bare(node, out);
+        self.bare(node, names, out);
         if wrapped {
             out.push(b')');
         }
     }
 
-    fn field(&self, node: NodeId, key: &str, least: u8, out: &mut Vec<u8>) {
+    fn field(&self, node: NodeId, key: &str, least: u8, names: &mut Names<'_>, out: &mut Vec<u8>) {
         if let Some(child) = self.doc.get(node, key) {
-            self.write(child, least, out);
+            self.write(child, least, names, out);
         }
     }
 
-    fn bare(&self, node: NodeId, out: &mut Vec<u8>) {
+    fn bare(&self, node: NodeId, names: &mut Names<'_>, out: &mut Vec<u8>) {
         let doc = self.doc;
         let text = |key: &str| self.str(node, key).unwrap_or_default();
         let is_optional = || {
@@ -284,53 +370,62 @@ impl<'d> Speller<'d> {
         match text("$expr") {
             b"literal" => {
                 if let Some(value) = doc.get(node, "value") {
-                    constant(doc, value, out);
+                    self.constant(value, out);
                 }
             }
-            b"ident" => out.extend(text("name")),
+            b"" => self.constant(node, out),
+            b"ident" => names(text("name"), out),
             b"member" => {
-                self.field(node, "object", PRIMARY, out);
+                self.field(node, "object", PRIMARY, names, out);
                 match doc.get(node, "property").map(|property| doc.kind(property)) {
+                    Some(Kind::String(name)) if !is_name(name) => {
+                        out.extend(if is_optional() { &b"?.["[..] } else { b"[" });
+                        quoted(name, out);
+                        out.push(b']');
+                    }
                     Some(Kind::String(name)) => {
                         out.extend(if is_optional() { &b"?."[..] } else { b"." });
                         out.extend(name);
                     }
                     _ => {
                         out.extend(if is_optional() { &b"?.["[..] } else { b"[" });
-                        self.field(node, "property", TERNARY, out);
+                        self.field(node, "property", TERNARY, names, out);
                         out.push(b']');
                     }
                 }
             }
-            b"binary" | b"logical" => self.infix(node, text("op"), out),
-            b"unary" => self.prefix(node, text("op"), out),
+            b"binary" | b"logical" => self.infix(node, text("op"), names, out),
+            b"unary" => self.prefix(node, text("op"), names, out),
             b"conditional" => {
-                self.field(node, "test", OR, out);
+                self.field(node, "test", OR, names, out);
                 out.extend(b" ? ");
-                self.field(node, "consequent", OR, out);
+                self.field(node, "consequent", OR, names, out);
                 out.extend(b" : ");
-                self.field(node, "alternate", TERNARY, out);
+                self.field(node, "alternate", TERNARY, names, out);
             }
             b"array" => {
                 out.push(b'[');
-                self.list(node, "elements", out);
+                self.list(node, "elements", names, out);
                 out.push(b']');
             }
-            b"object" => self.object(node, out),
+            b"object" => self.object(node, names, out),
             b"call" => {
+                if self.is_script() && matches!(text("callee"), b"Date" | b"Set") {
+                    out.extend(b"new ");
+                }
                 out.extend(text("callee"));
-                self.arguments(node, out);
+                self.arguments(node, names, out);
             }
             _ => {
-                self.field(node, "object", PRIMARY, out);
+                self.field(node, "object", PRIMARY, names, out);
                 out.extend(if is_optional() { &b"?."[..] } else { b"." });
                 out.extend(text("method"));
-                self.arguments(node, out);
+                self.arguments(node, names, out);
             }
         }
     }
 
-    fn infix(&self, node: NodeId, op: &[u8], out: &mut Vec<u8>) {
+    fn infix(&self, node: NodeId, op: &[u8], names: &mut Names<'_>, out: &mut Vec<u8>) {
         let level = operator(op).unwrap_or(PRIMARY);
         // JavaScript does not mix `??` with the others.
         let mixed = |key: &str| {
@@ -347,14 +442,14 @@ impl<'d> Speller<'d> {
         };
         let left = if mixed("left") { PRIMARY } else { left };
         let right = if mixed("right") { PRIMARY } else { right };
-        self.field(node, "left", left, out);
+        self.field(node, "left", left, names, out);
         out.push(b' ');
         out.extend(op);
         out.push(b' ');
-        self.field(node, "right", right, out);
+        self.field(node, "right", right, names, out);
     }
 
-    fn prefix(&self, node: NodeId, op: &[u8], out: &mut Vec<u8>) {
+    fn prefix(&self, node: NodeId, op: &[u8], names: &mut Names<'_>, out: &mut Vec<u8>) {
         out.extend(op);
         let argument = self.doc.get(node, "argument");
         let inner = argument.and_then(|argument| self.str(argument, "$expr"));
@@ -363,27 +458,70 @@ impl<'d> Speller<'d> {
         if op == b"typeof" {
             out.push(b' ');
         }
-        self.field(node, "argument", if again { NUMBER } else { UNARY }, out);
+        self.field(
+            node,
+            "argument",
+            if again { NUMBER } else { UNARY },
+            names,
+            out,
+        );
     }
 
-    fn list(&self, node: NodeId, key: &str, out: &mut Vec<u8>) {
+    fn list(&self, node: NodeId, key: &str, names: &mut Names<'_>, out: &mut Vec<u8>) {
         let list = self.doc.get(node, key);
         let items = list.into_iter().flat_map(|list| self.doc.elements(list));
         for (index, item) in items.enumerate() {
             if index > 0 {
                 out.extend(b", ");
             }
-            self.write(item, TERNARY, out);
+            self.write(item, TERNARY, names, out);
         }
     }
 
-    fn arguments(&self, node: NodeId, out: &mut Vec<u8>) {
+    fn arguments(&self, node: NodeId, names: &mut Names<'_>, out: &mut Vec<u8>) {
         out.push(b'(');
-        self.list(node, "arguments", out);
+        self.list(node, "arguments", names, out);
         out.push(b')');
     }
 
-    fn object(&self, node: NodeId, out: &mut Vec<u8>) {
+    /// A literal.
+    pub(crate) fn constant(&self, value: NodeId, out: &mut Vec<u8>) {
+        let doc = self.doc;
+        match doc.kind(value) {
+            Kind::Bool(true) => out.extend(b"true"),
+            Kind::Bool(false) => out.extend(b"false"),
+            Kind::Number(number) if number == 0.0 && number.is_sign_negative() => {
+                out.extend(b"-0");
+            }
+            Kind::Number(number) => write_js_number(number, out),
+            Kind::String(text) => quoted(text, out),
+            Kind::Null => out.extend(b"null"),
+            Kind::Array => {
+                out.push(b'[');
+                for (index, item) in doc.elements(value).enumerate() {
+                    out.extend(if index > 0 { &b", "[..] } else { b"" });
+                    self.constant(item, out);
+                }
+                out.push(b']');
+            }
+            Kind::Object => {
+                out.push(b'{');
+                for (index, (key, item)) in doc.members(value).enumerate() {
+                    out.extend(if index > 0 { &b", "[..] } else { b" " });
+                    property_key(key, out);
+                    out.extend(b": ");
+                    self.constant(item, out);
+                }
+                out.extend(if doc.is_empty(value) {
+                    &b"}"[..]
+                } else {
+                    b" }"
+                });
+            }
+        }
+    }
+
+    fn object(&self, node: NodeId, names: &mut Names<'_>, out: &mut Vec<u8>) {
         out.push(b'{');
         let list = self.doc.get(node, "properties");
         let properties = list.into_iter().flat_map(|list| self.doc.elements(list));
@@ -395,43 +533,52 @@ impl<'d> Speller<'d> {
             let value = self.doc.get(property, "value");
             let name = value.and_then(|value| self.str(value, "name"));
             let tag = value.and_then(|value| self.str(value, "$expr"));
-            if tag == Some(b"ident") && name == Some(key) {
-                out.extend(key);
-                continue;
+            if tag == Some(b"ident") && name == Some(key) && is_name(key) {
+                let mut value = Vec::new();
+                self.field(property, "value", TERNARY, names, &mut value);
+                if value == key {
+                    out.extend(key);
+                    continue;
+                }
             }
-            match is_name(key) {
-                true => out.extend(key),
-                false => quoted(key, out),
-            }
+            property_key(key, out);
             out.extend(b": ");
-            self.field(property, "value", TERNARY, out);
+            self.field(property, "value", TERNARY, names, out);
         }
         out.push(b'}');
     }
 }
 
-/// A literal.
-fn constant(doc: &Document, value: NodeId, out: &mut Vec<u8>) {
-    match doc.kind(value) {
-        Kind::Bool(true) => out.extend(b"true"),
-        Kind::Bool(false) => out.extend(b"false"),
-        Kind::Number(number) => write_js_number(number, out),
-        Kind::String(text) => quoted(text, out),
-        _ => out.extend(b"null"),
-    }
-}
-
-/// A text in quotes.
-fn quoted(text: &[u8], out: &mut Vec<u8>) {
+/// A text in quotes. JavaScript ends lines at U+2028 and U+2029 outside of texts only.
+pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'\'');
-    for &byte in text {
+    let mut done = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        if at < done {
+            continue;
+        }
         match byte {
             b'\n' => out.extend(b"\\n"),
             b'\r' => out.extend(b"\\r"),
             b'\t' => out.extend(b"\\t"),
             b'\'' | b'\\' => out.extend([b'\\', byte]),
-            _ => out.push(byte),
+            _ => match surrogate_at(&text[at..]) {
+                // Only in JavaScript: texts have none that is alone.
+                Some(unit) => {
+                    out.extend(format!("\\u{unit:04x}").bytes());
+                    done = at + 3;
+                }
+                None => out.push(byte),
+            },
         }
     }
     out.push(b'\'');
+}
+
+/// The key of an object.
+pub(crate) fn property_key(key: &[u8], out: &mut Vec<u8>) {
+    match is_name(key) {
+        true => out.extend(key),
+        false => quoted(key, out),
+    }
 }

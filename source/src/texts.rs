@@ -1,7 +1,7 @@
 //! JSON of programs whose expressions are written as texts (decision D70).
 
 use crate::atom::form_of;
-use crate::spell::Speller;
+use crate::spell::{Dialect, Speller};
 use a99_core::json::{Document, Kind, NodeId, write_json_number, write_json_string};
 use a99_core::sig::{Binding, Signatures};
 
@@ -23,7 +23,7 @@ pub fn texts(program: &Document, atoms: &dyn Signatures) -> Vec<u8> {
         let mut writer = Writer {
             doc: program,
             atoms,
-            speller: Speller::new(program),
+            speller: Speller::new(program, Dialect::Texts),
             out: &mut out,
         };
         writer.value(program.root(), false, 0);
@@ -47,7 +47,8 @@ impl Writer<'_, '_> {
             _ if level > MAX_LEVELS => doc.write_json(node, self.out),
             Kind::Object if !is_data && self.speller.can(node) => {
                 let mut text = Vec::new();
-                self.speller.write(node, 0, &mut text);
+                let mut as_they_are = |name: &[u8], out: &mut Vec<u8>| out.extend(name);
+                self.speller.write(node, 0, &mut as_they_are, &mut text);
                 self.out.extend(b"{\"=\":");
                 write_json_string(&text, self.out);
                 self.out.push(b'}');

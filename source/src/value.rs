@@ -155,8 +155,13 @@ impl Value {
         }
     }
 
-    /// As the value of an input that is resolved.
+    /// As the value of an input that is resolved: the name of a variable is a text there.
     pub(crate) fn resolved(self) -> Tree {
+        crate::lower::named(self.resolved_node())
+    }
+
+    /// The same with a node for a variable.
+    pub(crate) fn resolved_node(self) -> Tree {
         match self.kind {
             Kind::Text(text) => Tree {
                 data: Data::Quoted(text),
@@ -177,7 +182,7 @@ impl Value {
 }
 
 /// Methods whose value may be `undefined`.
-const MAYBE: [&str; 8] = [
+pub(crate) const MAYBE: [&str; 8] = [
     "at",
     "pop",
     "shift",

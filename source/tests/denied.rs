@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 76] = [
+const DENIED: [(&str, &str, &str, &str); 77] = [
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
@@ -249,6 +249,12 @@ const DENIED: [(&str, &str, &str, &str); 76] = [
         BAD_BINDING,
         "n",
         "return the new value",
+    ),
+    (
+        "return callAll({ calls: items })",
+        UNSUPPORTED,
+        "callAll({ calls: items })",
+        "calls: [a(",
     ),
     (
         "return Promise.race(items)",

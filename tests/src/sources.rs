@@ -149,10 +149,9 @@ impl Writer {
             self.declare(name, *ty, true);
         }
         let list = names.join(", ");
-        let (busy, loops) = (
-            std::mem::take(&mut self.busy),
-            std::mem::take(&mut self.around),
-        );
+        // It may be called while a loop goes over any list.
+        let busy = std::mem::replace(&mut self.busy, vec![String::new()]);
+        let loops = std::mem::take(&mut self.around);
         let waits = std::mem::take(&mut self.may_wait);
         if is_arrow && self.one_in(2) {
             let value = self.expr(gives, 3);

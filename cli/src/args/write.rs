@@ -31,6 +31,13 @@ pub(crate) enum TemplateArg {
     Model,
 }
 
+/// Forms that `fmt` prints programs in.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SourceForm {
+    /// The source form.
+    Ajs,
+}
+
 /// Options of `fmt`.
 #[derive(Debug, Args)]
 pub(crate) struct FmtArgs {
@@ -41,6 +48,9 @@ pub(crate) struct FmtArgs {
     /// Write nothing; exit with 3 if a program is laid out in another way
     #[arg(long)]
     pub check: bool,
+    /// Print one program in another form instead: `ajs`, a subset of JavaScript
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["check", "json"])]
+    pub to: Option<SourceForm>,
     /// Print what was done, errors too, as one line of JSON for each program
     #[arg(long)]
     pub json: bool,

@@ -19,6 +19,9 @@ pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
         true => Format::Json,
         false => Format::Human,
     };
+    if args.to.is_some() {
+        return to_source(args);
+    }
     input::only_one_stdin(args.programs.iter().map(PathBuf::as_path))?;
     let mut exit = Exit::Ok;
     for (path, named) in files::expand(&args.programs, &EXTENSIONS)? {
@@ -33,6 +36,51 @@ pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+/// Prints a program as a source.
+#[cfg(feature = "source")]
+fn to_source(args: &FmtArgs) -> Result<Exit, Failure> {
+    let [path] = &args.programs[..] else {
+        return Err(Failure::usage("`--to` prints one program"));
+    };
+    let engine = agent99::Engine::new();
+    let (agent, source) = input::agent(&engine, path)?;
+    match engine.print_source(&agent) {
+        Ok(text) => {
+            output::out(&text);
+            Ok(Exit::Ok)
+        }
+        Err(mut diagnostics) => {
+            place(&mut diagnostics, &agent);
+            Err(Failure::Rejected {
+                diagnostics,
+                name: source.name,
+                source: source.bytes,
+            })
+        }
+    }
+}
+
+/// Findings about the program with nodes for its texts, in the text that was read.
+#[cfg(feature = "source")]
+fn place(found: &mut Diagnostics, agent: &agent99::Agent) {
+    let document = agent.artifact().program().source.document();
+    for one in &mut found.0 {
+        let node = document.and_then(|document| document.find(&one.pointer));
+        one.span = document
+            .zip(node)
+            .and_then(|(document, node)| document.span(node));
+        one.region = None;
+    }
+    if let Some(text) = document.and_then(Document::shown) {
+        found.locate(text);
+    }
+}
+
+#[cfg(not(feature = "source"))]
+fn to_source(_: &FmtArgs) -> Result<Exit, Failure> {
+    Err(Failure::missing_feature("`--to ajs`", "source"))
 }
 
 /// Lays out one file; in a folder, one that is no program is left alone.

@@ -30,7 +30,7 @@ impl Writer {
             12 => format!("{}.indexOf({})", of(List), of(Number)),
             13 => format!("parseInt({})", of(Text)),
             14 => format!("Number({})", of(Text)),
-            15 => format!("Math.max(0, ...{})", of(List)).replace("0, ...", "..."),
+            15 => format!("Math.max(...{})", of(List)),
             16 => format!("{}.charCodeAt({})", of(Text), self.below(3)),
             17 => format!("(-{})", of(Number)),
             18 | 19 => self.reduced(depth),

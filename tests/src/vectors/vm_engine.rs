@@ -38,12 +38,24 @@ pub enum Route {
     File,
     /// As one without source.
     Stripped,
+    /// Printed as a source, which is compiled.
+    Source,
 }
 
 impl Route {
     fn agent(self, engine: &Agents, compiled: Agent) -> Result<Agent, String> {
         let strip = match self {
             Route::Json => return Ok(compiled),
+            Route::Source => {
+                let shown = |found: agent99::Refused| {
+                    let first = found
+                        .iter()
+                        .find(|d| d.severity == agent99::Severity::Error);
+                    first.map_or_else(String::new, |d| format!("{}: {}", d.code, d.message))
+                };
+                let source = engine.print_source(&compiled).map_err(shown)?;
+                return engine.compile_source(source).map_err(shown);
+            }
             Route::File => false,
             Route::Stripped => true,
         };

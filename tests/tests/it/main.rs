@@ -31,5 +31,6 @@ mod security_stops;
 mod shell;
 mod snapshots;
 mod source;
+mod source_printed;
 mod source_random;
 mod vectors;

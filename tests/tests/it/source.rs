@@ -25,7 +25,7 @@ pub(crate) fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) ->
     runtime.block_on(async {
         let script = Script::new(script.clone().into()).expect("a script");
         let granted = script.granted().await.expect("capabilities");
-        let options = RunOptions::new();
+        let options = RunOptions::new().fuel(100_000.0).expect("fuel");
         engine.run(agent, args.clone(), options, granted).await
     })
 }
@@ -222,7 +222,7 @@ fn the_first_program_of_the_readme_has_one_result_in_both_forms() {
 }
 
 /// The programs of `tests/source/snippets.txt`.
-fn snippets() -> Vec<String> {
+pub(crate) fn snippets() -> Vec<String> {
     let bodies = read("tests/source/snippets.txt");
     let bodies = bodies.lines();
     bodies

@@ -4,7 +4,7 @@
 use super::source::{in_javascript, read, root, run};
 use a99_core::json::{Document, Limits};
 use a99_testkit::sources::source;
-use agent99::{Engine, Outcome, Value};
+use agent99::{Engine, ErrorCode, Outcome, Value};
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 
@@ -50,8 +50,9 @@ fn difference(engine: &Engine, seed: u64, answer: &str) -> Option<String> {
         Err(found) => return told(&found),
     };
     if let Some(error) = &outcome.error {
-        // Texts of errors are other ones.
-        return match answer.starts_with("{\"error\":") {
+        // Texts of errors are other ones, and JavaScript has no limits.
+        let is_limit = matches!(error.code, ErrorCode::OutOfFuel | ErrorCode::HeapLimit);
+        return match is_limit || answer.starts_with("{\"error\":") {
             true => None,
             false => told(&error.message.to_string_lossy()),
         };

@@ -1,0 +1,133 @@
+//! Calls: of helpers, of atoms, of several together.
+
+use super::steps::{MISSING, UNKNOWN};
+use super::values::{braces, member};
+use super::{Printed, Printer, Reason};
+use crate::atom::form_of;
+use a99_core::json::{Kind, NodeId};
+use a99_core::sig::{AtomInput, Effect, Params};
+
+const HELPER: Reason = ("a helper that is not there", "declare it in `helpers`");
+const CALL_ALL: Reason = (
+    "a `callAll` without calls of atoms",
+    "give `calls`, or `items`, `as` and `call`",
+);
+const RAW: Reason = ("an atom that takes its step as written", "run it from JSON");
+
+impl Printer<'_> {
+    pub(super) fn local(&mut self, step: NodeId) -> Printed<String> {
+        let name = self.str(step, "name").unwrap_or_default();
+        let Some(js) = self.helpers.get(name).cloned() else {
+            return Err((step, HELPER));
+        };
+        let args = self.doc.get(step, "args");
+        let mut list = Vec::new();
+        for argument in args.into_iter().flat_map(|args| self.doc.elements(args)) {
+            list.push(self.value(argument)?);
+        }
+        Ok(format!("await {js}({})", list.join(", ")))
+    }
+
+    /// A call of an atom.
+    pub(super) fn call(&mut self, step: NodeId, op: &str) -> Printed<String> {
+        let doc = self.doc;
+        let atoms = self.atoms;
+        let Some(signature) = atoms.signature(op).filter(|_| form_of(op).is_none()) else {
+            return Err((step, UNKNOWN));
+        };
+        if signature.params == Params::Raw {
+            return Err((step, RAW));
+        }
+        let missing = |input: &&AtomInput| input.required && doc.get(step, &input.name).is_none();
+        if signature.inputs.iter().any(|input| missing(&input)) {
+            return Err((step, MISSING));
+        }
+        let mut items = Vec::new();
+        for (key, node) in doc.members(step) {
+            if matches!(key, b"op" | b"result" | b"resultConst") {
+                continue;
+            }
+            let mut inputs = signature.inputs.iter();
+            let input = inputs.find(|input| input.name.as_bytes() == key);
+            let value = match (input, op, key) {
+                (_, "memoize" | "cache", b"steps") => self.memoized(step)?,
+                (Some(input), _, _) => self.input(node, input.binding)?,
+                (None, _, _) if signature.params == Params::Open => self.value(node)?,
+                // A key that the atom does not know is ignored.
+                (None, _, _) => continue,
+            };
+            items.push(member(key, &value));
+        }
+        let waits =
+            signature.effect != Effect::Pure || items.iter().any(|item| item.contains("await "));
+        let wait = if waits { "await " } else { "" };
+        Ok(match items.is_empty() {
+            true => format!("{wait}{op}()"),
+            false => format!("{wait}{op}({})", braces(&items)),
+        })
+    }
+
+    /// Calls that are under way together.
+    pub(super) fn together(&mut self, step: NodeId) -> Printed<String> {
+        let doc = self.doc;
+        let mut items = Vec::new();
+        if let Some(calls) = doc.get(step, "calls") {
+            let mut list = Vec::new();
+            for call in doc.elements(calls) {
+                list.push(self.bare_call(call)?);
+            }
+            if doc.kind(calls) != Kind::Array || doc.get(step, "items").is_some() {
+                return Err((step, CALL_ALL));
+            }
+            items.push(format!("calls: [{}]", list.join(", ")));
+        } else {
+            let (Some(call), Some(name)) = (doc.get(step, "call"), self.str(step, "as")) else {
+                return Err((step, CALL_ALL));
+            };
+            items.push(member(b"items", &self.value_of(step, "items")?));
+            self.scopes.enter(false);
+            let js = self.scopes.declare(name);
+            self.scopes.bind(name);
+            let call = self.bare_call(call);
+            self.scopes.leave();
+            items.push(format!("call: ({js}) => {}", call?));
+        }
+        if doc.get(step, "limit").is_some() {
+            items.push(member(b"limit", &self.value_of(step, "limit")?));
+        }
+        Ok(format!("await callAll({})", braces(&items)))
+    }
+
+    fn bare_call(&mut self, call: NodeId) -> Printed<String> {
+        let Some(op) = self
+            .op(call)
+            .filter(|op| !matches!(*op, "memoize" | "cache"))
+        else {
+            return Err((call, UNKNOWN));
+        };
+        let text = self.call(call, op)?;
+        Ok(text
+            .strip_prefix("await ")
+            .map_or(text.clone(), str::to_owned))
+    }
+
+    /// The steps of `memoize`, whose value is their `result` if they return none.
+    fn memoized(&mut self, step: NodeId) -> Printed<String> {
+        let was = std::mem::replace(&mut self.in_turn, false);
+        let body = self.own(step, "steps", &[b"result"]);
+        self.in_turn = was;
+        let (mut body, result) = body?;
+        if result != "undefined" {
+            self.level += 1;
+            self.line(&mut body, &format!("return {result}"));
+            self.level -= 1;
+        }
+        let indent = "  ".repeat(self.level.min(40));
+        let word = if body.contains("await ") {
+            "async () =>"
+        } else {
+            "() =>"
+        };
+        Ok(format!("{word} {{\n{body}{indent}}}"))
+    }
+}

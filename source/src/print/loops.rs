@@ -1,0 +1,336 @@
+//! Branches, loops, `try`, and scopes of their own.
+
+use super::{Printed, Printer, Reason};
+use crate::value::MAYBE;
+use a99_core::json::NodeId;
+
+const NO_ITEMS: Reason = ("a loop without items", "give `items` and `as`");
+const LOOP_NAME: Reason = (
+    "a loop's own name that its steps set",
+    "set another variable",
+);
+const NO_THEN: Reason = ("an `if` without `then`", "give its steps");
+const INHERITED: Reason = (
+    "a turn of a loop that takes `result` from outside",
+    "set `result` in the steps",
+);
+const NO_CATCH: Reason = ("a `try` without `catch`", "write its steps without it");
+
+impl<'d> Printer<'d> {
+    fn steps(&self, step: NodeId, key: &str) -> Vec<NodeId> {
+        let list = self.doc.get(step, key);
+        list.into_iter()
+            .flat_map(|list| self.doc.elements(list))
+            .collect()
+    }
+
+    /// Whether steps surely do not go on behind their list.
+    fn ends(&self, step: NodeId, key: &str) -> bool {
+        let last = self.steps(step, key).last().copied();
+        let op = last.and_then(|last| self.op(last));
+        matches!(op, Some("return" | "Error" | "break" | "continue"))
+    }
+
+    pub(super) fn branch(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
+        if self.doc.get(step, "then").is_none() {
+            return Err((step, NO_THEN));
+        }
+        let test = self.condition(step)?;
+        let before = self.scopes.snapshot();
+        let then = self.shared(step, "then")?;
+        let after = self.scopes.snapshot();
+        self.scopes.restore(&before);
+        let other = self.shared(step, "else")?;
+        match (self.ends(step, "then"), self.ends(step, "else")) {
+            (true, _) => {}
+            (false, true) => self.scopes.restore(&after),
+            (false, false) => self.scopes.join(&after),
+        }
+        self.line(out, &format!("if ({test}) {{"));
+        out.push_str(&then);
+        if !other.is_empty() {
+            self.line(out, "} else {");
+            out.push_str(&other);
+        }
+        self.line(out, "}");
+        Ok(())
+    }
+
+    /// Notes that a loop may have bound what its steps bind.
+    fn loops(&mut self, step: NodeId, key: &str) {
+        for name in self.all_bound(&self.steps(step, key)) {
+            self.scopes.may_bind(name);
+        }
+    }
+
+    pub(super) fn repeat(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
+        self.loops(step, "body");
+        let test = self.condition(step)?;
+        let before = self.scopes.snapshot();
+        let body = self.shared(step, "body")?;
+        self.scopes.join(&before);
+        self.line(out, &format!("while ({test}) {{"));
+        out.push_str(&body);
+        self.line(out, "}");
+        Ok(())
+    }
+
+    /// The list that a loop goes over, as what stands before a dot or not.
+    fn items(&mut self, step: NodeId, is_receiver: bool) -> Printed<String> {
+        let Some(node) = self.doc.get(step, "items") else {
+            return Err((step, NO_ITEMS));
+        };
+        match self.doc.get(node, "$expr").is_some() && is_receiver {
+            true => self.operand(node, crate::spell::PRIMARY),
+            false => self.value(node),
+        }
+    }
+
+    /// The names of a loop: the item's, and the number's if it counts.
+    fn loop_names(&mut self, step: NodeId, counts: bool, bodies: &[&str]) -> Printed<Vec<String>> {
+        let index = self.str(step, "index").filter(|_| counts);
+        let Some(item) = self.str(step, "as") else {
+            return Err((step, NO_ITEMS));
+        };
+        let mut list = Vec::new();
+        for name in [Some(item), index].into_iter().flatten() {
+            let bound = bodies.iter().any(|key| {
+                let steps = self.steps(step, key);
+                self.all_bound(&steps).contains(name)
+            });
+            if bound || self.scopes.is_constant(name) {
+                return Err((step, LOOP_NAME));
+            }
+            list.push(self.scopes.declare(name));
+            self.scopes.bind(name);
+        }
+        Ok(list)
+    }
+
+    pub(super) fn each(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
+        let items = self.items(step, false)?;
+        self.loops(step, "steps");
+        let before = self.scopes.snapshot();
+        self.scopes.enter(false);
+        let names = self.loop_names(step, true, &["steps"])?;
+        let body = self.shared(step, "steps")?;
+        self.scopes.leave();
+        self.scopes.join(&before);
+        let leaves = self.leaves(step) || body.contains("await ");
+        if names.len() == 2 && !leaves {
+            let items = self.items(step, true)?;
+            self.line(
+                out,
+                &format!("{items}.forEach(({}) => {{", names.join(", ")),
+            );
+            out.push_str(&body);
+            self.line(out, "})");
+            return Ok(());
+        }
+        self.line(out, &head(&names, &items));
+        out.push_str(&body);
+        self.line(out, "}");
+        Ok(())
+    }
+
+    /// Whether steps of a loop leave it or a turn of it.
+    fn leaves(&self, step: NodeId) -> bool {
+        let mut todo = self.steps(step, "steps");
+        while let Some(step) = todo.pop() {
+            let op = self.op(step).unwrap_or_default();
+            if matches!(op, "break" | "continue" | "return") {
+                return true;
+            }
+            for key in super::places::bodies(op) {
+                todo.extend(self.steps(step, key));
+            }
+        }
+        false
+    }
+
+    pub(super) fn attempt(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
+        if self.doc.get(step, "catch").is_none() {
+            return Err((step, NO_CATCH));
+        }
+        let before = self.scopes.snapshot();
+        let tried = self.shared(step, "try")?;
+        let after = self.scopes.snapshot();
+        self.scopes.restore(&before);
+        self.loops(step, "try");
+        let name = self.str(step, "catchParam").unwrap_or(b"error");
+        if self.scopes.is_constant(name) {
+            return Err((step, LOOP_NAME));
+        }
+        self.scopes.enter(false);
+        let js = self.scopes.declare_error(name);
+        self.scopes.declare_as(b"errorOp", &format!("{js}.op"));
+        let caught = self.shared(step, "catch")?;
+        self.scopes.leave();
+        match (self.ends(step, "catch"), self.ends(step, "try")) {
+            (true, _) => self.scopes.restore(&after),
+            (false, true) => {}
+            (false, false) => self.scopes.join(&after),
+        }
+        for name in [name, b"errorOp"] {
+            self.poisoned.insert(name.to_vec());
+        }
+        self.line(out, "try {");
+        out.push_str(&tried);
+        self.line(out, &format!("}} catch ({js}) {{"));
+        out.push_str(&caught);
+        self.line(out, "}");
+        Ok(())
+    }
+
+    /// Steps with variables of their own, and how the first of these names that they
+    /// bound is written at their end.
+    pub(super) fn own(
+        &mut self,
+        step: NodeId,
+        key: &str,
+        wanted: &[&[u8]],
+    ) -> Printed<(String, String)> {
+        let steps = self.steps(step, key);
+        let before = self.scopes.snapshot();
+        self.level += 1;
+        self.scopes.enter(false);
+        let outer = wanted.first().map(|name| self.scopes.written(name));
+        let depth = self.scopes.go_within(1);
+        let body = self.body_with(&steps, wanted);
+        self.scopes.come_back(depth);
+        let written = wanted.first().and_then(|name| self.scopes.written(name));
+        let is_new = written.is_some() && Some(&written) != outer.as_ref();
+        self.scopes.leave();
+        self.level -= 1;
+        self.scopes.restore(&before);
+        let written = written.filter(|_| is_new);
+        Ok((body?, written.unwrap_or_else(|| "undefined".to_owned())))
+    }
+
+    /// `map`, `filter`, `find` and `reduce`.
+    pub(super) fn turns(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
+        let counts = self.is_current;
+        if matches!(op, "filter" | "find") {
+            let items = self.items(step, true)?;
+            self.scopes.enter(false);
+            let names = self.loop_names(step, counts, &[])?;
+            let test = self.condition(step)?;
+            self.scopes.leave();
+            let test = if test.starts_with('{') {
+                format!("({test})")
+            } else {
+                test
+            };
+            let call = format!("{items}.{op}(({}) => {test})", names.join(", "));
+            let call = if op == "find" {
+                format!("{call} ?? null")
+            } else {
+                call
+            };
+            return self.give(step, &call, false, out);
+        }
+        let steps = self.steps(step, "steps");
+        if let [only] = steps[..]
+            && op == "map"
+            && self.op(only) == Some("varSet")
+            && self.str(only, "key") == Some(b"result")
+            && let Some(value) = self.doc.get(only, "value")
+        {
+            let items = self.items(step, true)?;
+            self.scopes.enter(false);
+            let names = self.loop_names(step, counts, &["steps"])?;
+            let text = self.value(value)?;
+            self.scopes.leave();
+            let text = match self.is_defined(value) {
+                true if text.starts_with('{') => format!("({text})"),
+                true => text,
+                false => format!("({text}) ?? null"),
+            };
+            let call = format!("{items}.map(({}) => {text})", names.join(", "));
+            return self.give(step, &call, false, out);
+        }
+        self.long_turns(step, op, out)
+    }
+
+    /// Whether a value is surely not `undefined`.
+    fn is_defined(&self, node: NodeId) -> bool {
+        let field = |key: &str| {
+            self.doc
+                .get(node, key)
+                .is_some_and(|node| self.is_defined(node))
+        };
+        let Some(tag) = self.str(node, "$expr") else {
+            let is_argument = self.doc.get(node, "$kind").is_some();
+            return !is_argument && self.doc.str(node).is_none();
+        };
+        match tag {
+            b"binary" | b"unary" | b"array" | b"object" | b"literal" | b"call" => true,
+            b"conditional" => field("consequent") && field("alternate"),
+            b"logical" if self.str(node, "op") == Some(b"&&") => field("left") && field("right"),
+            b"logical" => field("right"),
+            b"methodCall" => {
+                let method = self.str(node, "method").unwrap_or_default();
+                let object = self.doc.get(node, "object");
+                let is_json = object.and_then(|object| self.str(object, "name")) == Some(b"JSON");
+                let is_sure = !MAYBE.iter().any(|name| name.as_bytes() == method);
+                self.doc.get(node, "optional").is_none() && is_sure && !is_json
+            }
+            _ => false,
+        }
+    }
+
+    /// `map` and `reduce` with several steps: a loop.
+    fn long_turns(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
+        let items = self.items(step, false)?;
+        let kept = match op {
+            "map" => "[]".to_owned(),
+            _ => self.value_of(step, "initial")?,
+        };
+        let total = self
+            .scopes
+            .temporary(if op == "map" { "list" } else { "total" });
+        let word = if op == "map" { "const" } else { "let" };
+        self.line(out, &format!("{word} {total} = {kept}"));
+        self.scopes.enter(false);
+        if op == "reduce" {
+            let name = self.str(step, "accumulator").unwrap_or_default();
+            let others = [self.str(step, "as"), self.str(step, "index")];
+            let bound = self.all_bound(&self.steps(step, "steps"));
+            if bound.contains(name) || others.contains(&Some(name)) {
+                return Err((step, LOOP_NAME));
+            }
+            self.scopes.declare_as(name, &total);
+        }
+        let counts = self.is_current;
+        let names = self.loop_names(step, counts, &["steps"])?;
+        let bound = self.all_bound(&self.steps(step, "steps"));
+        if self.scopes.is_declared(b"result") && !bound.contains(&b"result"[..]) {
+            return Err((step, INHERITED));
+        }
+        let was = std::mem::replace(&mut self.in_turn, true);
+        let body = self.own(step, "steps", &[b"result"]);
+        self.in_turn = was;
+        self.scopes.leave();
+        let (mut body, result) = body?;
+        self.level += 1;
+        let last = match op {
+            "map" => format!("{total}.push({result} ?? null)"),
+            _ => format!("{total} = {result} ?? {total}"),
+        };
+        self.line(&mut body, &last);
+        self.level -= 1;
+        self.line(out, &head(&names, &items));
+        out.push_str(&body);
+        self.line(out, "}");
+        self.give(step, &total, false, out)?;
+        Ok(())
+    }
+}
+
+/// The head of a loop over items, whose number may have a name, too.
+fn head(names: &[String], items: &str) -> String {
+    match names {
+        [item, index] => format!("for (const [{index}, {item}] of ({items}).entries()) {{"),
+        _ => format!("for (const {} of {items}) {{", names.join("")),
+    }
+}

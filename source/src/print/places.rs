@@ -1,0 +1,179 @@
+//! Which block declares a name: the innermost one that holds all that mention it.
+
+use super::Printer;
+use a99_core::json::{Kind, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The members of forms that hold steps which share the variables around them.
+pub(crate) fn bodies(op: &str) -> &'static [&'static str] {
+    match op {
+        "seq" | "forEach" => &["steps"],
+        "if" => &["then", "else"],
+        "while" => &["body"],
+        "try" => &["try", "catch"],
+        _ => &[],
+    }
+}
+
+impl<'d> Printer<'d> {
+    /// The first part of every text in a node that may be a name.
+    pub(crate) fn mentions(&self, node: NodeId) -> BTreeSet<&'d [u8]> {
+        let doc = self.doc;
+        let mut found = BTreeSet::new();
+        let mut todo = vec![node];
+        while let Some(node) = todo.pop() {
+            match doc.kind(node) {
+                Kind::String(text) => {
+                    let root = text.split(|byte| *byte == b'.').next();
+                    found.extend(root);
+                }
+                Kind::Array => todo.extend(doc.elements(node)),
+                Kind::Object => {
+                    if self.op(node) == Some("varsLet") || doc.get(node, "keys").is_some() {
+                        found.extend(doc.members(node).map(|(key, _)| key));
+                        let keys = doc.get(node, "keys").into_iter();
+                        found.extend(keys.flat_map(|keys| doc.members(keys)).map(|(key, _)| key));
+                    }
+                    if self.op(node) == Some("return") {
+                        let schema = doc.get(node, "schema");
+                        let names = schema.and_then(|schema| doc.get(schema, "properties"));
+                        let names = names.into_iter().flat_map(|names| doc.members(names));
+                        found.extend(names.map(|(name, _)| name));
+                    }
+                    let tag = self.str(node, "$expr");
+                    let members = doc.members(node);
+                    let members =
+                        members.filter(|(key, value)| !is_no_name(tag, key, doc.kind(*value)));
+                    todo.extend(members.map(|(_, value)| value));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The names that a step binds itself in the scope around it.
+    pub(crate) fn binds(&self, step: NodeId) -> Vec<&'d [u8]> {
+        let doc = self.doc;
+        let mut names: Vec<&[u8]> = Vec::new();
+        match self.op(step) {
+            Some("varSet" | "constSet") => names.extend(self.str(step, "key")),
+            Some("varsLet") => {
+                let keys = doc.members(step).map(|(key, _)| key);
+                names
+                    .extend(keys.filter(|key| !matches!(*key, b"op" | b"result" | b"resultConst")));
+            }
+            Some("varsImport") => {
+                let keys = doc.get(step, "keys");
+                let list = keys.into_iter().flat_map(|keys| doc.elements(keys));
+                names.extend(list.filter_map(|key| doc.str(key)));
+                let map = keys.into_iter().flat_map(|keys| doc.members(keys));
+                names.extend(map.map(|(name, _)| name));
+            }
+            _ => {}
+        }
+        names.extend(self.str(step, "result"));
+        names
+    }
+
+    /// All names that steps bind, those in their bodies among them.
+    pub(crate) fn all_bound(&self, steps: &[NodeId]) -> BTreeSet<&'d [u8]> {
+        let mut names = BTreeSet::new();
+        let mut todo = steps.to_vec();
+        while let Some(step) = todo.pop() {
+            names.extend(self.binds(step));
+            for key in bodies(self.op(step).unwrap_or_default()) {
+                let body = self.doc.get(step, key);
+                todo.extend(body.into_iter().flat_map(|body| self.doc.elements(body)));
+            }
+        }
+        names
+    }
+
+    /// For each of these names, which the steps bind, the list of steps that declares it.
+    /// Names that are not there are declared by this list.
+    pub(crate) fn inner(
+        &self,
+        steps: &[NodeId],
+        names: &BTreeSet<&'d [u8]>,
+    ) -> BTreeMap<NodeId, BTreeSet<&'d [u8]>> {
+        let mut found: BTreeMap<NodeId, BTreeSet<&[u8]>> = BTreeMap::new();
+        let mentions: Vec<_> = steps.iter().map(|step| self.mentions(*step)).collect();
+        for name in names {
+            let mut those = (0..steps.len()).filter(|at| mentions[*at].contains(name));
+            let (Some(at), None) = (those.next(), those.next()) else {
+                continue;
+            };
+            if let Some(body) = self.only_body(steps[at], name) {
+                found.entry(body).or_default().insert(name);
+            }
+        }
+        found
+    }
+
+    /// The one body of a step that mentions a name, if that declares it.
+    fn only_body(&self, step: NodeId, name: &[u8]) -> Option<NodeId> {
+        let doc = self.doc;
+        let op = self.op(step)?;
+        let mut only = None;
+        for (key, value) in doc.members(step) {
+            if !self.mentions(value).contains(name) {
+                continue;
+            }
+            let is_body = bodies(op).iter().any(|body| body.as_bytes() == key);
+            if !is_body || only.replace(value).is_some() {
+                return None;
+            }
+        }
+        let body = only?;
+        // In a loop around it would keep its value from turn to turn.
+        let mut those = doc
+            .elements(body)
+            .filter(|step| self.mentions(*step).contains(name));
+        let first = those.next()?;
+        let is_within = || self.only_body(first, name).is_some();
+        let is_new = self.sets_first(first, name) || those.next().is_none() && is_within();
+        is_new.then_some(body)
+    }
+
+    /// Whether a step sets a name, whatever it had, and does not read it.
+    fn sets_first(&self, step: NodeId, name: &[u8]) -> bool {
+        let others = self
+            .doc
+            .members(step)
+            .filter(|(key, _)| !matches!(*key, b"key" | b"result"));
+        let mut others = others.map(|(_, value)| value);
+        self.binds(step).contains(&name) && !others.any(|value| self.mentions(value).contains(name))
+    }
+
+    /// The names that a list declares where it first sets them; the others are declared at
+    /// its beginning.
+    pub(crate) fn declared_in_place(
+        &self,
+        steps: &[NodeId],
+        names: &BTreeSet<&'d [u8]>,
+    ) -> BTreeSet<&'d [u8]> {
+        let mut in_place = BTreeSet::new();
+        for name in names {
+            let first = steps
+                .iter()
+                .find(|step| self.mentions(**step).contains(name));
+            if first.is_some_and(|step| self.sets_first(*step, name)) {
+                in_place.insert(*name);
+            }
+        }
+        in_place
+    }
+}
+
+/// Whether a text under this key, in a node with this tag or elsewhere, names no variable.
+fn is_no_name(tag: Option<&[u8]>, key: &[u8], kind: Kind<'_>) -> bool {
+    let is_text = matches!(kind, Kind::String(_));
+    match (tag, key) {
+        (Some(b"literal"), b"value") => true,
+        (Some(b"ident"), b"name") => false,
+        (Some(_), _) => is_text,
+        (None, b"op" | b"$expr" | b"tmpl" | b"pattern") => true,
+        _ => false,
+    }
+}

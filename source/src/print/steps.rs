@@ -1,0 +1,484 @@
+//! Steps as statements.
+
+use super::names::State;
+use super::values::{AFTER, braces};
+use super::{MAX_LEVELS, Printed, Printer, Reason};
+use crate::atom::form_of;
+use a99_core::json::{Kind, NodeId};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const DEEP: Reason = ("bodies that nest too deep", "put inner steps into helpers");
+const HIDES: Reason = (
+    "a variable that hides another which was read before",
+    "give it another name",
+);
+const TURN_RETURN: Reason = (
+    "a `return` that ends a turn of a loop",
+    "set `result` in an `if` instead",
+);
+pub(super) const UNKNOWN: Reason = (
+    "a step that is no known atom",
+    "see docs/atoms.md for what there is",
+);
+const NO_RESULT: Reason = ("`result` of a form that gives nothing", "drop it");
+pub(super) const MISSING: Reason = (
+    "an input that is missing",
+    "give all inputs that the atom needs",
+);
+const SCHEMA: Reason = (
+    "a `return` whose schema drops members of members",
+    "return a value of these members",
+);
+const OLDER: Reason = (
+    "an older program that returns no object",
+    "say `\"a99\": 4`, with which any value will do",
+);
+const RESULT_NAME: Reason = ("a `result` that is no name", "name a variable");
+const SET_AGAIN: Reason = (
+    "a constant that is set again",
+    "give one of them another name",
+);
+const CONSTANT: Reason = ("a constant that is set where others are", "set it first");
+const TEXT: Reason = (
+    "an expression text that cannot be read",
+    "see docs/language.md",
+);
+const FORMULA: Reason = (
+    "a formula that does not see the variables around its scope",
+    "hand them over in `vars`",
+);
+const LOOP_NAME: Reason = (
+    "a loop's own name that its steps set",
+    "set another variable",
+);
+
+impl<'d> Printer<'d> {
+    pub(super) fn line(&self, out: &mut String, text: &str) {
+        // It would go on with the line before.
+        let end = if text.starts_with(['(', '[', '`']) {
+            ";"
+        } else {
+            ""
+        };
+        let _ = writeln!(out, "{}{end}{text}", "  ".repeat(self.level.min(40)));
+    }
+
+    /// The steps of a function or of a scope of its own.
+    pub(super) fn body(&mut self, steps: &[NodeId]) -> Printed<String> {
+        self.body_with(steps, &[])
+    }
+
+    /// The same, where these names are read behind the steps.
+    pub(super) fn body_with(&mut self, steps: &[NodeId], read: &[&[u8]]) -> Printed<String> {
+        let mut names = self.all_bound(steps);
+        names.retain(|name| !self.scopes.is_own(name) && !(*name == b"_" && self.sink));
+        self.block(steps, &names, read)
+    }
+
+    /// Steps in braces, which declare these names.
+    fn block(
+        &mut self,
+        steps: &[NodeId],
+        names: &BTreeSet<&'d [u8]>,
+        read: &[&[u8]],
+    ) -> Printed<String> {
+        if self.level > MAX_LEVELS {
+            return Err((steps.first().copied().unwrap_or(NodeId(0)), DEEP));
+        }
+        let passed = names.iter().copied().filter(|name| !read.contains(name));
+        let inner = self.inner(steps, &passed.collect());
+        let is_inner = |name: &[u8]| inner.values().any(|names| names.contains(name));
+        let here: BTreeSet<&[u8]> = names
+            .iter()
+            .copied()
+            .filter(|name| !is_inner(name))
+            .collect();
+        let in_place = self.declared_in_place(steps, &here);
+        let mut out = String::new();
+        let mut hoisted = Vec::new();
+        for name in here.difference(&in_place) {
+            if self.scopes.state(name) != State::Free {
+                return Err((steps[0], HIDES));
+            }
+            hoisted.push(self.scopes.declare(name));
+        }
+        if !hoisted.is_empty() {
+            self.line(&mut out, &format!("let {}", hoisted.join(", ")));
+        }
+        self.declares.extend(inner);
+        let pending = in_place.iter().map(|name| name.to_vec()).collect();
+        let pending = std::mem::replace(&mut self.pending, pending);
+        let mut at = 0;
+        while at < steps.len() {
+            // The variable of a result that may be missing is cleared before its call.
+            let clears = at + 1 < steps.len() && self.clears(steps[at], steps[at + 1]);
+            at += usize::from(clears);
+            let text = self.step(steps[at])?;
+            out.push_str(&text);
+            at += 1;
+        }
+        self.pending = pending;
+        Ok(out)
+    }
+
+    /// Whether a step only clears the variable of the result of the next.
+    fn clears(&self, step: NodeId, next: NodeId) -> bool {
+        let name = self.str(step, "key");
+        let value = self.doc.get(step, "value");
+        let is_undefined = value.and_then(|value| self.str(value, "name")) == Some(b"undefined");
+        let is_call = self.op(next).is_some_and(|op| {
+            op == "callLocal" || form_of(op).is_none() && self.atoms.signature(op).is_some()
+        });
+        let is_fresh = name.is_some_and(|name| self.pending.contains(name));
+        let inputs = self.doc.members(next).filter(|(key, _)| *key != b"result");
+        let mut inputs = inputs.map(|(_, value)| value);
+        self.op(step) == Some("varSet")
+            && is_undefined
+            && is_call
+            && is_fresh
+            && name == self.str(next, "result")
+            && !inputs.any(|value| name.is_some_and(|name| self.mentions(value).contains(name)))
+    }
+
+    /// A list of steps in braces that shares the variables around it.
+    pub(super) fn shared(&mut self, step: NodeId, key: &str) -> Printed<String> {
+        let list = self.doc.get(step, key);
+        let names = list.and_then(|list| self.declares.remove(&list));
+        let steps: Vec<NodeId> = list
+            .into_iter()
+            .flat_map(|list| self.doc.elements(list))
+            .collect();
+        self.level += 1;
+        self.scopes.enter(false);
+        let text = self.block(&steps, &names.unwrap_or_default(), &[]);
+        self.scopes.leave();
+        self.level -= 1;
+        text
+    }
+
+    fn step(&mut self, step: NodeId) -> Printed<String> {
+        let Some(op) = self.op(step) else {
+            return Err((step, UNKNOWN));
+        };
+        let mut out = String::new();
+        match op {
+            "varSet" | "constSet" => {
+                if self.throws(step) {
+                    return self.thrown(step);
+                }
+                let name = self.str(step, "key").unwrap_or_default();
+                let value = self.value_of(step, "value")?;
+                if name == b"_" && self.sink {
+                    let acts = value.ends_with(')') && !value.starts_with('{');
+                    let unused = (!acts).then(|| self.scopes.temporary("unused"));
+                    let text = unused.map_or(value.clone(), |js| format!("const {js} = {value}"));
+                    self.line(&mut out, &text);
+                    return Ok(out);
+                }
+                self.set(step, name, &value, op == "constSet", &mut out)?;
+            }
+            "varsLet" => {
+                for (name, node) in self.doc.members(step) {
+                    if name == b"resultConst" {
+                        return Err((node, RESULT_NAME));
+                    }
+                    if !matches!(name, b"op" | b"result") {
+                        let value = self.value(node)?;
+                        self.set(step, name, &value, false, &mut out)?;
+                    }
+                }
+                self.no_result(step)?;
+            }
+            "varsImport" => self.imports(step, &mut out)?,
+            "varGet" => {
+                let value = self.value_of(step, "key")?;
+                self.give(step, &value, true, &mut out)?;
+            }
+            "varsExport" => {
+                let value = self.exported(step)?;
+                self.give(step, &value, false, &mut out)?;
+            }
+            "mathCalc" => self.formula(step, &mut out)?,
+            "return" => self.returned(step, &mut out)?,
+            "Error" => {
+                let args = self.doc.get(step, "args");
+                let first = args.and_then(|args| self.doc.element(args, 0));
+                let text = first.map_or("undefined".to_owned(), |first| self.data(first));
+                let is_text = first.is_some_and(|first| self.doc.str(first).is_some());
+                let text = if is_text { text } else { format!("'{text}'") };
+                self.line(&mut out, &format!("throw new Error({text})"));
+            }
+            "break" | "continue" => self.line(&mut out, op),
+            "if" => self.branch(step, &mut out)?,
+            "while" => self.repeat(step, &mut out)?,
+            "forEach" => self.each(step, &mut out)?,
+            "try" => self.attempt(step, &mut out)?,
+            "seq" => {
+                self.no_result(step)?;
+                let inner = self.shared(step, "steps")?;
+                self.line(&mut out, "{");
+                out.push_str(&inner);
+                self.line(&mut out, "}");
+            }
+            "scope" => {
+                self.no_result(step)?;
+                let inner = self.own(step, "steps", &[])?.0;
+                self.line(&mut out, "{");
+                out.push_str(&inner);
+                self.line(&mut out, "}");
+            }
+            "map" | "filter" | "find" | "reduce" => self.turns(step, op, &mut out)?,
+            "callLocal" => {
+                let call = self.local(step)?;
+                self.give(step, &call, true, &mut out)?;
+            }
+            "callAll" => {
+                let call = self.together(step)?;
+                self.give(step, &call, false, &mut out)?;
+            }
+            _ => {
+                let call = self.call(step, op)?;
+                let defined = self.atoms.signature(op).is_some_and(|sig| sig.gives.defined);
+                self.give(step, &call, !defined, &mut out)?;
+            }
+        }
+        Ok(out)
+    }
+
+    fn no_result(&self, step: NodeId) -> Printed<()> {
+        match self.doc.get(step, "result") {
+            Some(node) => Err((node, NO_RESULT)),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets a variable, which is declared here if it is the first time.
+    fn set(
+        &mut self,
+        step: NodeId,
+        name: &[u8],
+        value: &str,
+        is_const: bool,
+        out: &mut String,
+    ) -> Printed<()> {
+        if self.pending.remove(name) {
+            if self.scopes.is_own(name) {
+                return Err((step, HIDES));
+            }
+            let js = self.scopes.declare(name);
+            let word = if is_const { "const" } else { "let" };
+            self.line(out, &format!("{word} {js} = {value}"));
+            if is_const {
+                self.scopes.keep(name);
+            }
+        } else {
+            if self.scopes.is_constant(name) {
+                return Err((step, SET_AGAIN));
+            }
+            if is_const {
+                return Err((step, CONSTANT));
+            }
+            let Some(js) = self.scopes.target(name) else {
+                return Err((step, LOOP_NAME));
+            };
+            self.line(out, &format!("{js} = {value}"));
+        }
+        self.scopes.bind(name);
+        Ok(())
+    }
+
+    /// What a step gives, in the variable of its result; a value that is missing leaves
+    /// that as it was.
+    pub(super) fn give(
+        &mut self,
+        step: NodeId,
+        value: &str,
+        may_miss: bool,
+        out: &mut String,
+    ) -> Printed<()> {
+        let flag = self
+            .doc
+            .get(step, "resultConst")
+            .map(|flag| self.doc.kind(flag));
+        let is_const = flag == Some(Kind::Bool(true));
+        let Some(result) = self.doc.get(step, "result") else {
+            self.line(out, value);
+            return Ok(());
+        };
+        let Some(name) = self.doc.str(result).filter(|name| !name.is_empty()) else {
+            return Err((result, RESULT_NAME));
+        };
+        let had = self.scopes.state(name) != State::Free && !self.pending.contains(name);
+        if !(may_miss && had) {
+            return self.set(step, name, value, is_const, out);
+        }
+        let given = self.scopes.temporary("given");
+        self.line(out, &format!("const {given} = {value}"));
+        self.line(out, &format!("if ({given} !== undefined) {{"));
+        self.level += 1;
+        self.set(step, name, &given, is_const, out)?;
+        self.level -= 1;
+        self.line(out, "}");
+        Ok(())
+    }
+
+    /// Whether a step is what `throw new Error(value)` becomes.
+    fn throws(&self, step: NodeId) -> bool {
+        let value = self.doc.get(step, "value");
+        self.str(step, "key") == Some(b"_")
+            && value.and_then(|value| self.str(value, "callee")) == Some(b"Error")
+    }
+
+    fn thrown(&mut self, step: NodeId) -> Printed<String> {
+        let value = self.doc.get(step, "value").unwrap_or(step);
+        let list = self.doc.get(value, "arguments");
+        let mut texts = Vec::new();
+        for argument in list.into_iter().flat_map(|list| self.doc.elements(list)) {
+            texts.push(self.expression(argument)?);
+        }
+        let mut out = String::new();
+        self.line(&mut out, &format!("throw new Error({})", texts.join(", ")));
+        Ok(out)
+    }
+
+    fn imports(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
+        let doc = self.doc;
+        self.no_result(step)?;
+        let keys = doc.get(step, "keys");
+        let list = keys.into_iter().flat_map(|keys| doc.elements(keys));
+        let list = list.filter_map(|key| Some((doc.str(key)?, key)));
+        let map = keys.into_iter().flat_map(|keys| doc.members(keys));
+        let pairs: Vec<(&[u8], NodeId)> = list.chain(map).collect();
+        for (name, key) in pairs {
+            let argument = doc.str(key).unwrap_or_default();
+            let value = self.argument(key, argument)?;
+            self.set(step, name, &value, false, out)?;
+        }
+        Ok(())
+    }
+
+    fn exported(&mut self, step: NodeId) -> Printed<String> {
+        let doc = self.doc;
+        let keys = doc.get(step, "keys");
+        let list = keys.into_iter().flat_map(|keys| doc.elements(keys));
+        let list = list.filter_map(|key| Some((doc.str(key)?, key)));
+        let map = keys.into_iter().flat_map(|keys| doc.members(keys));
+        let pairs: Vec<(&[u8], NodeId)> = list.chain(map).collect();
+        let mut items = Vec::new();
+        for (name, key) in pairs {
+            items.push(super::values::member(name, &self.value(key)?));
+        }
+        Ok(braces(&items))
+    }
+
+    fn formula(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
+        let Some(node) = self.doc.get(step, "expr") else {
+            return Err((step, MISSING));
+        };
+        if !self.is_current && self.scopes.is_within() {
+            return Err((node, FORMULA));
+        }
+        let value = self.overlaid(step, |this| {
+            let was = std::mem::replace(&mut this.only_variables, !this.is_current);
+            let value = this.test(node);
+            this.only_variables = was;
+            value
+        })?;
+        self.give(step, &value, true, out)
+    }
+
+    /// An expression over what `vars` of a step give.
+    fn overlaid(
+        &mut self,
+        step: NodeId,
+        of: impl FnOnce(&mut Self) -> Printed<String>,
+    ) -> Printed<String> {
+        let mark = self.overlay.len();
+        let vars = self.doc.get(step, "vars");
+        let vars: Vec<(&[u8], NodeId)> = vars
+            .into_iter()
+            .flat_map(|vars| self.doc.members(vars))
+            .collect();
+        let mut given = Vec::new();
+        for (name, node) in vars {
+            let value = self.value(node)?;
+            let is_plain = value
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_$.".contains(&b));
+            let value = if is_plain {
+                value
+            } else {
+                format!("({value})")
+            };
+            given.push((name.to_vec(), value));
+        }
+        self.overlay.extend(given);
+        let value = of(self);
+        self.overlay.truncate(mark);
+        value
+    }
+
+    /// A condition or formula, which is a node.
+    fn test(&mut self, node: NodeId) -> Printed<String> {
+        match self.doc.kind(node) {
+            Kind::String(_) => Err((node, TEXT)),
+            _ => self.expression(node),
+        }
+    }
+
+    pub(super) fn condition(&mut self, step: NodeId) -> Printed<String> {
+        match self.doc.get(step, "condition") {
+            Some(node) => self.overlaid(step, |this| this.test(node)),
+            None => Ok("undefined".to_owned()),
+        }
+    }
+
+    fn returned(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
+        let doc = self.doc;
+        if self.in_turn {
+            return Err((step, TURN_RETURN));
+        }
+        let schema = doc.get(step, "schema");
+        let value = match (doc.get(step, "value"), schema) {
+            (Some(value), _) => self.value(value)?,
+            (None, Some(schema)) => self.selected(schema)?,
+            (None, None) => "{}".to_owned(),
+        };
+        if !self.is_current && self.in_agent && self.is_no_object(step) {
+            return Err((step, OLDER));
+        }
+        self.line(out, &format!("return {value}"));
+        Ok(())
+    }
+
+    /// Whether a `return` surely gives what no older program gives.
+    fn is_no_object(&self, step: NodeId) -> bool {
+        let value = self.doc.get(step, "value");
+        match value.map(|value| self.doc.kind(value)) {
+            Some(Kind::Array | Kind::Bool(_) | Kind::Number(_)) => true,
+            Some(Kind::String(text)) => self.scopes.state(text) == State::Free,
+            _ => false,
+        }
+    }
+
+    /// The variables that a schema names.
+    fn selected(&mut self, schema: NodeId) -> Printed<String> {
+        let doc = self.doc;
+        let properties = doc.get(schema, "properties");
+        let mut items = Vec::new();
+        for (name, property) in properties.into_iter().flat_map(|list| doc.members(list)) {
+            let deep = ["properties", "items", "anyOf", "additionalProperties"];
+            if deep.iter().any(|key| doc.get(property, key).is_some()) {
+                return Err((property, SCHEMA));
+            }
+            let value = match self.scopes.state(name) {
+                State::Free if self.poisoned.contains(name) => return Err((property, AFTER)),
+                State::Free => "undefined".to_owned(),
+                _ => self.scopes.written(name).unwrap_or_default(),
+            };
+            items.push(super::values::member(name, &value));
+        }
+        Ok(braces(&items))
+    }
+}

@@ -1,0 +1,266 @@
+//! Values of inputs as expressions.
+
+use super::names::State;
+use super::{Printed, Printer, Reason};
+use crate::spell::{is_name, property_key, quoted};
+use a99_core::builtins::{Global, function, global, is_forbidden};
+use a99_core::json::{Kind, NodeId};
+use a99_core::sig::Binding;
+use std::rc::Rc;
+
+const MAYBE: Reason = (
+    "a text that is a variable on some ways and itself on others",
+    "set the variable before, or write a literal node",
+);
+const HELPER_ARGUMENT: Reason = (
+    "an argument of the run in a helper",
+    "hand it over as a parameter",
+);
+const NODE: Reason = (
+    "an expression node that no expression of a source is",
+    "see docs/source.md for what there is",
+);
+const ARGUMENT_KEY: Reason = ("an argument that is no name", "import it with `varsImport`");
+pub(super) const AFTER: Reason = (
+    "the error of a `catch` behind it",
+    "keep it in a variable within the `catch`",
+);
+const FORBIDDEN: Reason = ("a forbidden name", "name the member differently");
+
+impl<'d> Printer<'d> {
+    /// A value position.
+    pub(crate) fn value(&mut self, node: NodeId) -> Printed<String> {
+        let doc = self.doc;
+        match doc.kind(node) {
+            Kind::String(text) => self.text(node, text),
+            Kind::Object if self.str(node, "$kind") == Some(b"arg") => {
+                let path = self.str(node, "path").unwrap_or_default();
+                self.argument_path(node, path)
+            }
+            Kind::Object if doc.get(node, "$expr").is_some() => self.expression(node),
+            _ => self.literal(node),
+        }
+    }
+
+    /// A value position that may be missing.
+    pub(crate) fn value_of(&mut self, step: NodeId, key: &str) -> Printed<String> {
+        match self.doc.get(step, key) {
+            Some(node) => self.value(node),
+            None => Ok("undefined".to_owned()),
+        }
+    }
+
+    /// A list or object, in which texts are texts, or another literal.
+    fn literal(&mut self, node: NodeId) -> Printed<String> {
+        let doc = self.doc;
+        match doc.kind(node) {
+            Kind::Array => {
+                let items: Printed<Vec<String>> =
+                    doc.elements(node).map(|item| self.nested(item)).collect();
+                Ok(format!("[{}]", items?.join(", ")))
+            }
+            Kind::Object => {
+                let mut items = Vec::new();
+                for (key, value) in doc.members(node) {
+                    if is_forbidden(key) {
+                        return Err((value, FORBIDDEN));
+                    }
+                    items.push(member(key, &self.nested(value)?));
+                }
+                Ok(braces(&items))
+            }
+            Kind::Number(number) if !number.is_finite() => Ok("Infinity".to_owned()),
+            _ => Ok(self.data(node)),
+        }
+    }
+
+    fn nested(&mut self, node: NodeId) -> Printed<String> {
+        match self.doc.kind(node) {
+            Kind::String(_) => Ok(self.data(node)),
+            Kind::Object if self.str(node, "$kind") == Some(b"arg") => self.value(node),
+            Kind::Object if self.doc.get(node, "$expr").is_some() => self.expression(node),
+            _ => self.literal(node),
+        }
+    }
+
+    /// What is taken as it is written.
+    pub(crate) fn data(&self, node: NodeId) -> String {
+        let mut out = Vec::new();
+        self.speller.constant(node, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// An object whose members are value positions.
+    pub(crate) fn vars(&mut self, node: NodeId) -> Printed<String> {
+        let doc = self.doc;
+        let is_plain = doc.kind(node) == Kind::Object
+            && doc.get(node, "$expr").is_none()
+            && doc.get(node, "$kind").is_none();
+        if !is_plain {
+            return self.value(node);
+        }
+        let mut items = Vec::new();
+        for (key, value) in doc.members(node) {
+            if is_forbidden(key) {
+                return Err((value, FORBIDDEN));
+            }
+            items.push(member(key, &self.value(value)?));
+        }
+        Ok(braces(&items))
+    }
+
+    /// An input that is resolved in this way.
+    pub(crate) fn input(&mut self, node: NodeId, binding: Binding) -> Printed<String> {
+        match binding {
+            Binding::Literal => Ok(self.data(node)),
+            Binding::TextOrValue if self.doc.str(node).is_some() => Ok(self.data(node)),
+            Binding::Vars | Binding::TemplateVars { .. } => self.vars(node),
+            _ => self.value(node),
+        }
+    }
+
+    /// A text in a value position: a variable, a path, an argument, or itself.
+    fn text(&mut self, node: NodeId, text: &[u8]) -> Printed<String> {
+        if let Some(path) = text.strip_prefix(b"args.")
+            && self.scopes.state(b"args") == State::Free
+        {
+            return self.argument_path(node, path);
+        }
+        let mut segments = text.split(|byte| *byte == b'.');
+        let root = segments.next().unwrap_or_default();
+        let is_path = root.len() < text.len();
+        match self.scopes.state(root) {
+            State::Bound => {}
+            State::Maybe => return Err((node, MAYBE)),
+            State::Free if self.poisoned.contains(root) => return Err((node, AFTER)),
+            State::Free => return Ok(self.data(node)),
+        }
+        let mut out = self.scopes.written(root).unwrap_or_default();
+        if out.ends_with(".message") && is_path {
+            // The text of an error has no members, but its path has this one.
+            segments.next();
+        }
+        for segment in segments {
+            if is_forbidden(segment) {
+                return Err((node, FORBIDDEN));
+            }
+            out.push_str(&link(segment));
+        }
+        Ok(out)
+    }
+
+    /// An argument of the run, by its path.
+    fn argument_path(&mut self, node: NodeId, path: &[u8]) -> Printed<String> {
+        let mut segments = path.split(|byte| *byte == b'.');
+        let key = segments.next().unwrap_or_default();
+        let mut out = self.argument(node, key)?;
+        for segment in segments {
+            if is_forbidden(segment) {
+                return Err((node, FORBIDDEN));
+            }
+            out.push_str(&link(segment));
+        }
+        Ok(out)
+    }
+
+    pub(super) fn argument(&mut self, node: NodeId, key: &[u8]) -> Printed<String> {
+        if !self.in_agent {
+            return Err((node, HELPER_ARGUMENT));
+        }
+        if key.is_empty() || is_forbidden(key) {
+            return Err((node, ARGUMENT_KEY));
+        }
+        if let Some(known) = self.argument_name(key) {
+            return Ok(known);
+        }
+        let js = self.scopes.reserve(key);
+        self.arguments.push((key.to_vec(), js.clone()));
+        Ok(js)
+    }
+
+    /// An expression node.
+    pub(crate) fn expression(&mut self, node: NodeId) -> Printed<String> {
+        self.operand(node, 0)
+    }
+
+    /// The same in parentheses where it binds less than it must.
+    pub(crate) fn operand(&mut self, node: NodeId, least: u8) -> Printed<String> {
+        let speller = Rc::clone(&self.speller);
+        let mut wrong = None;
+        let mut out = Vec::new();
+        match speller.can(node) {
+            true => {
+                let mut names = |name: &[u8], out: &mut Vec<u8>| match self.ident(node, name) {
+                    Ok(text) => out.extend(text.as_bytes()),
+                    Err(reason) => wrong = Some(reason),
+                };
+                speller.write(node, least, &mut names, &mut out);
+            }
+            false => wrong = Some((node, NODE)),
+        }
+        match wrong {
+            Some(wrong) => Err(wrong),
+            None => Ok(String::from_utf8_lossy(&out).into_owned()),
+        }
+    }
+
+    /// An identifier: a variable, an argument, or a builtin.
+    fn ident(&mut self, node: NodeId, name: &[u8]) -> Printed<String> {
+        if let Some((_, text)) = self.overlay.iter().rev().find(|(key, _)| key == name) {
+            return Ok(text.clone());
+        }
+        let is_known = match self.scopes.state(name) {
+            State::Bound => true,
+            State::Maybe => self.argument_name(name).is_none(),
+            State::Free => false,
+        };
+        if is_known {
+            return Ok(self.scopes.written(name).unwrap_or_default());
+        }
+        let text = String::from_utf8_lossy(name);
+        match global(&text) {
+            Some(Global::Constant(_) | Global::Namespace(_)) => return Ok(text.into_owned()),
+            Some(_) => return Err((node, NODE)),
+            None if function("", &text).is_some() => return Err((node, NODE)),
+            None => {}
+        }
+        if self.poisoned.contains(name) {
+            return Err((node, AFTER));
+        }
+        match self.only_variables {
+            // Formulas of older programs see no arguments.
+            true => Ok("undefined".to_owned()),
+            false => self.argument(node, name),
+        }
+    }
+}
+
+/// A member of an object literal.
+pub(crate) fn member(key: &[u8], value: &str) -> String {
+    if is_name(key) && value.as_bytes() == key {
+        return value.to_owned();
+    }
+    let mut text = Vec::new();
+    property_key(key, &mut text);
+    format!("{}: {value}", String::from_utf8_lossy(&text))
+}
+
+pub(crate) fn braces(items: &[String]) -> String {
+    match items.is_empty() {
+        true => "{}".to_owned(),
+        false => format!("{{ {} }}", items.join(", ")),
+    }
+}
+
+/// A member by a segment of a path.
+fn link(segment: &[u8]) -> String {
+    if is_name(segment) {
+        return format!(".{}", String::from_utf8_lossy(segment));
+    }
+    if !segment.is_empty() && segment.iter().all(u8::is_ascii_digit) && segment.len() < 9 {
+        return format!("[{}]", String::from_utf8_lossy(segment));
+    }
+    let mut text = Vec::new();
+    quoted(segment, &mut text);
+    format!("[{}]", String::from_utf8_lossy(&text))
+}
