@@ -59,10 +59,6 @@ impl Default for Limits {
     }
 }
 
-/// The text that a document was made of, where that is no JSON, and the bytes of it that
-/// each value and key stands for, in reading order.
-pub type OriginView<'d> = (&'d [u8], &'d [(u32, u32)]);
-
 /// A value of a [`Document`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
@@ -133,6 +129,10 @@ pub struct Document {
     origin: Option<Box<Origin>>,
 }
 
+/// For each value and key of a document, in reading order, the bytes of its origin that it
+/// stands for.
+pub type Places = [(u32, u32)];
+
 /// The text that a document was made of, where that is no JSON.
 #[derive(Clone, Debug)]
 struct Origin {
@@ -176,7 +176,7 @@ impl Document {
     /// The text that the document was made of, where that is no JSON, and the bytes of it
     /// that each value and key stands for, in reading order.
     #[must_use]
-    pub fn origin(&self) -> Option<OriginView<'_>> {
+    pub fn origin(&self) -> Option<(&[u8], &Places)> {
         let origin = self.origin.as_deref()?;
         Some((&origin.text, &origin.places))
     }

@@ -1,6 +1,6 @@
 //! The source of a program: read already, still text, or stripped.
 
-use crate::json::{Document, Limits, NodeId, OriginView};
+use crate::json::{Document, Limits, NodeId, Places};
 use crate::value::Value;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -21,13 +21,11 @@ enum Repr {
     Text(Arc<Late>),
 }
 
-type Origin = (Box<[u8]>, Vec<(u32, u32)>);
-
 #[derive(Debug)]
 struct Late {
     text: Box<[u8]>,
     /// The text that it was made of, and the bytes of that for each value and key.
-    origin: Option<Origin>,
+    origin: Option<(Box<[u8]>, Box<Places>)>,
     document: OnceLock<Option<Document>>,
 }
 
@@ -35,7 +33,7 @@ impl Late {
     fn read(&self) -> Option<Document> {
         let document = Document::parse(self.text.to_vec(), &Limits::default()).ok()?;
         Some(match &self.origin {
-            Some((text, places)) => document.with_origin(text.to_vec(), places.clone()),
+            Some((text, places)) => document.with_origin(text.to_vec(), places.to_vec()),
             None => document,
         })
     }
@@ -62,7 +60,7 @@ impl Source {
     /// Says which bytes of its origin the values and keys of a text stand for.
     pub(crate) fn set_places(&mut self, places: Vec<(u32, u32)>) {
         if let Some(late) = self.late() {
-            late.origin = Some((Box::default(), places));
+            late.origin = Some((Box::default(), places.into()));
         }
     }
 
@@ -83,14 +81,14 @@ impl Source {
     /// The text that the source was made of, where that is no JSON, and the bytes of it
     /// that each value and key stands for, in reading order.
     #[must_use]
-    pub fn origin(&self) -> Option<OriginView<'_>> {
+    pub fn origin(&self) -> Option<(&[u8], &Places)> {
         match &self.0 {
             Repr::Stripped => None,
             Repr::Document(document) => document.origin(),
             Repr::Text(late) => late
                 .origin
                 .as_ref()
-                .map(|(text, places)| (&**text, places.as_slice())),
+                .map(|(text, places)| (&**text, &**places)),
         }
     }
 
