@@ -27,6 +27,24 @@ fn compile(c: &mut Criterion) {
         });
     }
     group.finish();
+    // What the source form costs beside the JSON that it stands for.
+    let source = programs::hundred_lines();
+    let agent = engine
+        .compile_source(source.as_str())
+        .expect("a good source");
+    let json = engine.program_json(&agent).expect("its JSON");
+    let mut group = c.benchmark_group("compile/hundred lines");
+    group.bench_function("source", |b| {
+        b.iter(|| {
+            engine
+                .compile_source(source.as_str())
+                .expect("a good source")
+        });
+    });
+    group.bench_function("json", |b| {
+        b.iter(|| engine.compile(json.as_slice()).expect("a good program"));
+    });
+    group.finish();
 }
 
 criterion_group!(benches, compile);

@@ -257,3 +257,28 @@ pub fn mixed_steps(n: usize) -> String {
         rounds.join(",\n")
     )
 }
+
+/// A source of a hundred lines: a helper, loops, callbacks, texts.
+pub fn hundred_lines() -> String {
+    let mut lines = vec![
+        "export default function agent({ orders, rate = 0.25, names }) {".to_owned(),
+        "  let total = 0".to_owned(),
+    ];
+    for part in 0..12 {
+        let block = [
+            format!("  const kept{part} = orders.filter((order) => order.count > {part})"),
+            format!("  for (const order of kept{part}) {{"),
+            "    if (order.price < 0) throw new Error(`price of ${order.name}`)".to_owned(),
+            "    total += amount(order) * (1 + rate)".to_owned(),
+            "  }".to_owned(),
+            format!("  const names{part} = kept{part}.map((order) => order.name.trim())"),
+            format!("  const first{part} = names{part}[0] ?? 'none'"),
+            format!("  if (first{part} === names) return {{ total, first: first{part} }}"),
+        ];
+        lines.extend(block);
+    }
+    lines.extend(["  return { total }", "}"].map(str::to_owned));
+    lines.push("const amount = ({ price, count }) => price * count".to_owned());
+    lines.resize(100, String::new());
+    lines.join("\n")
+}
