@@ -188,7 +188,7 @@ impl<'d> Speller<'d> {
             Kind::Array => self.all(doc.elements(node))?,
             Kind::Object => {
                 let mut keys = doc.members(node).map(|(key, _)| key);
-                if keys.any(|key| is_forbidden(key)) {
+                if keys.any(is_forbidden) {
                     return None;
                 }
                 self.all(doc.members(node).map(|(_, value)| value))?

@@ -72,7 +72,7 @@ impl<'d> Printer<'d> {
     /// The same, where these names are read behind the steps.
     pub(super) fn body_with(&mut self, steps: &[NodeId], read: &[&[u8]]) -> Printed<String> {
         let mut names = self.all_bound(steps);
-        names.retain(|name| !self.scopes.is_own(name) && !(*name == b"_" && self.sink));
+        names.retain(|name| !(self.scopes.is_own(name) || *name == b"_" && self.sink));
         self.block(steps, &names, read)
     }
 
