@@ -435,31 +435,6 @@ impl Engine {
         }
     }
 
-    /// Whether the text that the source was made of, if there is one, stands for it.
-    #[cfg(feature = "source")]
-    fn compare_origin(&self, agent: &Agent) -> SourceCheck {
-        let source = &agent.artifact().program().source;
-        let Some((text, places)) = source.origin() else {
-            return SourceCheck::Matches;
-        };
-        let again = a99_source::read(text, self.atoms());
-        let is_same = |again: a99_source::Program| {
-            again.places == places && source.text().as_deref() == Some(again.json.as_slice())
-        };
-        match again.is_ok_and(is_same) {
-            true => SourceCheck::Matches,
-            false => SourceCheck::Differs,
-        }
-    }
-
-    #[cfg(not(feature = "source"))]
-    fn compare_origin(&self, agent: &Agent) -> SourceCheck {
-        match agent.artifact().program().source.origin() {
-            Some(_) => SourceCheck::Unread,
-            None => SourceCheck::Matches,
-        }
-    }
-
     pub(crate) fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {
         if granted.procedures.is_none() {
             granted.procedures = Some(self.0.procedures.clone());

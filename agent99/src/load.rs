@@ -53,6 +53,18 @@ pub enum SourceCheck {
     Unread,
 }
 
+#[cfg(not(feature = "source"))]
+impl crate::Engine {
+    /// Whether the text that the source was made of stands for it: only a build with the
+    /// source form knows.
+    pub(crate) fn compare_origin(&self, agent: &crate::Agent) -> SourceCheck {
+        match agent.artifact().program().source.origin() {
+            Some(_) => SourceCheck::Unread,
+            None => SourceCheck::Matches,
+        }
+    }
+}
+
 /// Why [`Engine::load`](crate::Engine::load) refused a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {

@@ -1,6 +1,7 @@
 //! Programs in the source form.
 
 use crate::engine::{Agent, Engine, Refused, verified};
+use crate::load::SourceCheck;
 use crate::nodes::with_nodes;
 use a99_compiler::compile_watched;
 use a99_core::diag::{Diagnostic, Diagnostics};
@@ -87,5 +88,21 @@ impl Engine {
         };
         let nodes = Document::parse(with_nodes(document), &self.0.compiler.limits)?;
         a99_source::print(&nodes, self.atoms())
+    }
+
+    /// Whether the text that the source was made of, if there is one, stands for it.
+    pub(crate) fn compare_origin(&self, agent: &Agent) -> SourceCheck {
+        let source = &agent.artifact().program().source;
+        let Some((text, places)) = source.origin() else {
+            return SourceCheck::Matches;
+        };
+        let again = a99_source::read(text, self.atoms());
+        let is_same = |again: a99_source::Program| {
+            again.places == places && source.text().as_deref() == Some(again.json.as_slice())
+        };
+        match again.is_ok_and(is_same) {
+            true => SourceCheck::Matches,
+            false => SourceCheck::Differs,
+        }
     }
 }
