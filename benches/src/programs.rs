@@ -277,8 +277,7 @@ pub fn hundred_lines() -> String {
         ];
         lines.extend(block);
     }
-    lines.extend(["  return { total }", "}"].map(str::to_owned));
+    lines.push("  return { total } }".to_owned());
     lines.push("const amount = ({ price, count }) => price * count".to_owned());
-    lines.resize(100, String::new());
     lines.join("\n")
 }
