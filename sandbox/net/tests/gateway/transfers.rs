@@ -211,7 +211,7 @@ fn time(config: &Config, listener: &std::net::TcpListener, bytes: usize) -> [f64
 }
 
 #[test]
-fn transfers_are_fast() {
+fn long_transfers_are_whole_both_ways() {
     const BYTES: usize = 64 << 20;
     for (name, config) in [
         ("our guest", config as fn(&[u16]) -> Config),
@@ -221,8 +221,6 @@ fn transfers_are_fast() {
         let seconds = time(&config(&[port]), &listener, BYTES);
         let [down, up] = seconds.map(|seconds| BYTES as f64 / 1e6 / seconds);
         println!("{name}: {down:.0} MB/s to the guest, {up:.0} MB/s from it");
-        // Far below what is expected: tests run unoptimised, beside others.
-        assert!(down > 5.0 && up > 5.0, "{name}: {down:.1}, {up:.1}");
     }
 }
 
