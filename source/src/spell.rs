@@ -281,7 +281,7 @@ impl<'d> Speller<'d> {
         let arguments = self.doc.get(node, "arguments");
         let count = arguments.map_or(0, |list| self.doc.len(list));
         let most = usize::from(method == "from");
-        self.is_script() && crate::callback::METHODS.contains(&method) && count > most
+        self.is_script() && crate::callback::takes_callback(method) && count > most
     }
 
     fn literal(&self, value: NodeId) -> Option<u32> {
