@@ -16,6 +16,7 @@ pub(super) fn program(root: &Value) -> Result<(), Rejected> {
     let top = Place {
         version_4,
         in_loop: false,
+        helpers: root.get("helpers"),
     };
     step(root, top)?;
     if let Some(Value::Object(helpers)) = root.get("helpers") {
@@ -69,13 +70,14 @@ fn texts(value: &Value) -> Result<(), Rejected> {
 
 /// Where a step stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<'v> {
+    helpers: Option<&'v Value>,
     version_4: bool,
     /// A loop is around that `break` and `continue` may leave.
     in_loop: bool,
 }
 
-fn list(steps: Option<&Value>, place: Place) -> Result<(), Rejected> {
+fn list(steps: Option<&Value>, place: Place<'_>) -> Result<(), Rejected> {
     let steps = steps.and_then(Value::as_array).unwrap_or_default();
     steps.iter().try_for_each(|one| step(one, place))
 }
@@ -89,7 +91,7 @@ fn bound(name: Option<&Value>) -> Result<(), Rejected> {
     }
 }
 
-fn step(step: &Value, place: Place) -> Result<(), Rejected> {
+fn step(step: &Value, place: Place<'_>) -> Result<(), Rejected> {
     let Some(map) = step.as_object() else {
         return Ok(());
     };
@@ -118,7 +120,9 @@ fn step(step: &Value, place: Place) -> Result<(), Rejected> {
         formula(op, map)?;
         let inputs = map.iter().filter(|(key, _)| {
             let key = key.to_string_lossy();
-            op != "Error" && !bodies.contains(&&*key) && !AS_WRITTEN.contains(&&*key)
+            // A helper that is not there takes no arguments.
+            let unknown = op == "callLocal" && *key == *"args" && !is_helper(map, place);
+            op != "Error" && !unknown && !bodies.contains(&&*key) && !AS_WRITTEN.contains(&&*key)
         });
         inputs.into_iter().try_for_each(|(_, value)| texts(value))?;
     }
@@ -139,7 +143,13 @@ fn step(step: &Value, place: Place) -> Result<(), Rejected> {
         .try_for_each(|body| list(map.get(body), inside))
 }
 
-fn names(op: &str, map: &Map, place: Place) -> Result<(), Rejected> {
+/// Whether the helper that a step calls is one of the program.
+fn is_helper(step: &Map, place: Place<'_>) -> bool {
+    let name = step.get("name").and_then(Value::as_str);
+    name.is_some_and(|name| place.helpers.is_some_and(|all| all.get(name).is_some()))
+}
+
+fn names(op: &str, map: &Map, place: Place<'_>) -> Result<(), Rejected> {
     let counts = op == "forEach" || place.version_4;
     if counts && matches!(op, "forEach" | "map" | "filter" | "find" | "reduce") {
         bound(map.get("index"))?;

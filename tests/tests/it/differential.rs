@@ -54,7 +54,7 @@ const BUDGETS: usize = 12;
 const ONE_OF: usize = 8;
 
 /// Vectors whose runs are not alike on purpose, by the beginning of their names.
-const NOT_ALIKE: [(&str, &str); 14] = [
+const NOT_ALIKE: [(&str, &str); 13] = [
     (
         "xt-memoize",
         "in which event the free variables of a body are paid",
@@ -79,10 +79,6 @@ const NOT_ALIKE: [(&str, &str); 14] = [
         "the machine says more about what is missing",
     ),
     ("agent-json-repair-never", "texts of the JSON parser"),
-    (
-        "quirk-validate-if-no-then",
-        "what an event shows of a list that is not there",
-    ),
     ("v3-procedure", "tokens of procedures are random"),
     ("random-", "random values"),
     ("uuid-", "random values"),

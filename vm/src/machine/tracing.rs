@@ -209,7 +209,10 @@ pub(super) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value
     if step.implicit {
         let op = program.text(program.ops[step.op as usize].name);
         let key = if op == b"hash" { "value" } else { "steps" };
-        map.insert(key, doc.to_value(step.node));
+        // Where a list is missing, its place is that of the step that should have it.
+        if doc.get(step.node, "op").is_none() {
+            map.insert(key, doc.to_value(step.node));
+        }
     } else {
         for (key, node) in doc.members(step.node) {
             // Helpers of the root, which an inline program has from its caller, are not

@@ -49,9 +49,8 @@ impl<'d> Words<'d> {
         while let Some(node) = work.pop() {
             if let Some(text) = doc.str(node) {
                 let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == text);
-                self.acts |= ACTS.contains(&text)
-                    || is_one_of(super::steps::CHANGES)
-                    || is_one_of(MUTATORS);
+                self.acts |=
+                    ACTS.contains(&text) || is_one_of(super::steps::CHANGES) || is_one_of(MUTATORS);
                 self.names.extend(text.split(|b| !is_part(b)));
             }
             for (key, value) in doc.members(node) {
