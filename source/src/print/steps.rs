@@ -34,6 +34,10 @@ const OLDER: Reason = (
     "an older program that returns no object",
     "say `\"a99\": 4`, with which any value will do",
 );
+const OBJECT: Reason = (
+    "a member of an object that has no name",
+    "give it to a variable first",
+);
 const RESULT_NAME: Reason = ("a `result` that is no name", "name a variable");
 const SET_AGAIN: Reason = (
     "a constant that is set again",
@@ -229,6 +233,7 @@ impl<'d> Printer<'d> {
                 self.line(&mut out, "}");
             }
             "map" | "filter" | "find" | "reduce" => self.turns(step, op, &mut out)?,
+            "memberSet" | "memberDelete" => self.member(step, op, &mut out)?,
             "callLocal" => {
                 let call = self.local(step)?;
                 self.give(step, &call, true, &mut out)?;
@@ -239,11 +244,51 @@ impl<'d> Printer<'d> {
             }
             _ => {
                 let call = self.call(step, op)?;
-                let defined = self.atoms.signature(op).is_some_and(|sig| sig.gives.defined);
+                let defined = self
+                    .atoms
+                    .signature(op)
+                    .is_some_and(|sig| sig.gives.defined);
                 self.give(step, &call, !defined, &mut out)?;
             }
         }
         Ok(out)
+    }
+
+    /// A member that is set or deleted.
+    fn member(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
+        self.no_result(step)?;
+        let (doc, atoms) = (self.doc, self.atoms);
+        let signature = atoms.signature(op).ok_or((step, UNKNOWN))?;
+        let mut parts = Vec::new();
+        for input in signature.inputs.iter() {
+            let node = doc.get(step, &input.name).ok_or((step, MISSING))?;
+            parts.push(self.input(node, input.binding)?);
+        }
+        let is_name = |text: &str| {
+            !text.is_empty()
+                && !text.starts_with(|c: char| c.is_ascii_digit())
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'))
+        };
+        let [object, key, value @ ..] = &parts[..] else {
+            return Err((step, MISSING));
+        };
+        if !object.split('.').all(is_name) {
+            return Err((step, OBJECT));
+        }
+        let named = key
+            .strip_prefix('\'')
+            .and_then(|key| key.strip_suffix('\''));
+        let place = match named.filter(|name| is_name(name)) {
+            Some(name) => format!("{object}.{name}"),
+            None => format!("{object}[{key}]"),
+        };
+        match value {
+            [value] => self.line(out, &format!("{place} = {value}")),
+            _ => self.line(out, &format!("delete {place}")),
+        }
+        Ok(())
     }
 
     fn no_result(&self, step: NodeId) -> Printed<()> {
