@@ -203,13 +203,13 @@ impl Writer {
     pub(super) fn object(&mut self, depth: usize) -> String {
         let choice = self.below(8);
         let mut of = |ty| self.expr(ty, depth);
-        let text = match choice {
+        match choice {
             0 | 1 => format!("{{ a: {}, b: {} }}", of(Number), of(Number)),
             2 | 3 => format!("{{ ...{}, b: {} }}", of(Object), of(Number)),
             4 => format!("{{ [{}]: {}, zz: {} }}", of(Text), of(Number), of(Number)),
             5 => {
                 let entries = "map((x, i) => ['k' + i, x])";
-                return format!("Object.fromEntries({}.{entries})", of(List));
+                format!("Object.fromEntries({}.{entries})", of(List))
             }
             6 => format!(
                 "Object.assign({{}}, {}, {{ z: {} }})",
@@ -217,8 +217,7 @@ impl Writer {
                 of(Number)
             ),
             _ => format!("{{ n: {}, ...{} }}", of(Number), of(Object)),
-        };
-        text
+        }
     }
 }
 
