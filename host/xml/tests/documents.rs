@@ -290,7 +290,8 @@ fn write(value: &Value, out: &mut String) {
             &text
                 .replace('&', "&amp;")
                 .replace('<', "&lt;")
-                .replace('>', "&gt;"),
+                .replace('>', "&gt;")
+                .replace('\r', "&#13;"),
         );
         return;
     };
@@ -298,6 +299,9 @@ fn write(value: &Value, out: &mut String) {
     for (key, value) in value.get("attributes").unwrap().as_object().unwrap() {
         let value = value.as_str().unwrap().replace('&', "&amp;");
         let value = value.replace('<', "&lt;").replace('"', "&quot;");
+        // White space that is written as itself becomes spaces (XML 1.0, 3.3.3).
+        let value = value.replace('\t', "&#9;").replace('\n', "&#10;");
+        let value = value.replace('\r', "&#13;");
         out.push_str(&format!(" {key}=\"{value}\""));
     }
     out.push('>');
