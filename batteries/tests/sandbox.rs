@@ -5,7 +5,7 @@
 
 use a99_batteries::sandbox::SandboxShell;
 use a99_capabilities::{Shell, ShellErrorKind, ShellRequest, suite};
-use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::cache::{Cache, Event};
 use a99_sandbox::{Image, Sandbox, VmCode, block_on};
 use std::sync::LazyLock;
 use std::task::{Context, Waker};

@@ -5,7 +5,7 @@
 //! `cargo bench --profile sandbox -p a99-benches --features sandbox --bench
 //! translation`, with an image built. The results stand in docs/sandbox.md.
 
-use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::cache::{Cache, Event};
 use a99_sandbox::{GuestJit, Image, Sandbox, block_on};
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use std::time::{Duration, Instant};

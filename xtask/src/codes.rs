@@ -53,7 +53,7 @@ const SECTIONS: [(&str, &str, &[List]); 10] = [
         "Images",
         "A guest's image could not be built, exported or imported. \
          `a99 sandbox doctor` tells what is missing.",
-        &[("sandbox/image/src/error.rs", "ErrorCode")],
+        &[("sandbox/cache/src/error.rs", "ErrorCode")],
     ),
     (
         "Mounts",

@@ -26,7 +26,7 @@ const PACKAGES: [&str; 12] = [
     "-p",
     "a99-batteries",
     "--features",
-    "a99-cli/sandbox,a99-sandbox/c2w,a99-sandbox/testing,a99-batteries/sandbox",
+    "a99-cli/sandbox,a99-sandbox/build,a99-sandbox/c2w,a99-sandbox/testing,a99-batteries/sandbox",
 ];
 
 /// All packages but those that cannot do without wasmtime, or whose tests cannot:

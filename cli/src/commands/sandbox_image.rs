@@ -4,8 +4,8 @@ use super::sandbox::{image_failed, line, machine, show};
 use crate::failure::Exit;
 use crate::output;
 use crate::sandbox_image_args::{FileArgs, ImageArgs, ImageCommand};
-use a99_sandbox::image::portable::{Portable, export, import};
-use a99_sandbox::image::{Cache, ImageError};
+use a99_sandbox::cache::portable::{Portable, export, import};
+use a99_sandbox::cache::{Cache, ImageError};
 use serde_json::json;
 
 /// Runs the command.

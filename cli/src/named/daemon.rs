@@ -16,7 +16,7 @@ use super::spec::Spec;
 use super::wire::{Frame, write};
 use crate::commands::sandbox::builder;
 use crate::failure::Exit;
-use a99_sandbox::image::Cache;
+use a99_sandbox::cache::Cache;
 use a99_sandbox::{Image, Sandbox, block_on};
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value as Json, json};
@@ -173,7 +173,7 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), NamedErr
     let mut builder = builder(&settings);
     if settings.image.is_none() {
         let cache = Cache::of_user().map_err(|error| NamedError::io("image", error))?;
-        let image = Image::current(&cache, &mut |_: a99_sandbox::image::Event<'_>| {})?;
+        let image = Image::current(&cache, &mut |_: a99_sandbox::cache::Event<'_>| {})?;
         builder = builder.loaded_image(&image).hostname(name.as_str());
     }
     for publish in &spec.publish {

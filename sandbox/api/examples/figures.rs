@@ -7,7 +7,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
-use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::cache::{Cache, Event};
 use a99_sandbox::vm::{Instances, engine, load};
 use a99_sandbox::{Command, GuestJit, Image, Sandbox, VmError, block_on};
 use std::error::Error;

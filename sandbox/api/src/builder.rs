@@ -3,7 +3,7 @@
 #[cfg(feature = "c2w")]
 use super::foreign;
 use super::sandbox::{Sandbox, Settings};
-use crate::image::{self, Cache};
+use crate::cache::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{self, Mount, MountMode};
 use a99_egress::Policy;
@@ -504,7 +504,7 @@ fn check_mount(mount: &Mount) -> Result<(), VmError> {
 
 /// Whether no mount shows the guest our own folders.
 fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
-    let caches = image::cache::user_folders();
+    let caches = cache::user_folders();
     let checked = p9::check_mounts(mounts, more, caches);
     checked.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
 }
@@ -529,7 +529,7 @@ impl Source {
             Source::Current => {
                 let cache = Cache::of_user()
                     .map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
-                Image::current(&cache, &mut |_: image::Event<'_>| {})
+                Image::current(&cache, &mut |_: cache::Event<'_>| {})
             }
         }
     }

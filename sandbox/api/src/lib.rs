@@ -1,10 +1,13 @@
 //! The Linux sandbox: a guest that runs in WebAssembly, without KVM, root,
 //! Docker or a network.
 //!
-//! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. [`net`] is the backend of its network, [`p9`] the server of its
-//! mounts. The feature `vm` starts guests and runs commands in them, and the
-//! feature `c2w` does the same with images of container2wasm.
+//! [`cache`] is what a guest starts from, an image in the user's cache folder, and
+//! how it comes there out of a file. [`net`] is the backend of its network, [`p9`] the
+//! server of its mounts. The feature `vm` starts guests and runs commands in them, the
+//! feature `c2w` does the same with images of container2wasm, and the feature
+//! `build` makes images (`image`). Starting a guest never builds one, with that
+//! feature neither: where no image is, it fails with `VmCode::NoImage`, which names
+//! the command that builds.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
 //
 // - `builder`: what can be chosen, and the start; `sandbox`: what a running
@@ -39,6 +42,8 @@ pub mod vm;
 
 #[cfg(feature = "c2w")]
 pub use a99_sandbox_c2w as c2w;
+pub use a99_sandbox_cache as cache;
+#[cfg(feature = "build")]
 pub use a99_sandbox_image as image;
 pub use a99_sandbox_net as net;
 pub use a99_sandbox_p9 as p9;

@@ -161,7 +161,7 @@ impl Cache {
     }
 
     /// Whether the last build, or an import, had a result of this step.
-    pub(super) fn names(&self, step: &str) -> bool {
+    pub fn names(&self, step: &str) -> bool {
         self.current_keys().contains_key(step)
     }
 
@@ -175,7 +175,7 @@ impl Cache {
     }
 
     /// Whether a result is the one of the last build.
-    pub(super) fn is_current(&self, entry: &Entry) -> bool {
+    pub fn is_current(&self, entry: &Entry) -> bool {
         let Manifest { step, key, .. } = &entry.manifest;
         self.current_keys().get(step) == Some(key)
     }
@@ -243,14 +243,14 @@ fn user_folder(set: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ImageE
 }
 
 /// Writes a file atomically: beside its path, then moved there.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), ImageError> {
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), ImageError> {
     let beside = path.with_extension("new");
     fs::write(&beside, content).at(&beside)?;
     fs::rename(&beside, path).at(path)
 }
 
 /// Makes a folder, and those above it, for the owner only.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), ImageError> {
+pub fn make_folder(folder: &Path) -> Result<(), ImageError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(PRIVATE);
     builder.create(folder).at(folder)
@@ -269,7 +269,7 @@ fn check_folder(folder: &Path) -> Result<(), ImageError> {
 }
 
 /// Removes a folder with all that is in it, if it is there.
-pub(crate) fn remove(folder: &Path) -> Result<(), ImageError> {
+pub fn remove(folder: &Path) -> Result<(), ImageError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(ImageError::io(folder, &error))

@@ -21,16 +21,16 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 
 /// The hash of what comes in chunks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hasher(Sha256);
+pub struct Hasher(Sha256);
 
 impl Hasher {
     /// Adds a chunk.
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
+    pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
     /// The hash, in hexadecimal.
-    pub(crate) fn hex(self) -> String {
+    pub fn hex(self) -> String {
         hex(&self.0.finalize())
     }
 }
@@ -48,7 +48,8 @@ pub fn of_file(path: &Path) -> Result<String, ImageError> {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes
         .iter()

@@ -8,7 +8,6 @@
 use super::cache::write_whole;
 use super::digest::{self, Inputs};
 use super::error::{At, ErrorCode, ImageError};
-use super::tools;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -24,6 +23,9 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// Permissions that no file of a result keeps: others must not be able to
 /// change what is run.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The number of the user who may do everything.
+pub const ROOT: u32 = 0;
 
 /// A file of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,10 +176,16 @@ impl Manifest {
     }
 }
 
+/// The user that this process acts as; the folder of a process is theirs.
+pub fn user() -> Option<u32> {
+    let folder = fs::metadata("/proc/self").ok()?;
+    Some(folder.uid())
+}
+
 /// Whether only this user, or root, can have written a file.
 pub(super) fn is_ours(metadata: &fs::Metadata) -> bool {
     let owner = metadata.uid();
-    let known = owner == tools::ROOT || Some(owner) == tools::user();
+    let known = owner == ROOT || Some(owner) == user();
     known && metadata.mode() & WRITABLE_BY_OTHERS == 0
 }
 

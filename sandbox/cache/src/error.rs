@@ -1,4 +1,4 @@
-//! Errors of building an image, each with a stable code.
+//! Errors of images, of building and of using them, each with a stable code.
 
 use std::fmt;
 use std::io;
@@ -122,7 +122,7 @@ impl ImageError {
 }
 
 /// There is no room left in a folder.
-pub(crate) fn disk_full(subject: impl Into<String>) -> ImageError {
+pub fn disk_full(subject: impl Into<String>) -> ImageError {
     ImageError::new(ErrorCode::DiskFull, subject, "no space left")
         .help("make room, or name another folder in A99_CACHE_DIR")
 }
@@ -140,7 +140,7 @@ impl fmt::Display for ImageError {
 impl std::error::Error for ImageError {}
 
 /// Gives failed file accesses the path they were about.
-pub(crate) trait At<T> {
+pub trait At<T> {
     /// The value, or the failure at this path.
     fn at(self, path: &Path) -> Result<T, ImageError>;
 }

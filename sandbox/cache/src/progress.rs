@@ -55,7 +55,7 @@ impl<F: FnMut(Event<'_>)> Progress for F {
 }
 
 /// Reports a sentence.
-pub(crate) fn note(progress: &mut dyn Progress, text: impl AsRef<str>) {
+pub fn note(progress: &mut dyn Progress, text: impl AsRef<str>) {
     let text = text.as_ref();
     progress.event(Event::Note { text });
 }

@@ -19,7 +19,7 @@ pub const CONFIG: &str = include_str!("../kernel.config");
 pub const IMAGE: &str = "Image";
 
 /// The name of the configuration it was built with, all options, in its result.
-pub const CONFIGURATION: &str = "kernel.config";
+pub const CONFIGURATION: &str = super::portable::CONFIGURATION;
 
 /// To be raised when this file makes another kernel from the same inputs.
 const RECIPE: &str = "3";

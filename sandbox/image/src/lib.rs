@@ -7,45 +7,40 @@
 //! rebuilds only what follows from it. No right of an administrator is needed,
 //! except to install missing tools.
 //!
-//! This is a library: `cargo xtask guest` and `a99 sandbox build` are two ways
+//! What an image needs once it is built is [`a99_sandbox_cache`]; its names are
+//! here too. This is a library: `cargo xtask guest` and `a99 sandbox build` are two ways
 //! to call [`build`].
 
 #![warn(unreachable_pub)]
 
 pub mod apt;
-pub mod cache;
 mod command;
 pub mod cpio;
 pub mod crates;
-pub mod digest;
 pub mod doctor;
 pub mod elf;
-pub mod entry;
-pub mod error;
 pub mod kernel;
 pub mod licences;
 pub mod lock;
-pub mod machine;
 pub mod packages;
-pub mod portable;
-pub mod progress;
 pub mod rootfs;
-pub mod seal;
+pub mod snapshot;
 pub mod step;
 pub mod store;
 mod tools;
 
-pub use cache::Cache;
-pub use entry::Entry;
-pub use error::{ErrorCode, ImageError};
-pub use progress::{Event, Progress, StepEnd};
-pub use seal::SealKey;
+pub use a99_sandbox_cache::{
+    Cache, Entry, ErrorCode, Event, ImageError, Progress, SealKey, StepEnd, cache, digest, entry,
+    error, machine, module, portable, progress, recompile, seal,
+};
 pub use store::Versions;
 
 use crates::{AGENT, CrateBuild, EMULATOR, Recipe};
 use lock::LockFile;
-use machine::{Machine, Precompile, Snapshot};
+use machine::Machine;
+use module::Precompile;
 use packages::Arch;
+use snapshot::Snapshot;
 use std::fs;
 use std::path::PathBuf;
 use step::Step;
@@ -201,44 +196,6 @@ fn each_step(
         emulator,
         guest,
     })
-}
-
-/// Compiles the snapshot of the last build, or an imported one, for this
-/// processor as it is now. `None` if there is no snapshot.
-///
-/// # Errors
-///
-/// [`ImageError`].
-pub fn recompile(
-    cache: &Cache,
-    machine: &dyn Machine,
-    progress: &mut dyn Progress,
-) -> Result<Option<Entry>, ImageError> {
-    let Some(snapshot) = cache.current("snapshot")? else {
-        return Ok(None);
-    };
-    let _building = cache.lock(progress)?;
-    let lock_file = LockFile::parse(lock::COMMITTED)?;
-    let mut packages = Packages::open(cache, lock_file, Versions::Preferred)?;
-    let key = &cache.key()?;
-    let step = Precompile {
-        machine,
-        key,
-        snapshot: &snapshot,
-    };
-    // One that was touched is made again, unless somebody did that meanwhile.
-    if let Some(there) = step::find(cache, &packages, &step)?
-        && !machine.is_sealed(&there.path(machine::MODULE), key)
-    {
-        cache::remove(&there.folder)?;
-    }
-    let module = step::run(cache, &mut packages, &step, progress)?;
-    let mut entries = vec![snapshot, module.clone()];
-    for step in ["kernel", "rootfs", "emulator"] {
-        entries.extend(cache.current(step)?);
-    }
-    cache.set_current(&entries)?;
-    Ok(Some(module))
 }
 
 fn no_sources() -> ImageError {

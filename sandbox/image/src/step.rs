@@ -4,12 +4,12 @@
 use super::cache::Cache;
 use super::digest::Inputs;
 use super::entry::Entry;
-use super::error::{At, ImageError, disk_full};
+use super::error::ImageError;
 use super::packages::Wanted;
-use super::progress::{Event, Progress, StepEnd};
+use super::progress::{Event, Progress};
 use super::store::Packages;
+use a99_sandbox_cache::step::StepRun;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// A part of the building of an image.
 ///
@@ -74,42 +74,26 @@ pub fn run(
     step: &dyn Step,
     progress: &mut dyn Progress,
 ) -> Result<Entry, ImageError> {
-    let start = Instant::now();
-    let name = step.name();
-    let finished = |progress: &mut dyn Progress, end: StepEnd| {
-        let elapsed = start.elapsed();
-        progress.event(Event::Finished {
-            step: name,
-            end,
-            elapsed,
-        });
-    };
-    if let Some(entry) = cache.find(name, &inputs(packages, step)?.key())? {
-        finished(progress, StepEnd::Cached);
+    let run = StepRun::new(cache, step.name());
+    if let Some(entry) = run.cached(&inputs(packages, step)?, progress)? {
         return Ok(entry);
     }
-    progress.event(Event::Started { step: name });
+    run.begin(progress);
     packages.ensure(&step.packages(), progress)?;
     // Other versions may have been chosen; their result may be there.
     let inputs = inputs(packages, step)?;
-    if let Some(entry) = cache.find(name, &inputs.key())? {
-        finished(progress, StepEnd::Cached);
+    if let Some(entry) = run.cached(&inputs, progress)? {
         return Ok(entry);
     }
-    let out = cache.work("out")?;
-    let work = cache.work(name)?;
-    check_room(&out, step.room())?;
-    let mut context = StepContext {
-        step: name,
-        packages,
-        work,
-        progress,
-    };
-    step.run(&mut context, &out)?;
-    super::cache::remove(&context.work)?;
-    let entry = cache.publish(name, inputs, &out, start.elapsed())?;
-    finished(progress, StepEnd::Built);
-    Ok(entry)
+    run.make(inputs, step.room(), progress, |progress, work, out| {
+        let mut context = StepContext {
+            step: step.name(),
+            packages,
+            work: work.to_owned(),
+            progress,
+        };
+        step.run(&mut context, out)
+    })
 }
 
 fn inputs(packages: &Packages<'_>, step: &dyn Step) -> Result<Inputs, ImageError> {
@@ -136,33 +120,11 @@ pub(super) fn find(
     cache.find(step.name(), &inputs(packages, step)?.key())
 }
 
-/// Checks before the work that there will be room for it.
-pub(super) fn check_room(folder: &Path, needed: u64) -> Result<(), ImageError> {
-    let free = free_bytes(folder)?;
-    if free >= needed {
-        return Ok(());
-    }
-    let megabytes = |bytes: u64| bytes / 1_000_000;
-    let mut error = disk_full(folder.display().to_string());
-    error.reason = format!(
-        "{} MB free, {} MB needed",
-        megabytes(free),
-        megabytes(needed)
-    );
-    Err(error)
-}
-
-/// Bytes that this user may still write where a folder is.
-pub(super) fn free_bytes(folder: &Path) -> Result<u64, ImageError> {
-    let state = rustix::fs::statvfs(folder).map_err(std::io::Error::from);
-    let state = state.at(folder)?;
-    Ok(state.f_bavail.saturating_mul(state.f_frsize))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::error::ErrorCode;
     use super::super::lock::LockFile;
+    use super::super::progress::StepEnd;
     use super::super::store::Versions;
     use super::*;
     use std::cell::Cell;
@@ -256,16 +218,5 @@ mod tests {
         step.fails = false;
         assert_eq!(run_all(&cache, &[&step]), [StepEnd::Built]);
         assert_eq!(step.runs.get(), 2);
-    }
-
-    #[test]
-    fn room_is_checked_before() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(free_bytes(folder.path()).unwrap() > 0);
-        assert!(free_bytes(Path::new("/none")).is_err());
-        assert!(check_room(folder.path(), 1).is_ok());
-        let error = check_room(folder.path(), u64::MAX).unwrap_err();
-        assert_eq!(error.code, ErrorCode::DiskFull);
-        assert!(error.reason.contains("MB needed"));
     }
 }

@@ -1,9 +1,10 @@
 //! Build tools: the programs that steps run, and the Debian packages that bring them.
 
 use super::command::{finish, program, tail};
+use super::entry::{ROOT, user};
 use super::error::{ErrorCode, ImageError};
 use super::progress::{Progress, note};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A program, or another file, and the package that brings it.
@@ -106,15 +107,6 @@ pub(super) fn missing() -> Vec<&'static str> {
     packages.dedup();
     packages
 }
-
-/// The user that this process acts as; the folder of a process is theirs.
-pub(crate) fn user() -> Option<u32> {
-    let folder = std::fs::metadata("/proc/self").ok()?;
-    Some(folder.uid())
-}
-
-/// The number of the user who may do everything.
-pub(crate) const ROOT: u32 = 0;
 
 fn is_root() -> bool {
     user() == Some(ROOT)

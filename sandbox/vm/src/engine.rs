@@ -112,7 +112,7 @@ pub fn compatibility(engine: &Engine) -> String {
 
     let mut gather = Gather::default();
     engine.precompile_compatibility_hash().hash(&mut gather);
-    a99_sandbox_image::digest::of_bytes(&gather.0)
+    a99_sandbox_cache::digest::of_bytes(&gather.0)
 }
 
 #[cfg(test)]

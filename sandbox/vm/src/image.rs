@@ -7,8 +7,8 @@ use super::instance::Linked;
 use super::machine::WasmMachine;
 use super::precompiled::{disk, load, source};
 use super::translator::Translations;
-use a99_sandbox_image::machine::MODULE;
-use a99_sandbox_image::{self as image, Cache, Progress};
+use a99_sandbox_cache::machine::MODULE;
+use a99_sandbox_cache::{Cache, ErrorCode, ImageError, Progress, portable, recompile};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ impl Image {
     /// # Errors
     /// [`VmCode::NoImage`] if none was built, and those of [`load`].
     pub fn current(cache: &Cache, progress: &mut dyn Progress) -> Result<Self, VmError> {
-        let failed = |error: image::ImageError| VmError::new(VmCode::Io, error.to_string());
+        let failed = |error: ImageError| VmError::new(VmCode::Io, error.to_string());
         if let Some(entry) = cache.current("module").map_err(failed)? {
             match Self::open(cache, &entry.path(MODULE), is_imported(cache)) {
                 Err(error) if error.code == VmCode::Module => {}
@@ -41,7 +41,7 @@ impl Image {
             }
         }
         let machine = WasmMachine::new()?;
-        let entry = image::recompile(cache, &machine, progress).map_err(failed)?;
+        let entry = recompile(cache, &machine, progress).map_err(failed)?;
         let entry = entry.ok_or_else(|| {
             let text = "no image of the guest was built yet: `a99 sandbox build` does that";
             VmError::new(VmCode::NoImage, text)
@@ -61,7 +61,7 @@ impl Image {
     fn open(cache: &Cache, path: &Path, imported: bool) -> Result<Self, VmError> {
         let key = cache.key().map_err(|error| {
             let code = match error.code {
-                image::ErrorCode::UntrustedCache => VmCode::UntrustedImage,
+                ErrorCode::UntrustedCache => VmCode::UntrustedImage,
                 _ => VmCode::Io,
             };
             VmError::new(code, error.to_string())
@@ -119,6 +119,5 @@ impl Image {
 /// harm.
 fn is_imported(cache: &Cache) -> bool {
     let snapshot = cache.current("snapshot");
-    snapshot
-        .is_ok_and(|snapshot| snapshot.is_some_and(|entry| image::portable::is_imported(&entry)))
+    snapshot.is_ok_and(|snapshot| snapshot.is_some_and(|entry| portable::is_imported(&entry)))
 }

@@ -1,4 +1,4 @@
-//! Machine of the image builder: boots, saves and compiles guests under wasmtime.
+//! Machine of images: boots, saves and compiles guests under wasmtime.
 
 use super::disk::ImageDisk;
 use super::engine::{compatibility, engine, guarded_engine, precompile};
@@ -8,8 +8,8 @@ use super::guest::Boot;
 use super::precompiled::{write, write_code};
 use super::snapshot::snapshot;
 use super::worker::Worker;
-use a99_sandbox_image::machine::{Machine, Parts};
-use a99_sandbox_image::{ErrorCode, ImageError, SealKey};
+use a99_sandbox_cache::machine::{Machine, Parts};
+use a99_sandbox_cache::{ErrorCode, ImageError, SealKey};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -85,7 +85,7 @@ impl WasmMachine {
 
 impl Machine for WasmMachine {
     fn settings(&self) -> String {
-        let recipe = a99_sandbox_image::digest::of_bytes(RECIPE.concat().as_bytes());
+        let recipe = a99_sandbox_cache::digest::of_bytes(RECIPE.concat().as_bytes());
         format!("{CMDLINE}; {RAM_BYTES} bytes of RAM; recipe {recipe}")
     }
 

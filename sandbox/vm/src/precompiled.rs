@@ -12,8 +12,8 @@
 use super::disk::ImageDisk;
 use super::engine::{compatibility, precompile};
 use super::error::{VmCode, VmError};
-use a99_sandbox_image::machine::DISK;
-use a99_sandbox_image::{SealKey, digest};
+use a99_sandbox_cache::machine::DISK;
+use a99_sandbox_cache::{SealKey, digest};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};

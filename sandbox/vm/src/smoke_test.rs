@@ -7,7 +7,7 @@ use super::error::{VmCode, VmError};
 use super::guest::{Boot, Guest, Next, Setup};
 use super::instance::Linked;
 use super::precompiled::{disk, load, verify};
-use a99_sandbox_image::SealKey;
+use a99_sandbox_cache::SealKey;
 use a99_sandbox_protocol::{Exec, Exited, MAX_CHUNK, Report, Request, Script, Stream};
 use std::fs::File;
 use std::iter;

@@ -13,7 +13,7 @@
 
 use super::engine::{guarded_engine, precompile};
 use super::error::{VmCode, VmError};
-use a99_sandbox_image::SealKey;
+use a99_sandbox_cache::SealKey;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Resource, Rlimit};
 use std::ffi::OsString;

@@ -8,7 +8,7 @@
 
 use crate::common::{run, text};
 use a99_sandbox::c2w::{Image, Machine, Mount, Options, Run};
-use a99_sandbox::image::Cache;
+use a99_sandbox::cache::Cache;
 use a99_sandbox::vm::VmCode;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};

@@ -2,8 +2,8 @@
 //! images of container2wasm and as portable images of ours.
 
 use a99_sandbox::c2w::{Image, MAX_FUNCTION_HERE};
-use a99_sandbox::image::portable::import;
-use a99_sandbox::image::{Cache, ErrorCode, Event};
+use a99_sandbox::cache::portable::import;
+use a99_sandbox::cache::{Cache, ErrorCode, Event};
 use a99_sandbox::vm::{VmCode, WasmMachine};
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,6 +1,6 @@
 //! What the tests of the library share: the image, and starting from it.
 
-use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::cache::{Cache, Event};
 use a99_sandbox::{Builder, Image, Output, Sandbox, block_on};
 use std::path::Path;
 use std::sync::LazyLock;

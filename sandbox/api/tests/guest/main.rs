@@ -3,7 +3,7 @@
 //!
 //! What needs the image (`cargo xtask guest`) is run by name, a module or a test,
 //! or all of it by `cargo xtask guest-test`:
-//! `cargo test --profile sandbox -p a99-sandbox --features testing --test guest
+//! `cargo test --profile sandbox -p a99-sandbox --features build,testing --test guest
 //! library:: -- --ignored`.
 
 #[path = "../common/alone.rs"]

@@ -4,11 +4,10 @@ use super::super::cache::{self, Cache, make_folder};
 use super::super::digest::{Hasher, Inputs};
 use super::super::entry::Entry;
 use super::super::error::{At, ErrorCode, ImageError};
-use super::super::lock::LockFile;
-use super::super::machine::{MODULE, Machine, Precompile, ROOM};
+use super::super::machine::{MODULE, Machine, ROOM};
+use super::super::module::Precompile;
 use super::super::progress::{Event, Progress, StepEnd};
 use super::super::step;
-use super::super::store::{Packages, Versions};
 use super::manifest::{MAX_BYTES, NAME, Part, Portable};
 use super::tar::{BLOCK, END_BLOCKS, padding, size_of};
 use super::{ORIGIN, STEP};
@@ -83,15 +82,13 @@ fn prepare(
     machine: &dyn Machine,
     progress: &mut dyn Progress,
 ) -> Result<Entry, ImageError> {
-    // The step uses no packages.
-    let mut packages = Packages::open(cache, LockFile::empty(), Versions::Locked)?;
     let key = &cache.key()?;
     let compile = Precompile {
         machine,
         key,
         snapshot,
     };
-    let module = step::run(cache, &mut packages, &compile, progress)?;
+    let module = compile.result(cache, progress)?;
     let tested = machine.smoke_test(&module.path(MODULE), key, true);
     if tested.is_err() {
         discard(cache, &module)?;

@@ -25,8 +25,11 @@ pub use manifest::{Origin, Part, Portable};
 use super::entry::Entry;
 use super::machine::{DISK, SNAPSHOT};
 
+/// The kernel's configuration among the results of its step.
+pub const CONFIGURATION: &str = "kernel.config";
+
 /// The folder of licence texts, as in the results of steps.
-const LICENCES: &str = super::licences::FOLDER;
+pub const LICENCES: &str = "licences";
 
 /// Where an imported image keeps the manifest that it came with.
 const ORIGIN: &str = "origin.json";

@@ -3,7 +3,8 @@
 
 use super::super::cache::Cache;
 use super::super::entry::Entry;
-use super::super::machine::{COMPATIBILITY, MODULE, Machine};
+use super::super::machine::{MODULE, Machine};
+use super::super::module::COMPATIBILITY;
 use super::super::portable::is_imported;
 use super::super::seal::SealKey;
 use super::super::{ErrorCode, ImageError, Options, find_built};

@@ -1,7 +1,7 @@
 //! System checks: room, memory, limits, calls of the kernel.
 
-use super::super::step::free_bytes;
 use super::{Diagnostic, Status};
+use a99_sandbox_cache::step::free_bytes;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::path::Path;

@@ -8,7 +8,7 @@
     reason = "what is measured"
 )]
 
-use a99_sandbox::image::Cache;
+use a99_sandbox::cache::Cache;
 use a99_sandbox::image::crates::EMULATOR;
 use a99_sandbox::image::{kernel, rootfs};
 use a99_sandbox::vm::{Boot, Booter, CMDLINE, VmCode, engine};

@@ -2,9 +2,9 @@
 //! host's process. Other users' folders, files that others may write to, links,
 //! and other contents are refused or built again, never run.
 
-use a99_sandbox::image::machine::MODULE;
-use a99_sandbox::image::seal::SealKey;
-use a99_sandbox::image::{Cache, ErrorCode, Event};
+use a99_sandbox::cache::machine::MODULE;
+use a99_sandbox::cache::seal::SealKey;
+use a99_sandbox::cache::{Cache, ErrorCode, Event};
 use a99_sandbox::vm::{Image, VmCode, engine, load, verify, write};
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

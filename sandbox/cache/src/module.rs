@@ -1,0 +1,246 @@
+//! Compiled module: the snapshot of an image as machine code of this processor,
+//! sealed with the key of the cache.
+
+use super::cache::{self, Cache};
+use super::digest::Inputs;
+use super::entry::Entry;
+use super::error::ImageError;
+use super::machine::{DISK, MODULE, Machine, ROOM, SNAPSHOT, link_or_copy, read};
+use super::portable::is_imported;
+use super::progress::Progress;
+use super::seal::SealKey;
+use super::step::StepRun;
+use std::path::Path;
+
+/// The label of [`Machine::compatibility`] among a compiled module's inputs.
+pub const COMPATIBILITY: &str = "compatibility";
+
+/// The steps whose results belong to an image and do not change when its snapshot
+/// is compiled again.
+const OTHER_STEPS: [&str; 3] = ["kernel", "rootfs", "emulator"];
+
+/// Version of what stands beside a compiled module.
+const LAYOUT: &str = "3";
+
+/// The step that compiles a snapshot. It uses no packages.
+pub struct Precompile<'a> {
+    /// Who compiles.
+    pub machine: &'a dyn Machine,
+    /// What the module is sealed with.
+    pub key: &'a SealKey,
+    /// The result that holds the snapshot and its disk.
+    pub snapshot: &'a Entry,
+}
+
+impl Precompile<'_> {
+    /// The step's name.
+    pub const NAME: &'static str = "module";
+
+    /// Room that it needs in the cache folder, in bytes.
+    pub const ROOM: u64 = ROOM;
+
+    /// Everything that the module depends on.
+    ///
+    /// # Errors
+    ///
+    /// [`UnexpectedResult`](super::ErrorCode::UnexpectedResult) if the snapshot is none.
+    pub fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
+        inputs.value("snapshot", self.snapshot.sha256(SNAPSHOT)?);
+        inputs.value("disk", self.snapshot.sha256(DISK)?);
+        let imported = is_imported(self.snapshot);
+        inputs.value(COMPATIBILITY, self.machine.compatibility(imported));
+        inputs.value("layout", LAYOUT);
+        Ok(())
+    }
+
+    /// Compiles it into an empty folder.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Machine::precompile`], and of files.
+    pub fn run(&self, out: &Path) -> Result<(), ImageError> {
+        let snapshot = read(self.snapshot, SNAPSHOT)?;
+        link_or_copy(&self.snapshot.path(DISK), &out.join(DISK))?;
+        let imported = is_imported(self.snapshot);
+        let file = out.join(MODULE);
+        self.machine
+            .precompile(&snapshot, &file, self.key, imported)
+    }
+
+    fn all_inputs(&self) -> Result<Inputs, ImageError> {
+        let mut inputs = Inputs::default();
+        self.inputs(&mut inputs)?;
+        Ok(inputs)
+    }
+
+    /// The module, if it is in the cache; nothing is compiled.
+    pub(super) fn find(&self, cache: &Cache) -> Result<Option<Entry>, ImageError> {
+        cache.find(Self::NAME, &self.all_inputs()?.key())
+    }
+
+    /// The module from the cache, or compiled now. The caller holds the lock.
+    pub(super) fn result(
+        &self,
+        cache: &Cache,
+        progress: &mut dyn Progress,
+    ) -> Result<Entry, ImageError> {
+        let run = StepRun::new(cache, Self::NAME);
+        let inputs = self.all_inputs()?;
+        if let Some(entry) = run.cached(&inputs, progress)? {
+            return Ok(entry);
+        }
+        run.begin(progress);
+        run.make(inputs, Self::ROOM, progress, |_, _, out| self.run(out))
+    }
+}
+
+/// Compiles the snapshot of the last build, or an imported one, for this
+/// processor as it is now. `None` if there is no snapshot.
+///
+/// # Errors
+///
+/// [`ImageError`].
+pub fn recompile(
+    cache: &Cache,
+    machine: &dyn Machine,
+    progress: &mut dyn Progress,
+) -> Result<Option<Entry>, ImageError> {
+    let Some(snapshot) = cache.current("snapshot")? else {
+        return Ok(None);
+    };
+    let _building = cache.lock(progress)?;
+    let key = &cache.key()?;
+    let step = Precompile {
+        machine,
+        key,
+        snapshot: &snapshot,
+    };
+    // One that was touched is made again, unless somebody did that meanwhile.
+    if let Some(there) = step.find(cache)?
+        && !machine.is_sealed(&there.path(MODULE), key)
+    {
+        cache::remove(&there.folder)?;
+    }
+    let module = step.result(cache, progress)?;
+    let mut entries = vec![snapshot, module.clone()];
+    for step in OTHER_STEPS {
+        entries.extend(cache.current(step)?);
+    }
+    cache.set_current(&entries)?;
+    Ok(Some(module))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::{At, ErrorCode};
+    use super::super::machine::Parts;
+    use super::super::progress::{Event, StepEnd};
+    use super::*;
+    use std::fs;
+    use std::time::Duration;
+
+    /// Compiles by adding its name; believes files that end with it.
+    struct Processor(&'static str);
+
+    impl Machine for Processor {
+        fn settings(&self) -> String {
+            String::new()
+        }
+
+        fn compatibility(&self, _: bool) -> String {
+            self.0.to_owned()
+        }
+
+        fn snapshot(&self, _: &Parts<'_>, _: &[&[&str]], _: &str) -> Result<Vec<u8>, ImageError> {
+            Err(ImageError::new(ErrorCode::Guest, "guest", "is not booted"))
+        }
+
+        fn precompile(
+            &self,
+            module: &[u8],
+            file: &Path,
+            _: &SealKey,
+            _: bool,
+        ) -> Result<(), ImageError> {
+            fs::write(file, [module, self.0.as_bytes()].concat()).at(file)
+        }
+
+        fn is_sealed(&self, file: &Path, _: &SealKey) -> bool {
+            fs::read(file).is_ok_and(|code| code.ends_with(self.0.as_bytes()))
+        }
+
+        fn smoke_test(&self, _: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
+            Ok(())
+        }
+    }
+
+    fn publish(cache: &Cache, step: &str, files: &[(&str, &str)]) -> Entry {
+        let out = cache.work("out").expect("a folder");
+        let mut inputs = Inputs::default();
+        for (name, content) in files {
+            fs::write(out.join(name), content).expect("written");
+            inputs.content(*name, content.as_bytes());
+        }
+        let published = cache.publish(step, inputs, &out, Duration::ZERO);
+        published.expect("published")
+    }
+
+    /// Compiles for a processor; how the step ended, and the module's content.
+    fn compiled(cache: &Cache, name: &'static str) -> (Vec<StepEnd>, String) {
+        let mut ends = Vec::new();
+        let mut record = |event: Event<'_>| {
+            if let Event::Finished { end, .. } = event {
+                ends.push(end);
+            }
+        };
+        let entry = recompile(cache, &Processor(name), &mut record);
+        let entry = entry.expect("no failure").expect("a snapshot");
+        let module = fs::read_to_string(entry.path(MODULE)).expect("a module");
+        (ends, module)
+    }
+
+    #[test]
+    fn a_snapshot_is_compiled_once_for_each_processor() {
+        use StepEnd::{Built, Cached};
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::at(folder.path()).expect("a cache");
+        let nothing = recompile(&cache, &Processor("x86"), &mut |_: Event<'_>| {});
+        assert!(nothing.expect("no failure").is_none());
+        let snapshot = publish(&cache, "snapshot", &[(SNAPSHOT, "s"), (DISK, "d")]);
+        let kernel = publish(&cache, "kernel", &[("Image", "k")]);
+        cache.set_current([&snapshot, &kernel]).expect("remembered");
+        assert_eq!(compiled(&cache, "x86"), (vec![Built], "sx86".to_owned()));
+        assert_eq!(compiled(&cache, "x86"), (vec![Cached], "sx86".to_owned()));
+        assert_eq!(compiled(&cache, "arm"), (vec![Built], "sarm".to_owned()));
+        // The rest of the image stays what it was.
+        assert!(cache.current("kernel").expect("no failure").is_some());
+        let module = cache.current("module").expect("no failure");
+        assert_eq!(
+            fs::read_to_string(module.expect("a module").path(DISK)).expect("a disk"),
+            "d"
+        );
+    }
+
+    /// A module with the right hash and another seal: as of a cache that was copied.
+    #[test]
+    fn a_module_with_another_seal_is_made_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::at(folder.path()).expect("a cache");
+        let snapshot = publish(&cache, "snapshot", &[(SNAPSHOT, "s"), (DISK, "d")]);
+        cache.set_current([&snapshot]).expect("remembered");
+        let key = &cache.key().expect("a key");
+        let machine = &Processor("x86");
+        let step = Precompile {
+            machine,
+            key,
+            snapshot: &snapshot,
+        };
+        let out = cache.work("out").expect("a folder");
+        fs::write(out.join(MODULE), "theirs").expect("written");
+        let inputs = step.all_inputs().expect("inputs");
+        let theirs = cache.publish(Precompile::NAME, inputs, &out, Duration::ZERO);
+        theirs.expect("published");
+        let (ends, module) = compiled(&cache, "x86");
+        assert_eq!((ends, module.as_str()), (vec![StepEnd::Built], "sx86"));
+    }
+}
