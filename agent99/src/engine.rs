@@ -2,12 +2,12 @@
 
 use crate::answer::{blank_around, find_program};
 use crate::load::{Admission, LoadError, SourceCheck};
+use a99_builder::Builder;
 use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, ProcedureLimits, Procedures, Random,
 };
 use a99_compiler::{CompileOptions, compile_watched};
 use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
-use a99_core::builder::Builder;
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};

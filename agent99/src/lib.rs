@@ -260,10 +260,10 @@ mod source;
 mod tools;
 
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};
+pub use a99_builder::{self as builder, Builder, Operand};
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
 pub use a99_core::artifact;
-pub use a99_core::builder::{self, Builder, Operand};
 pub use a99_core::call_id::{BadCallId, CallId};
 pub use a99_core::costs::CostModel;
 pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};

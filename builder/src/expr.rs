@@ -2,8 +2,8 @@
 //! where they mean the same and with methods elsewhere.
 
 use super::Operand;
-use crate::text::Text;
-use crate::value::{Map, Value};
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
 use std::ops;
 
 /// An expression node, for value positions and conditions.
@@ -12,7 +12,7 @@ use std::ops;
 /// [`ident`]ifiers.
 ///
 /// ```
-/// use a99_core::builder::{Expr, conditional, ident, literal};
+/// use a99_builder::{Expr, conditional, ident, literal};
 ///
 /// let total: Expr = ident("price") * ident("quantity");
 /// assert_eq!(

@@ -6,10 +6,10 @@
 //! (decisions D2 and D3); `()` stands for none.
 
 use super::{Builder, Operand};
-use crate::diag::{Diagnostic, codes};
-use crate::pointer;
-use crate::schema::is_truthy;
-use crate::value::{Map, Value};
+use a99_core::diag::{Diagnostic, codes};
+use a99_core::pointer;
+use a99_core::schema::is_truthy;
+use a99_core::value::{Map, Value};
 
 impl Builder {
     /// `seq`: steps as one step.
@@ -21,7 +21,7 @@ impl Builder {
     /// `if` without `else`.
     ///
     /// ```
-    /// # use a99_core::builder::{Builder, args};
+    /// # use a99_builder::{Builder, args};
     /// let program = Builder::new().if_(
     ///     "total > limit",
     ///     [("limit", args("limit"))],

@@ -50,7 +50,7 @@ impl Builder {
     /// `httpFetch`: a request by the `fetch` capability.
     ///
     /// ```
-    /// # use a99_core::builder::{Builder, FetchOptions, args};
+    /// # use a99_builder::{Builder, FetchOptions, args};
     /// let program = Builder::new()
     ///     .http_fetch(
     ///         args("url"),

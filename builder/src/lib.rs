@@ -7,7 +7,7 @@
 //! of any other atom, which is what extension traits for host atoms call:
 //!
 //! ```
-//! use a99_core::builder::{Builder, Operand};
+//! use a99_builder::{Builder, Operand};
 //!
 //! trait GreetBuilder {
 //!     fn greet(self, name: impl Into<Operand>) -> Self;
@@ -38,6 +38,8 @@
 //! refused by [`Builder::build`] and its relatives. Whether the atoms exist and
 //! the conditions can be read is the compiler's business.
 
+#![warn(unreachable_pub)]
+
 mod batteries;
 mod data;
 mod expr;
@@ -55,8 +57,8 @@ pub use io::{FetchOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
 pub use operand::{Operand, args, context, val};
 pub use shell::{ReadFileOptions, ShellOptions, WriteFileOptions};
 
-use crate::diag::{Diagnostic, Diagnostics, codes};
-use crate::value::{Map, Value};
+use a99_core::diag::{Diagnostic, Diagnostics, codes};
+use a99_core::value::{Map, Value};
 
 /// The keys of a step that are not inputs of its atom (language section 1.2).
 const STEP_KEYS: &[&str] = &["op", "result", "resultConst"];

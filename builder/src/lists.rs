@@ -8,7 +8,7 @@ impl Builder {
     /// variables `result`.
     ///
     /// ```
-    /// # use a99_core::builder::{Builder, args, ident};
+    /// # use a99_builder::{Builder, args, ident};
     /// let program = Builder::new()
     ///     .map(args("prices"), "price", |b| {
     ///         b.var_set("result", ident("price") * 2)
@@ -35,7 +35,7 @@ impl Builder {
     /// (decision D63).
     ///
     /// ```
-    /// # use a99_core::builder::{Builder, args, ident};
+    /// # use a99_builder::{Builder, args, ident};
     /// let program = Builder::new()
     ///     .var_set("total", 0)
     ///     .for_each(args("prices"), "price", |b| {
@@ -86,7 +86,7 @@ impl Builder {
     /// `{value}` or `{error}` (language section 2.10).
     ///
     /// ```
-    /// # use a99_core::builder::Builder;
+    /// # use a99_builder::Builder;
     /// let program = Builder::new()
     ///     .call_all((), |b| b.store_get("first").store_get("second"))
     ///     .as_("answers");

@@ -1,7 +1,7 @@
 //! What stands in an input of a step.
 
-use crate::text::Text;
-use crate::value::{Map, Value};
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
 
 /// One input of a step, as it will stand in the JSON: a literal, a name, a
 /// reference to an argument or an expression node.
@@ -11,7 +11,7 @@ use crate::value::{Map, Value};
 /// and `None` stand for an input that is left out.
 ///
 /// ```
-/// use a99_core::builder::{Operand, args};
+/// use a99_builder::{Operand, args};
 ///
 /// let given: Vec<Operand> = vec![1.into(), "name".into(), true.into(), args("user")];
 /// assert_eq!(

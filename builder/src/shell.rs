@@ -42,7 +42,7 @@ impl Builder {
     /// exitCode}`.
     ///
     /// ```
-    /// # use a99_core::builder::{Builder, ShellOptions};
+    /// # use a99_builder::{Builder, ShellOptions};
     /// let program = Builder::new()
     ///     .shell_exec(
     ///         ["python3", "/srv/report.py"],

@@ -24,7 +24,7 @@ impl Builder {
     /// names, or pairs of a variable and the argument's path.
     ///
     /// ```
-    /// # use a99_core::builder::Builder;
+    /// # use a99_builder::Builder;
     /// let program = Builder::new()
     ///     .vars_import(["a", "b"])
     ///     .vars_import([("total", "invoice.total")]);

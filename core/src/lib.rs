@@ -7,14 +7,13 @@
 //! here compiles or runs anything, and there is no clock, randomness, input or
 //! output.
 //!
-//! A program starts as a document, written by hand or as a chain of calls:
+//! A program starts as a document, written by hand or with `a99-builder`:
 //!
 //! ```
-//! use a99_core::builder::{Builder, ident};
 //! use a99_core::json::{Document, Limits};
 //!
-//! let program = Builder::new().var_set("double", ident("price") * 2);
-//! let document = Document::parse(program.to_json_string()?, &Limits::default())?;
+//! let program = r#"{"op": "seq", "steps": []}"#;
+//! let document = Document::parse(program, &Limits::default())?;
 //! let steps = document.get(document.root(), "steps").expect("a member");
 //! assert_eq!(document.pointer(steps), "/steps");
 //!
@@ -27,7 +26,6 @@
 #![warn(unreachable_pub)]
 
 pub mod artifact;
-pub mod builder;
 pub mod builtins;
 pub mod call_id;
 pub mod codes;

@@ -409,7 +409,8 @@ impl<'s> KeptMembers<'s> {
 }
 
 /// ECMAScript truthiness of a JSON value (ECMA-262 §7.1.2).
-pub(crate) fn is_truthy(value: &Value) -> bool {
+#[must_use]
+pub fn is_truthy(value: &Value) -> bool {
     value.view().is_truthy()
 }
 

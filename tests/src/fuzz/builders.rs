@@ -6,7 +6,7 @@ mod steps;
 
 use super::ENGINE;
 use crate::generate::choice::Choices;
-use a99_core::builder::Builder;
+use a99_builder::Builder;
 use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits};
 use a99_core::text::Text;

@@ -43,7 +43,7 @@ pub mod expansion {
     pub use crate::convert::BoundaryLimits;
     pub use crate::heap::Val;
     pub use crate::native::{Cx, Fault};
-    pub use a99_core::builder::{Builder, Operand};
+    pub use a99_builder::{Builder, Operand};
     pub use a99_core::sig::{
         AtomTimeout, DEFAULT_ATOM_TIMEOUT_MS, Effect, LiteralCheck, LiteralFault,
     };

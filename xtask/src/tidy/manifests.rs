@@ -1,9 +1,10 @@
 //! Manifests: what a registry asks of crates that users depend on.
 
 /// Crates that users depend on, by their folders; others come with them.
-const PUBLISHED: [&str; 12] = [
+const PUBLISHED: [&str; 13] = [
     "agent99",
     "atoms",
+    "builder",
     "capabilities",
     "cli",
     "compiler",

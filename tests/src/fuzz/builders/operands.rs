@@ -1,7 +1,7 @@
 //! Operands, conditions, schemas and expressions.
 
 use super::{Grower, MAX_DEPTH};
-use a99_core::builder::{Expr, Operand, args, array, conditional, ident, literal, object, val};
+use a99_builder::{Expr, Operand, args, array, conditional, ident, literal, object, val};
 use a99_core::value::{Map, Value};
 use serde_json::json;
 

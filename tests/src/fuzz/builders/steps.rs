@@ -1,7 +1,7 @@
 //! One step by any chain method.
 
 use super::{Grower, MAX_DEPTH};
-use a99_core::builder::{
+use a99_builder::{
     Builder, FetchOptions, LlmOptions, Operand, ProcedureOptions, QueryOptions, RandomOptions,
     SearchOptions, VectorSearchOptions, VisionOptions,
 };
