@@ -277,7 +277,7 @@ pub use a99_core::sig::{
 pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
-pub use a99_core::{builtins, codes, costs, docs};
+pub use a99_core::{builtins, codes, costs};
 #[cfg(feature = "macros")]
 pub use a99_macros::atom;
 pub use a99_vm::atom::{

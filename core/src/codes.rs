@@ -5,6 +5,10 @@
 //! such as `A99-V0002`, which stays as an alias. Each list of codes is a table,
 //! one row each; `docs/errors.md` is generated from these tables.
 
+mod sections;
+
+pub use sections::{Section, sections};
+
 use crate::value::Map;
 use crate::{artifact, diag, error, suspend, verify};
 use std::collections::HashSet;

@@ -32,7 +32,6 @@ pub mod codes;
 pub mod costs;
 pub mod diag;
 pub mod disasm;
-pub mod docs;
 pub mod error;
 pub mod fuel;
 pub mod grammar;

@@ -6,8 +6,7 @@
 //! text on the line is the alias.
 
 use crate::shell::{Failed, failed, root};
-use a99_core::codes::{Code, faults};
-use a99_core::docs::Section;
+use a99_core::codes::{Code, Section, faults};
 use std::collections::HashMap;
 use std::fs;
 

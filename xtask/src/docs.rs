@@ -2,13 +2,12 @@
 //! engine, so that they cannot drift from it.
 
 use crate::codes;
+use crate::reference::{
+    AtomFamily, artifact_markdown, atoms_markdown, builtins_markdown, bytecode_markdown,
+    code_lines, costs_markdown, errors_markdown,
+};
 use crate::shell::{Failed, failed, root};
 use a99_atoms::{all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms};
-use a99_core::artifact;
-use a99_core::docs::{
-    AtomFamily, atoms_markdown, builtins_markdown, bytecode_markdown, code_lines, costs_markdown,
-    errors_markdown,
-};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::fs;
@@ -28,7 +27,7 @@ fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
     let mut costs = costs_markdown(&language);
     costs.push_str(&measured()?);
     Ok(vec![
-        ("docs/a99b.md", artifact::markdown()),
+        ("docs/a99b.md", artifact_markdown()),
         ("docs/atoms.md", atoms_page()),
         ("docs/builtins.md", builtins_markdown()),
         ("docs/bytecode.md", bytecode_markdown()),

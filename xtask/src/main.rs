@@ -17,6 +17,7 @@ mod deny;
 mod docs;
 mod fuzz;
 mod guest;
+mod reference;
 mod shell;
 mod stage;
 mod stages;

@@ -3,9 +3,8 @@
 use crate::args::ExplainArgs;
 use crate::failure::{Exit, Failure};
 use crate::output;
-use a99_core::codes::Code;
+use a99_core::codes::{self, Code, Section};
 use a99_core::diag::{excerpt, suggest};
-use a99_core::docs::{Section, code_sections};
 use agent99::{Map, Value};
 use std::fmt::Write as _;
 
@@ -18,7 +17,7 @@ const PAGE: &str = "docs/errors.md";
 
 /// Every code, in the order of the page.
 fn sections() -> Vec<Section<'static>> {
-    let mut sections = code_sections();
+    let mut sections = codes::sections();
     for line in OTHERS.lines() {
         let mut cells = line.split('\t');
         let mut cell = || cells.next().unwrap_or_default();

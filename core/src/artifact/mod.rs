@@ -10,9 +10,9 @@
 //! the rest to [`verify`]: [`Artifact::from_bytes`] does both.
 
 mod decode;
-mod describe;
 mod encode;
 mod error;
+pub mod layout;
 mod sections;
 pub mod sign;
 #[cfg(test)]
@@ -20,7 +20,6 @@ mod tests;
 mod wire;
 
 pub use decode::{DecodeOptions, Header, decode, header};
-pub use describe::markdown;
 pub use encode::EncodeOptions;
 pub use error::{ArtifactError, codes};
 pub use sections::SectionKind;

@@ -4,13 +4,12 @@
 //! that encoding and decoding use. The test kit reads files with nothing but
 //! that page.
 
-use super::sections::{KINDS, layout, own_layouts};
-use super::wire::{choice_layouts, record_layouts};
-use super::{
-    DEFAULT_MAX_BYTES, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES, instruction_set, sign,
+use a99_core::artifact::{
+    DEFAULT_MAX_BYTES, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES, instruction_set, layout,
+    sign,
 };
-use crate::builtins::{FUNCTIONS, METHODS, NAMESPACES};
-use crate::costs::PRICE_VERSION;
+use a99_core::builtins::{FUNCTIONS, METHODS, NAMESPACES};
+use a99_core::costs::PRICE_VERSION;
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -234,8 +233,7 @@ metered like any other.
 ";
 
 /// The text of `docs/a99b.md`.
-#[must_use]
-pub fn markdown() -> String {
+pub(crate) fn artifact_markdown() -> String {
     let mut out = String::from(HEAD);
     let magic: Vec<String> = MAGIC.iter().map(|byte| format!("{byte:02x}")).collect();
     out.push_str("## Header\n\n");
@@ -254,7 +252,7 @@ pub fn markdown() -> String {
     choices(&mut out);
     out.push_str(MEANING);
     let checks = CHECKS.replace("DEFAULT", &(DEFAULT_MAX_BYTES >> 20).to_string());
-    out += &checks.replace("BLOCK", &crate::program::MAX_BLOCK.to_string());
+    out += &checks.replace("BLOCK", &a99_core::program::MAX_BLOCK.to_string());
     out.push_str(FINGERPRINT);
     builtins(&mut out);
     out += &SIGNATURE.replace("SIZE", &sign::SIGNATURE_BYTES.to_string());
@@ -265,9 +263,9 @@ pub fn markdown() -> String {
 
 fn sections(out: &mut String) {
     out.push_str("| number | section | optional | content |\n|---|---|---|---|\n");
-    for &kind in KINDS {
-        let optional = if kind.is_optional() { "yes" } else { "no" };
-        let (number, name, content) = (kind as u32, kind.name(), layout(kind));
+    for (kind, is_optional, content) in layout::sections() {
+        let optional = if is_optional { "yes" } else { "no" };
+        let (number, name) = (kind as u32, kind.name());
         let _ = writeln!(out, "| {number} | {name} | {optional} | {content} |");
     }
     out.push('\n');
@@ -275,9 +273,9 @@ fn sections(out: &mut String) {
 
 fn records(out: &mut String) {
     out.push_str("| record | field | type |\n|---|---|---|\n");
-    for (record, fields) in record_layouts().into_iter().chain(own_layouts()) {
-        for (field, layout) in fields {
-            let _ = writeln!(out, "| {record} | {field} | {layout} |");
+    for (record, fields) in layout::records() {
+        for (field, of) in fields {
+            let _ = writeln!(out, "| {record} | {field} | {of} |");
         }
     }
     out.push('\n');
@@ -285,9 +283,9 @@ fn records(out: &mut String) {
 
 fn choices(out: &mut String) {
     out.push_str("| choice | byte | name | field |\n|---|---|---|---|\n");
-    for (choice, variants) in choice_layouts() {
-        for (tag, name, layout) in variants {
-            let field = if layout.is_empty() { "-" } else { &layout };
+    for (choice, variants) in layout::choices() {
+        for (tag, name, of) in variants {
+            let field = if of.is_empty() { "-" } else { &of };
             let _ = writeln!(out, "| {choice} | {tag} | {name} | {field} |");
         }
     }

@@ -1,7 +1,7 @@
 //! Reference page of the atoms, from their signatures: `docs/atoms.md`.
 
 use super::{GENERATED, cell};
-use crate::sig::{AtomInput, AtomSig, Binding};
+use a99_core::sig::{AtomInput, AtomSig, Binding};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -21,7 +21,7 @@ section 1.2).
 
 /// Atoms that belong together.
 #[derive(Clone, Debug)]
-pub struct AtomFamily<'a> {
+pub(crate) struct AtomFamily<'a> {
     /// The heading.
     pub title: &'a str,
     /// The atoms, in the order of the page.
@@ -29,7 +29,7 @@ pub struct AtomFamily<'a> {
 }
 
 /// `docs/atoms.md`.
-pub fn atoms_markdown(families: &[AtomFamily<'_>]) -> String {
+pub(crate) fn atoms_markdown(families: &[AtomFamily<'_>]) -> String {
     let mut out = format!("{GENERATED}{HEAD}");
     for family in families {
         let _ = write!(out, "\n## {}\n", family.title);
@@ -87,7 +87,7 @@ fn row(out: &mut String, input: &AtomInput) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sig::{Param, Params};
+    use a99_core::sig::{Param, Params};
 
     #[test]
     fn rows_say_all_that_is_known() {

@@ -2,8 +2,8 @@
 //! `fuel_used` by hand".
 
 use super::price;
-use crate::costs::{self, BOTH, CostModel, Formula, Sizes, WRITTEN};
-use crate::sig::{AtomSig, BaseCost};
+use a99_core::costs::{self, BOTH, CostModel, Formula, Sizes, WRITTEN};
+use a99_core::sig::{AtomSig, BaseCost};
 use std::fmt::Write as _;
 
 /// A sum worked out line by line.

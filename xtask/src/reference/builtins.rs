@@ -1,11 +1,11 @@
 //! Reference page of the builtins, from their tables: `docs/builtins.md`.
 
 use super::{GENERATED, cell};
-use crate::builtins::{
+use a99_core::builtins::{
     BuiltinFunction, CONSTANTS, CallContext, FUNCTIONS, MEMBERS, METHODS, NAMESPACES, Reads,
     Receiver,
 };
-use crate::costs::Formula;
+use a99_core::costs::Formula;
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -21,8 +21,7 @@ everything in them. A `mathCalc` text calls nothing.
 ";
 
 /// The text of `docs/builtins.md`.
-#[must_use]
-pub fn builtins_markdown() -> String {
+pub(crate) fn builtins_markdown() -> String {
     let mut out = String::from(GENERATED);
     out.push_str(HEAD);
     out.push_str("## Functions\n\n");

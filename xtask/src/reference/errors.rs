@@ -1,8 +1,7 @@
 //! Reference page of the codes, from their tables: `docs/errors.md`.
 
 use super::{GENERATED, cell};
-use crate::codes::Code;
-use crate::{artifact, diag, error, suspend, verify};
+use a99_core::codes::{Code, Section, sections};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -25,8 +24,7 @@ A host may give failures of its atoms codes of its own (`HostCode`), which JSON 
 
 /// The rows of sections as lines of heading, what they are about, code, alias and
 /// meaning, with tabs between them.
-#[must_use]
-pub fn code_lines(sections: &[Section<'_>]) -> String {
+pub(crate) fn code_lines(sections: &[Section<'_>]) -> String {
     let mut out = String::new();
     for section in sections {
         for row in &section.rows {
@@ -42,103 +40,11 @@ pub fn code_lines(sections: &[Section<'_>]) -> String {
     out
 }
 
-/// A part of the page: codes that come from one place.
-#[derive(Clone, Debug)]
-pub struct Section<'a> {
-    /// The heading.
-    pub title: &'a str,
-    /// What these codes are about, in a sentence or two.
-    pub about: &'a str,
-    /// The codes.
-    pub rows: Vec<Code<'a>>,
-}
-
-/// The families of findings, which have one table: family, heading, what they
-/// are about.
-const FINDINGS: &[(&str, &str, &str)] = &[
-    (
-        "json",
-        "Reading",
-        "The text is no document. It is rejected before anything is compiled.",
-    ),
-    (
-        "compile",
-        "Compiling",
-        "The program is rejected; all that is wrong with it is told at once.",
-    ),
-    (
-        "builder",
-        "Builder",
-        "A chain of calls makes no program (language section 4.13).",
-    ),
-    (
-        "lint",
-        "Warnings",
-        "The program runs; the place may fail when it is reached (decision D44).",
-    ),
-    (
-        "link",
-        "Linking",
-        "A host's atoms do not fit the program, or each other.",
-    ),
-];
-
-/// The sections of this crate's codes.
-#[must_use]
-pub fn code_sections() -> Vec<Section<'static>> {
-    let of = |family| {
-        let rows = diag::codes::TABLE.iter().copied();
-        rows.filter(move |row| row.family() == family).collect()
-    };
-    let mut sections: Vec<_> = FINDINGS
-        .iter()
-        .copied()
-        .map(|(family, title, about)| Section {
-            title,
-            about,
-            rows: of(family),
-        })
-        .collect();
-    let tables = [
-        (
-            "Verifier",
-            "A program contradicts itself or does not pay for itself. No compiler makes \
-             such a program: compile it again from a source you trust.",
-            verify::codes::TABLE,
-        ),
-        (
-            "Artifacts",
-            "A file is not what it should be ([the format](a99b.md)).",
-            artifact::codes::TABLE,
-        ),
-        (
-            "Runs",
-            "A run ended with an error. The program's `try` may catch it, except where \
-             fuel, time of the run, memory or a quota is used up or the run was aborted \
-             (decision D11).",
-            error::TABLE,
-        ),
-        (
-            "Calls and snapshots",
-            "What a host that drives a run itself cannot do, and why a snapshot is refused \
-             ([runs](run.md), [snapshots](snapshot.md)).",
-            suspend::codes::TABLE,
-        ),
-    ];
-    sections.extend(tables.map(|(title, about, table)| Section {
-        title,
-        about,
-        rows: table.to_vec(),
-    }));
-    sections
-}
-
-/// The text of `docs/errors.md`: the codes of this crate, then others.
-#[must_use]
-pub fn errors_markdown(others: &[Section<'_>]) -> String {
+/// The text of `docs/errors.md`: the codes of `a99-core`, then others.
+pub(crate) fn errors_markdown(others: &[Section<'_>]) -> String {
     let mut out = String::from(GENERATED);
     out.push_str(HEAD);
-    let mut own = code_sections();
+    let mut own = sections();
     own.extend_from_slice(others);
     for section in &own {
         // Writing to a String cannot fail, here and below.
@@ -194,7 +100,7 @@ mod tests {
                 help: "",
             }],
         }]);
-        for row in crate::codes::all() {
+        for row in a99_core::codes::all() {
             assert!(
                 text.contains(&format!("| `{}` |", row.name)),
                 "{}",

@@ -1,21 +1,23 @@
-//! Reference pages: texts that are generated from tables of this crate, so that they
-//! cannot drift from the machine: `docs/atoms.md`, `docs/bytecode.md`,
+//! Reference pages: texts that are generated from tables of `a99-core`, so that they
+//! cannot drift from the machine: `docs/a99b.md`, `docs/atoms.md`, `docs/bytecode.md`,
 //! `docs/builtins.md`, `docs/costs.md` and `docs/errors.md`.
 //!
-//! This module only makes the text; writing the files, and checking that they
-//! are up to date, is the build's business.
+//! This module only makes the text; `docs` writes the files and checks that they are
+//! up to date.
 
+mod artifact;
 mod atoms;
 mod bill;
 mod builtins;
 mod errors;
 
-pub use atoms::{AtomFamily, atoms_markdown};
-pub use builtins::builtins_markdown;
-pub use errors::{Section, code_lines, code_sections, errors_markdown};
+pub(crate) use artifact::artifact_markdown;
+pub(crate) use atoms::{AtomFamily, atoms_markdown};
+pub(crate) use builtins::builtins_markdown;
+pub(crate) use errors::{code_lines, errors_markdown};
 
-use crate::builtins::{FUNCTIONS, METHODS, Reads};
-use crate::costs::{
+use a99_core::builtins::{FUNCTIONS, METHODS, Reads};
+use a99_core::costs::{
     self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
     COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
     CROSSING_VALUE, CostModel, DIGEST, ELEMENT, Formula, JSON_LISTED, JSON_REPLACED, LIST_TEXT,
@@ -24,10 +26,10 @@ use crate::costs::{
     SCHEMA_REQUIRED, SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN, collated_units, comparator_steps,
     copied, data_nodes, json_list, json_object, object_nodes, read, regex_found, taken_apart,
 };
-use crate::fuel::Fuel;
-use crate::program::ops::{OpInfo, TABLE};
-use crate::program::{MAX_BLOCK, OperandKind};
-use crate::sig::{AtomSig, BaseCost};
+use a99_core::fuel::Fuel;
+use a99_core::program::ops::{OpInfo, TABLE};
+use a99_core::program::{MAX_BLOCK, OperandKind};
+use a99_core::sig::{AtomSig, BaseCost};
 use std::fmt::Write as _;
 
 /// First line of each page.
@@ -71,8 +73,7 @@ named `arr`, is what it should be is checked when it is used.
 ";
 
 /// The text of `docs/bytecode.md`.
-#[must_use]
-pub fn bytecode_markdown() -> String {
+pub(crate) fn bytecode_markdown() -> String {
     let mut out = String::from(GENERATED);
     out.push_str(&BYTECODE_HEAD.replace("BLOCK", &MAX_BLOCK.to_string()));
     out.push_str("## Operand kinds\n\n| kind | width | meaning |\n|---|---|---|\n");
@@ -113,8 +114,7 @@ fn price(micro: i64) -> String {
 }
 
 /// The text of `docs/costs.md` for these atoms, which are listed by name.
-#[must_use]
-pub fn costs_markdown(atoms: &[&AtomSig]) -> String {
+pub(crate) fn costs_markdown(atoms: &[&AtomSig]) -> String {
     let mut out = String::from(GENERATED);
     out.push_str(
         &COSTS_HEAD
@@ -452,8 +452,8 @@ fn write_formulas(out: &mut String, rows: impl Iterator<Item = (String, Formula)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::costs::MICRO;
-    use crate::program::Op;
+    use a99_core::costs::MICRO;
+    use a99_core::program::Op;
 
     #[test]
     fn every_instruction_and_kind_is_listed() {

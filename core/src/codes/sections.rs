@@ -1,0 +1,95 @@
+//! Sections of codes: where they come from, in words for people.
+
+use super::Code;
+use crate::{artifact, diag, error, suspend, verify};
+
+/// Codes that come from one place.
+#[derive(Clone, Debug)]
+pub struct Section<'a> {
+    /// The heading.
+    pub title: &'a str,
+    /// What these codes are about, in a sentence or two.
+    pub about: &'a str,
+    /// The codes.
+    pub rows: Vec<Code<'a>>,
+}
+
+/// The families of findings, which have one table: family, heading, what they
+/// are about.
+const FINDINGS: &[(&str, &str, &str)] = &[
+    (
+        "json",
+        "Reading",
+        "The text is no document. It is rejected before anything is compiled.",
+    ),
+    (
+        "compile",
+        "Compiling",
+        "The program is rejected; all that is wrong with it is told at once.",
+    ),
+    (
+        "builder",
+        "Builder",
+        "A chain of calls makes no program (language section 4.13).",
+    ),
+    (
+        "lint",
+        "Warnings",
+        "The program runs; the place may fail when it is reached (decision D44).",
+    ),
+    (
+        "link",
+        "Linking",
+        "A host's atoms do not fit the program, or each other.",
+    ),
+];
+
+/// This crate's codes by where they come from, in the order of `docs/errors.md`.
+#[must_use]
+pub fn sections() -> Vec<Section<'static>> {
+    let of = |family| {
+        let rows = diag::codes::TABLE.iter().copied();
+        rows.filter(move |row| row.family() == family).collect()
+    };
+    let mut sections: Vec<_> = FINDINGS
+        .iter()
+        .copied()
+        .map(|(family, title, about)| Section {
+            title,
+            about,
+            rows: of(family),
+        })
+        .collect();
+    let tables = [
+        (
+            "Verifier",
+            "A program contradicts itself or does not pay for itself. No compiler makes \
+             such a program: compile it again from a source you trust.",
+            verify::codes::TABLE,
+        ),
+        (
+            "Artifacts",
+            "A file is not what it should be ([the format](a99b.md)).",
+            artifact::codes::TABLE,
+        ),
+        (
+            "Runs",
+            "A run ended with an error. The program's `try` may catch it, except where \
+             fuel, time of the run, memory or a quota is used up or the run was aborted \
+             (decision D11).",
+            error::TABLE,
+        ),
+        (
+            "Calls and snapshots",
+            "What a host that drives a run itself cannot do, and why a snapshot is refused \
+             ([runs](run.md), [snapshots](snapshot.md)).",
+            suspend::codes::TABLE,
+        ),
+    ];
+    sections.extend(tables.map(|(title, about, table)| Section {
+        title,
+        about,
+        rows: table.to_vec(),
+    }));
+    sections
+}
