@@ -2,7 +2,7 @@
 //!
 //! The rules between crates are in [`layering`], what the language's crates may
 //! not name in [`purity`], unsafe code and slow tasks in [`proofs`], the rules for
-//! files in [`sources`], those for pages in [`markdown`], what may work without the
+//! files in [`sources`], for the sizes of crates in [`sizes`], those for pages in [`markdown`], what may work without the
 //! meter in [`metered`]; what is cited by number or named as proof exists
 //! ([`citations`], [`names`]). Everything that is wrong is told at once.
 
@@ -14,6 +14,7 @@ mod metered;
 mod names;
 mod proofs;
 mod purity;
+mod sizes;
 mod sources;
 mod tables;
 
@@ -35,6 +36,7 @@ pub(crate) fn tidy() -> Result<(), Failed> {
         diagnostics.extend(citations::diagnostics(path, text, &pages, &known));
         diagnostics.extend(tree.diagnostics(path, text));
     }
+    diagnostics.extend(sizes::diagnostics(each()));
     diagnostics.extend(proofs::diagnostics(each(), crate::HELP));
     if let Err(Failed(reason)) = docs::check() {
         diagnostics.push(reason);
