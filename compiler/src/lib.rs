@@ -27,15 +27,15 @@
 
 #![warn(unreachable_pub)]
 
-pub mod compat;
 mod emit;
-pub mod expr;
 mod findings;
 mod ir;
 mod limits;
 mod lower;
 mod pool;
 mod vars;
+
+pub use a99_expr::{self as expr, compat};
 
 use a99_core::diag::Diagnostics;
 use a99_core::json::Document;

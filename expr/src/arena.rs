@@ -20,6 +20,7 @@ impl Expr {
     /// # Panics
     /// When the id belongs to another, larger arena.
     #[must_use]
+    #[inline]
     pub fn node(&self, id: ExprId) -> &ExprNode {
         &self.nodes[id.0 as usize]
     }

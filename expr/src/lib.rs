@@ -3,17 +3,29 @@
 //! [`parse_condition`] reads the string conditions of `if`, `while`, `filter` and `find`, one
 //! superset grammar with strict errors (decisions D2, D3, D4, D47). The texts of older
 //! generations have parsers of their own, which give the same arena, [`Expr`]:
-//! [`compat`](crate::compat).
+//! [`compat`].
 //!
 //! All of them are linear in the text, refuse texts over [`MAX_TEXT_BYTES`], and never recurse
 //! on the nesting of their input: brackets are kept on explicit stacks. The arena is flat, so
 //! dropping a tree does not recurse either.
 //!
-//! The module does not resolve names, evaluate anything or limit the depth of the finished
+//! The crate does not resolve names, evaluate anything or limit the depth of the finished
 //! tree; [`Expr::depth`] tells the depth to whoever lowers it (decision D38).
+//!
+//! ```
+//! use a99_expr::{parse_condition, to_expr_json};
+//!
+//! let condition = parse_condition("price * 2 > 80").expect("it can be read");
+//! assert_eq!(condition.depth(), 3);
+//! assert_eq!(to_expr_json(&condition)["op"], ">");
+//! assert!(parse_condition("price >").is_err());
+//! ```
+
+#![warn(unreachable_pub)]
 
 mod arena;
 mod builtins;
+pub mod compat;
 mod condition;
 mod diagnose;
 mod error;

@@ -10,8 +10,8 @@ mod fuzz;
 
 /// The vectors that the dialects are replayed on.
 const VECTORS: &[&str] = &[
-    include_str!("../../../tests/vectors/conditions.jsonl"),
-    include_str!("../../../tests/vectors/quirks.jsonl"),
+    include_str!("../../tests/vectors/conditions.jsonl"),
+    include_str!("../../tests/vectors/quirks.jsonl"),
 ];
 
 /// The accepted accidents that the strict v2 dialect refuses (decision D3).

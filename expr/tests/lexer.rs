@@ -38,7 +38,7 @@ fn derived(definition: &str) -> String {
 
 #[test]
 fn the_kept_lexer_is_what_logos_derives() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/expr/token");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/token");
     let definition = std::fs::read_to_string(folder.join("definition.rs")).expect("a definition");
     let (kept, derived) = (folder.join("generated.rs"), derived(&definition));
     if std::env::var_os("BLESS").is_some() {

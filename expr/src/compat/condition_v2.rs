@@ -8,7 +8,7 @@
 //!
 //! The parser keeps operators and open parentheses on a stack and does not recurse.
 
-use crate::expr::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_TEXT_BYTES, UnOp};
+use crate::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_TEXT_BYTES, UnOp};
 
 /// Parses a condition text in the strict v2 dialect.
 ///

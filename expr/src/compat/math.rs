@@ -9,9 +9,7 @@
 
 use super::error::MathError;
 use super::math_scan::{BinaryOp, Scanner, is_ident_start};
-use crate::expr::{
-    BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_NESTING, MAX_TEXT_BYTES, UnOp,
-};
+use crate::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_NESTING, MAX_TEXT_BYTES, UnOp};
 
 /// Parses a `mathCalc` text. Blank text gives an [`Expr`] without root.
 ///

@@ -4,7 +4,7 @@
 //! is read as the grammar asks for it, and positions count UTF-16 units.
 
 use super::error::MathError;
-use crate::expr::{ExprKind, Lit};
+use crate::{ExprKind, Lit};
 
 /// Binary operators of language section 3.10, with their precedence; longer spellings first where
 /// one begins with another.

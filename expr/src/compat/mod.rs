@@ -4,11 +4,11 @@
 //! * [`parse_math`]: `mathCalc`, the first generation's grammar with its run-time messages
 //!   (language section 3.10, decisions D4 and D5);
 //! * [`parse_condition_v2`]: conditions as the second generation's builder reads them, for a
-//!   host that chose [`Dialect::V2`](crate::Dialect) (language section 3.11, decision D3).
+//!   host that chose `Dialect::V2` (language section 3.11, decision D3).
 //!
-//! Both give the arena of [`expr`](crate::expr), within its limits. What they read follows the
+//! Both give the arena of [the crate](crate), within its limits. What they read follows the
 //! references and is closed: whatever the language gains, its one parser
-//! [`parse_condition`](crate::expr::parse_condition) reads.
+//! [`parse_condition`](crate::parse_condition) reads.
 
 mod condition_v2;
 mod error;

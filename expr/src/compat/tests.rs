@@ -1,8 +1,8 @@
 //! Tests that replay the condition vectors on the strict v2 dialect, and those of `mathCalc`.
 
 use super::parse_condition_v2;
-use crate::expr::tests::{REFUSED_ACCIDENTS, condition_vectors, show};
-use crate::expr::to_expr_json;
+use crate::tests::{REFUSED_ACCIDENTS, condition_vectors, show};
+use crate::to_expr_json;
 
 mod math;
 

@@ -6,7 +6,7 @@
 #[derive(Logos, Copy, Clone, Debug, PartialEq, Eq)]
 // ECMA-262 §12.2 and §12.3: WhiteSpace and LineTerminator.
 #[logos(skip r"[ \t\n\r\x0B\x0C\u{A0}\u{FEFF}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}]+")]
-pub(in crate::expr) enum Raw {
+pub(crate) enum Raw {
     #[regex(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")]
     #[regex(r"\.[0-9]+([eE][+-]?[0-9]+)?")]
     Number,

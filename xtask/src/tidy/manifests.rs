@@ -1,7 +1,7 @@
 //! Manifests: what a registry asks of crates that users depend on.
 
 /// Crates that users depend on, by their folders; others come with them.
-const PUBLISHED: [&str; 13] = [
+const PUBLISHED: [&str; 14] = [
     "agent99",
     "atoms",
     "builder",
@@ -11,6 +11,7 @@ const PUBLISHED: [&str; 13] = [
     "core",
     "ecma",
     "egress",
+    "expr",
     "host/http",
     "host/xml",
     "macros",
