@@ -54,7 +54,7 @@ impl Builder {
     /// D66). The key is a value like any other.
     ///
     /// ```
-    /// # use a99_core::builder::{Builder, ident, literal};
+    /// # use a99_builder::{Builder, ident, literal};
     /// let program = Builder::new()
     ///     .var_set("count", literal(serde_json::json!({})))
     ///     .member_set("count", ident("word"), 1);

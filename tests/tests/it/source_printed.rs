@@ -15,6 +15,9 @@ const LIST: &str = "tests/source/unprinted.txt";
 /// Enough for each vector, whatever the form costs.
 const FUEL: i64 = 20_000_000_000;
 
+/// Milliseconds that each run has, whatever its vector says.
+const LEAST_MS: f64 = 2_000.0;
+
 fn outcome(vector: &Vector, route: Route) -> EngineOutcome {
     // Some are run with what no run takes.
     let mut spec = match vector.run_spec() {
@@ -22,6 +25,8 @@ fn outcome(vector: &Vector, route: Route) -> EngineOutcome {
         Err(message) => return EngineOutcome::Rejected { message },
     };
     spec.fuel = Fuel::from_micro(FUEL);
+    // Of real time a busy machine may take some away.
+    spec.timeout_ms = spec.timeout_ms.map(|ms| ms.max(LEAST_MS));
     spec.trace = false;
     run_by(route, spec)
 }
