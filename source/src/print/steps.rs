@@ -4,6 +4,7 @@ use super::names::State;
 use super::values::{AFTER, braces};
 use super::{MAX_LEVELS, Printed, Printer, Reason};
 use crate::atom::form_of;
+use crate::spell::is_name;
 use a99_core::json::{Kind, NodeId};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -264,23 +265,16 @@ impl<'d> Printer<'d> {
             let node = doc.get(step, &input.name).ok_or((step, MISSING))?;
             parts.push(self.input(node, input.binding)?);
         }
-        let is_name = |text: &str| {
-            !text.is_empty()
-                && !text.starts_with(|c: char| c.is_ascii_digit())
-                && text
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'))
-        };
         let [object, key, value @ ..] = &parts[..] else {
             return Err((step, MISSING));
         };
-        if !object.split('.').all(is_name) {
+        if !object.split('.').all(|name| is_name(name.as_bytes())) {
             return Err((step, OBJECT));
         }
         let named = key
             .strip_prefix('\'')
             .and_then(|key| key.strip_suffix('\''));
-        let place = match named.filter(|name| is_name(name)) {
+        let place = match named.filter(|name| is_name(name.as_bytes())) {
             Some(name) => format!("{object}.{name}"),
             None => format!("{object}[{key}]"),
         };
