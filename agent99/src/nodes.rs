@@ -2,7 +2,7 @@
 
 use a99_compiler::compat::parse_math;
 use a99_compiler::expr::{Expr, parse_condition, parse_expression, to_expr_json};
-use a99_core::json::{Document, Kind, NodeId, write_json_number, write_json_string};
+use a99_core::json::{Document, Kind, NodeId, write_json_string};
 
 /// Levels of a document in which texts are looked for.
 const MAX_LEVELS: u32 = 1_000;
@@ -51,11 +51,8 @@ impl Writer<'_> {
                 }
                 self.out.push(b']');
             }
-            Kind::Null => self.out.extend(b"null"),
-            Kind::Bool(value) => self.out.extend(value.to_string().as_bytes()),
-            Kind::Number(number) if number.is_finite() => write_json_number(number, &mut self.out),
-            Kind::Number(_) => self.out.extend(b"1e999"),
-            Kind::String(text) => write_json_string(text, &mut self.out),
+            Kind::Number(number) if !number.is_finite() => self.out.extend(b"1e999"),
+            _ => doc.write_json(node, &mut self.out),
         }
     }
 

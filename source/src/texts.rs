@@ -2,7 +2,7 @@
 
 use crate::atom::form_of;
 use crate::spell::{Dialect, Speller};
-use a99_core::json::{Document, Kind, NodeId, write_json_number, write_json_string};
+use a99_core::json::{Document, Kind, NodeId, write_json_string};
 use a99_core::sig::{Binding, Signatures};
 
 /// Levels of a document in which texts are looked for.
@@ -64,10 +64,7 @@ impl Writer<'_, '_> {
                 }
                 self.out.push(b']');
             }
-            Kind::Null => self.out.extend(b"null"),
-            Kind::Bool(value) => self.out.extend(value.to_string().as_bytes()),
-            Kind::Number(number) => write_json_number(number, self.out),
-            Kind::String(text) => write_json_string(text, self.out),
+            _ => doc.write_json(node, self.out),
         }
     }
 
