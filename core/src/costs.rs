@@ -12,7 +12,7 @@ pub const MICRO: i64 = 1_000_000;
 /// The version of the prices in this crate: of what is charged, and of how
 /// much. It is part of what a precompiled program is recognised by; the test
 /// `prices` of `tests/tests/it` says when it must rise.
-pub const PRICE_VERSION: u32 = 3;
+pub const PRICE_VERSION: u32 = 4;
 /// The most microseconds of CPU time that a unit of fuel buys in the metered
 /// model, on one core of an ordinary machine; `cargo xtask rates` measures it.
 pub const MICROSECONDS_A_UNIT: u32 = 50;
@@ -160,7 +160,7 @@ pub const fn collated_units(units: usize) -> usize {
 /// host, besides what is in it.
 pub const CROSSING_VALUE: i64 = 12 * ELEMENT;
 /// An element of an array or set that is copied between them.
-pub const CROSSING_ELEMENT: i64 = 8 * ELEMENT;
+pub const CROSSING_ELEMENT: i64 = 10 * ELEMENT;
 /// A member of an object that is copied between them.
 pub const CROSSING_MEMBER: i64 = 40 * ELEMENT;
 /// What of the copy of its result a run does not pay for.
@@ -376,7 +376,7 @@ pub const SPLIT: Formula = both(5);
 pub const JOIN: Formula = both(2);
 /// What making an object of members that are only known then charges for each:
 /// their names are looked up, and noted if they are new.
-pub const MEMBERS: Formula = read(30);
+pub const MEMBERS: Formula = read(40);
 /// What making text of an array charges, besides the text.
 pub const LIST_TEXT: Formula = read(8);
 /// What reading JSON charges.
