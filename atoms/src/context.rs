@@ -42,8 +42,8 @@ fn read(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
     };
     cx.charge(READ, Sizes::units(path.units()))?;
     let path = String::from_utf8_lossy(cx.bytes(path)).into_owned();
-    cx.work((path.len() + 16 * scope.readable_context.len()) as i64)?;
-    let mut allowed = scope.readable_context.iter();
+    cx.work((path.len() + 16 * scope.options.readable_context.len()) as i64)?;
+    let mut allowed = scope.options.readable_context.iter();
     if !allowed.any(|allowed| covers(allowed, &path)) {
         let fault = Fault::coded(
             ErrorCode::Capability,
@@ -54,7 +54,7 @@ fn read(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
         return Err(fault.with_help(help));
     }
     cx.pay_metered(CROSSING_VALUE)?;
-    let mut at = Some(scope.context);
+    let mut at = Some(&*scope.options.context);
     for name in path.split('.') {
         at = at.and_then(|value| match value {
             Value::Object(members) => members.get_bytes(name.as_bytes()),
@@ -63,7 +63,7 @@ fn read(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
         });
     }
     match at {
-        Some(value) => from_answer(cx, value, scope.limits),
+        Some(value) => from_answer(cx, value, scope.limits()),
         None => Ok(Val::Undefined),
     }
 }

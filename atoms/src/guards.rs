@@ -60,7 +60,7 @@ fn text(_: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
 }
 
 fn has(scope: &Scope<'_>, granted: impl Fn(&Capabilities) -> bool) -> Result<Val, Fault> {
-    let all = scope.grants.as_ref();
+    let all = scope.options.grants.as_ref();
     let all = all.and_then(|g| g.downcast_ref::<Capabilities>());
     Ok(Val::Bool(all.is_some_and(granted)))
 }

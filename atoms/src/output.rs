@@ -49,7 +49,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 
 /// The trace shows the step and its input; there is nothing else to do.
 fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let text = text_of(cx, args[0], scope.limits)?;
+    let text = text_of(cx, args[0], scope.limits())?;
     scope
         .locals
         .log("console.log", || Value::from(Text::from_wtf8(text)));
@@ -59,7 +59,7 @@ fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Faul
 /// The text is made before the warning is, since making it may fail and the
 /// instruction may be run again.
 fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let text = text_of(cx, args[0], scope.limits)?;
+    let text = text_of(cx, args[0], scope.limits())?;
     let text = Text::from_wtf8(text);
     scope
         .locals
@@ -69,7 +69,7 @@ fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
 }
 
 fn error(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let message = text_of(cx, args[0], scope.limits)?;
+    let message = text_of(cx, args[0], scope.limits())?;
     Err(Fault::by("console.error", message))
 }
 

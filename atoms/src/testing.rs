@@ -4,10 +4,10 @@ use a99_capabilities::{Capabilities, Random, SystemRandom};
 use a99_core::costs::CostModel;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
+use a99_vm::RunOptions;
 use a99_vm::atom::{
     AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
 };
-use a99_vm::convert::BoundaryLimits;
 use a99_vm::heap::{Heap, Val};
 use a99_vm::json;
 use a99_vm::native::{Cx, Fault, Host, Meter, StopReason};
@@ -137,13 +137,14 @@ impl Bench {
         };
         let mut vals = heap.items(list).to_vec();
         vals.resize(8, Val::Undefined);
-        let limits = BoundaryLimits::default();
+        let options = RunOptions {
+            context: self.context.clone(),
+            grants: self.grants.0.clone(),
+            ..RunOptions::default()
+        };
         let mut scope = Scope {
-            context: &self.context,
-            readable_context: &[],
-            grants: &self.grants.0,
+            options: &options,
             locals: &self.locals,
-            limits: &limits,
         };
         let mut meter = Meter::new(FUEL, CostModel::Metered);
         let done = body(

@@ -14,6 +14,7 @@ use crate::driver::AbortSignal;
 use crate::heap::Val;
 use crate::host_state::HostState;
 use crate::native::{Cx, Fault};
+use crate::options::RunOptions;
 use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::sig::{AtomSig, Signatures};
@@ -100,18 +101,36 @@ pub struct AtomDef {
     pub dynamic_cost: Option<CostFn>,
 }
 
+impl AtomDef {
+    /// Its code, where a call of it is nothing else: it does not wait, and its price is
+    /// that of its block.
+    #[inline]
+    pub(crate) fn plain(&self) -> Option<NativeFn> {
+        match self.body {
+            AtomBody::Native(body)
+                if self.dynamic_cost.is_none() && self.sig.charged_by_machine().is_none() =>
+            {
+                Some(body)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What native bodies see of their run.
 pub struct Scope<'a> {
-    /// The request context of the run (read only).
-    pub context: &'a Value,
-    /// What of it programs may read (D75).
-    pub readable_context: &'a [String],
-    /// The host's grants.
-    pub grants: &'a Grants,
+    /// What the host said of the run: its context, grants and limits.
+    pub options: &'a RunOptions,
     /// Warnings and the run's own state.
     pub locals: &'a Arc<Locals>,
+}
+
+impl<'a> Scope<'a> {
     /// What may cross the boundary in this run (D21).
-    pub limits: &'a BoundaryLimits,
+    #[must_use]
+    pub fn limits(&self) -> &'a BoundaryLimits {
+        &self.options.limits.boundary
+    }
 }
 
 /// State of a run's own that atoms keep and that goes with the run when it is suspended:

@@ -8,7 +8,7 @@
 
 use super::calls::call_atom;
 use super::{Machine, Request, Waiting};
-use crate::atom::{AtomBody, AtomError, HostReply};
+use crate::atom::{AtomBody, AtomError, HostReply, Scope};
 use crate::builtins;
 use crate::convert::{self, BoundaryLimits};
 use crate::heap::{Oom, Val};
@@ -213,9 +213,12 @@ impl Machine {
         };
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         let args = &self.stack[from..from + n.at()];
-        let (options, locals, rules) = (&self.options, &self.locals, &self.rules);
+        let mut scope = Scope {
+            options: &self.options,
+            locals: &self.locals,
+        };
         // What depends on the inputs is paid as for any call.
-        let val = call_atom(&mut cx, options, locals, rules, &exe, site, args)?;
+        let val = call_atom(&mut cx, &mut scope, &self.rules, atom, args)?;
         if let Some(made) = made {
             self.heap.items_mut(made)[0] = val.unwrap_or(Val::Null);
             if self.locals.bytes() > self.locals_counted {

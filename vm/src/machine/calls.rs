@@ -6,17 +6,15 @@ use super::{
     cx, frame_size,
 };
 use crate::atom::{
-    AtomBody, AtomDef, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
+    AtomBody, AtomDef, AtomError, Cancelled, HostCall, HostGrants, HostReply, Scope,
 };
 use crate::builtins;
 use crate::convert::{self, Copies};
 use crate::heap::Val;
 use crate::link::Executable;
 use crate::native::{Cx, Fault, Host};
-use crate::options::RunOptions;
-use a99_core::builtins::Reads;
 use a99_core::call_id::CallId;
-use a99_core::costs::{CROSSING_RESULT, Formula};
+use a99_core::costs::CROSSING_RESULT;
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Count, FunctionIdx, Reg, SiteIdx};
 use a99_core::text::wtf8_to_string_lossy;
@@ -26,59 +24,34 @@ use std::sync::Arc;
 /// Work that a call of the host stands for.
 pub(super) const HOST_CALL_WORK: usize = 512;
 
-/// Calls an atom, with what its price is made of; nothing for one that waits.
+/// Calls an atom, with what its price is made of; nothing for one that waits, whose
+/// inputs are paid.
+#[inline(never)]
 pub(super) fn call_atom(
     cx: &mut Cx<'_>,
-    options: &RunOptions,
-    locals: &Arc<Locals>,
+    scope: &mut Scope<'_>,
     rules: &PriceRules,
-    exe: &Executable,
-    site: SiteIdx,
+    atom: &AtomDef,
     args: &[Val],
 ) -> Result<Option<Val>, Fault> {
-    let program = exe.program();
-    let op = program.sites[site.at()].op as usize;
-    let Some(atom) = &exe.atoms[op] else {
-        return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
-    };
-    let mut scope = Scope {
-        context: &options.context,
-        readable_context: &options.readable_context,
-        grants: &options.grants,
-        locals,
-        limits: &options.limits.boundary,
-    };
     match atom.dynamic_cost {
         Some(cost) if !rules.overrides(&atom.sig.name) => {
-            pay_dynamic(cx, atom, cost, args, scope.limits)?;
+            pay_dynamic(cx, atom, cost, args, scope.limits())?;
         }
         _ => {}
     }
-    match (&atom.body, atom.sig.charged_by_machine()) {
-        (body, Some(price)) => priced_answer(cx, &mut scope, body, args, price),
-        (AtomBody::Native(body), _) => body(cx, &mut scope, args).map(Some),
-        (AtomBody::NativeDyn(body), _) => body(cx, &mut scope, args).map(Some),
-        _ => Ok(None),
+    let price = atom.sig.charged_by_machine();
+    if let Some((price, reads)) = price {
+        builtins::charge_reads(cx, price, reads, None, args)?;
     }
-}
-
-/// The answer of a native atom that the machine charges this price for these
-/// inputs; nothing for one that waits, whose inputs are paid.
-#[inline(never)]
-fn priced_answer(
-    cx: &mut Cx<'_>,
-    scope: &mut Scope<'_>,
-    body: &AtomBody,
-    args: &[Val],
-    (price, reads): (Formula, Reads),
-) -> Result<Option<Val>, Fault> {
-    builtins::charge_reads(cx, price, reads, None, args)?;
-    let answer = match body {
+    let answer = match &atom.body {
         AtomBody::Native(body) => body(cx, scope, args)?,
         AtomBody::NativeDyn(body) => body(cx, scope, args)?,
         _ => return Ok(None),
     };
-    builtins::charge_answer(cx, price, answer)?;
+    if let Some((price, _)) = price {
+        builtins::charge_answer(cx, price, answer)?;
+    }
     Ok(Some(answer))
 }
 
@@ -97,10 +70,22 @@ impl Machine {
         let window = self.frame().base as usize;
         let first = window + base.at();
         let args = &self.stack[first..first + n.at()];
-        let (options, locals, rules) = (&self.options, &self.locals, &self.rules);
+        let program = exe.program();
+        let op = program.sites[site.at()].op as usize;
+        let Some(atom) = &exe.atoms[op] else {
+            return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
+        };
         let mut cx = cx(&mut self.heap, &mut self.meter, host);
-        let Some(val) = call_atom(&mut cx, options, locals, rules, exe, site, args)? else {
-            return Ok(false);
+        let mut scope = Scope {
+            options: &self.options,
+            locals: &self.locals,
+        };
+        let val = match atom.plain() {
+            Some(body) => body(&mut cx, &mut scope, args)?,
+            None => match call_atom(&mut cx, &mut scope, &self.rules, atom, args)? {
+                Some(val) => val,
+                None => return Ok(false),
+            },
         };
         self.stack[window + dst.at()] = val;
         if self.locals.bytes() > self.locals_counted {

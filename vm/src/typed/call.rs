@@ -147,7 +147,7 @@ pub fn inline<I: Input>(
     body: fn(I, &Pace<'_>) -> Reply,
 ) -> Result<Val, Fault> {
     let mut copies = Copies::paid(cx);
-    let input = read::<I>(&mut copies, args, scope.limits)?;
+    let input = read::<I>(&mut copies, args, scope.limits())?;
     let input = input.map_err(|e| declared.fault(Failure::Input(e)))?;
     let reply = pace::within(&mut copies, |pace| {
         catch_unwind(AssertUnwindSafe(|| body(input, pace)))
@@ -155,7 +155,7 @@ pub fn inline<I: Input>(
     })?;
     let reply = declared.output(&mut copies, reply)?;
     let value = reply.map_err(|e| declared.fault(e))?;
-    let made = convert::from_answer(&mut copies, &value, scope.limits);
+    let made = convert::from_answer(&mut copies, &value, scope.limits());
     copies.discard(vec![value])?;
     made
 }
