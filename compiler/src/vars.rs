@@ -9,7 +9,10 @@
 //! costs the same however deep it stands.
 
 use a99_core::program::Location;
-use std::collections::HashMap;
+use smallvec::SmallVec;
+use std::cell::{Cell, OnceCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 /// A variable of the function being compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,10 +36,141 @@ const BOUND: u8 = 1;
 /// Bound by code that stands before this place, on some path.
 const SET: u8 = 2;
 
-/// The variables that are visible, innermost last for each name.
+/// Variables of one name, few as a rule.
+pub(crate) type VarList = SmallVec<[VarId; 4]>;
+
+/// Something for some of the variables, which are numbered from 0.
+pub(crate) struct VarMap<T> {
+    slots: Vec<Option<T>>,
+}
+
+impl<T> Default for VarMap<T> {
+    fn default() -> Self {
+        VarMap { slots: Vec::new() }
+    }
+}
+
+impl<T> VarMap<T> {
+    pub(crate) fn get(&self, id: VarId) -> Option<&T> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The slot of a variable.
+    pub(crate) fn slot(&mut self, id: VarId) -> &mut Option<T> {
+        let at = id.0 as usize;
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, || None);
+        }
+        &mut self.slots[at]
+    }
+
+    pub(crate) fn insert(&mut self, id: VarId, value: T) -> Option<T> {
+        self.slot(id).replace(value)
+    }
+
+    pub(crate) fn remove(&mut self, id: VarId) -> Option<T> {
+        self.slots.get_mut(id.0 as usize)?.take()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    /// The variables that have something, in the order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (VarId, &T)> {
+        let slots = (0..).map(VarId).zip(&self.slots);
+        slots.filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
+    }
+}
+
+/// A name, and its variables that are visible, innermost last.
+struct Name {
+    text: Rc<[u8]>,
+    vars: Vec<VarId>,
+}
+
+/// The names that variables have, or had.
+#[derive(Default)]
+struct Names {
+    /// Keyed at random: a program chooses its names.
+    numbers: HashMap<Rc<[u8]>, u32>,
+    known: Vec<Name>,
+    /// Names that were asked for a moment ago, by [`Names::slot`]: most are asked for
+    /// again.
+    recent: [Cell<u32>; Names::RECENT],
+    /// The names by first byte and length, once somebody asks for names like another.
+    alike: OnceCell<BTreeMap<(u8, usize), Vec<u32>>>,
+}
+
+impl Names {
+    const RECENT: usize = 16;
+
+    /// Where a name stands among the recent ones.
+    fn slot(name: &[u8]) -> usize {
+        let ends = name.first().zip(name.last());
+        let ends = ends.map_or(0, |(first, last)| {
+            5 * usize::from(*first) + usize::from(*last)
+        });
+        (ends + 3 * name.len()) % Names::RECENT
+    }
+
+    fn number(&self, name: &[u8]) -> Option<u32> {
+        let recent = &self.recent[Names::slot(name)];
+        let number = recent.get();
+        if let Some(known) = self.known.get(number as usize)
+            && *known.text == *name
+        {
+            return Some(number);
+        }
+        let number = *self.numbers.get(name)?;
+        recent.set(number);
+        Some(number)
+    }
+
+    fn vars(&self, name: &[u8]) -> &[VarId] {
+        match self.number(name) {
+            Some(number) => &self.known[number as usize].vars,
+            None => &[],
+        }
+    }
+
+    fn vars_mut(&mut self, name: &[u8]) -> &mut Vec<VarId> {
+        let number = match self.number(name) {
+            Some(number) => number,
+            None => {
+                let (number, text) = (self.known.len() as u32, Rc::<[u8]>::from(name));
+                if let (Some(alike), Some(first)) = (self.alike.get_mut(), name.first()) {
+                    alike.entry((*first, name.len())).or_default().push(number);
+                }
+                self.numbers.insert(Rc::clone(&text), number);
+                let vars = Vec::new();
+                self.known.push(Name { text, vars });
+                number
+            }
+        };
+        &mut self.known[number as usize].vars
+    }
+
+    fn alike(&self) -> &BTreeMap<(u8, usize), Vec<u32>> {
+        self.alike.get_or_init(|| {
+            let mut alike = BTreeMap::<_, Vec<u32>>::new();
+            for (number, name) in (0..).zip(&self.known) {
+                if let Some(first) = name.text.first() {
+                    alike
+                        .entry((*first, name.text.len()))
+                        .or_default()
+                        .push(number);
+                }
+            }
+            alike
+        })
+    }
+}
+
+/// The variables that are visible.
 #[derive(Default)]
 pub(crate) struct Vars {
-    names: HashMap<Box<[u8]>, Vec<VarId>>,
+    names: Names,
     pub all: Vec<Var>,
     /// Bits of [`BOUND`] and [`SET`].
     flags: Vec<u8>,
@@ -51,19 +185,12 @@ impl Vars {
         let id = VarId(self.all.len() as u32);
         self.all.push(var);
         self.flags.push(0);
-        match self.names.get_mut(name) {
-            Some(list) => list.push(id),
-            None => {
-                self.names.insert(name.into(), vec![id]);
-            }
-        }
+        self.names.vars_mut(name).push(id);
         id
     }
 
     pub(crate) fn forget(&mut self, name: &[u8]) {
-        if let Some(list) = self.names.get_mut(name) {
-            list.pop();
-        }
+        self.names.vars_mut(name).pop();
     }
 
     pub(crate) fn var(&self, id: VarId) -> Var {
@@ -94,15 +221,15 @@ impl Vars {
 
     /// Whether a name has variables, none of which is bound on any path before.
     pub(crate) fn is_only_later(&self, name: &[u8]) -> bool {
-        let ids = self.names.get(name).map_or(&[][..], Vec::as_slice);
+        let ids = self.names.vars(name);
         !ids.is_empty() && !ids.iter().any(|id| self.is_set(*id))
     }
 
     /// The variables a name may mean, innermost first, ending at the first
     /// that surely is bound or stands for all further out.
-    pub(crate) fn chain(&self, name: &[u8]) -> Vec<VarId> {
-        let mut chain = Vec::new();
-        for id in self.names.get(name).into_iter().flatten().rev() {
+    pub(crate) fn chain(&self, name: &[u8]) -> VarList {
+        let mut chain = VarList::new();
+        for id in self.names.vars(name).iter().rev() {
             chain.push(*id);
             if self.is_bound(*id) || self.var(*id).summary {
                 break;
@@ -114,9 +241,9 @@ impl Vars {
     /// Variables of a name, innermost first, that tell whether it is bound and
     /// whether it is a constant: all of them, or up to one that stands for those
     /// further out.
-    pub(crate) fn all_of(&self, name: &[u8]) -> Vec<VarId> {
-        let mut all = Vec::new();
-        for id in self.names.get(name).into_iter().flatten().rev() {
+    pub(crate) fn all_of(&self, name: &[u8]) -> VarList {
+        let mut all = VarList::new();
+        for id in self.names.vars(name).iter().rev() {
             all.push(*id);
             if self.var(*id).summary {
                 break;
@@ -127,36 +254,57 @@ impl Vars {
 
     /// Whether any scope binds the name.
     pub(crate) fn knows(&self, name: &[u8]) -> bool {
-        self.names.get(name).is_some_and(|ids| !ids.is_empty())
+        !self.names.vars(name).is_empty()
     }
 
     /// The names that are visible, in no order.
     pub(crate) fn known_names(&self) -> impl Iterator<Item = &[u8]> {
-        let visible = self.names.iter().filter(|(_, ids)| !ids.is_empty());
-        visible.map(|(name, _)| &**name)
+        let visible = self.names.known.iter().filter(|name| !name.vars.is_empty());
+        visible.map(|name| &*name.text)
+    }
+
+    /// How many names begin as this one does and are as long, but for a byte.
+    pub(crate) fn alike_len(&self, name: &[u8]) -> usize {
+        self.lists_alike(name).map(<[u32]>::len).sum()
+    }
+
+    /// The names that are visible, begin as this one does and are as long, but for a
+    /// byte.
+    pub(crate) fn alike(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let numbers = self.lists_alike(name).flatten();
+        let names = numbers.map(|number| &self.names.known[*number as usize]);
+        let visible = names.filter(|name| !name.vars.is_empty());
+        visible.map(|name| &*name.text)
+    }
+
+    fn lists_alike(&self, name: &[u8]) -> impl Iterator<Item = &[u32]> {
+        let (first, len) = (name.first().copied().unwrap_or_default(), name.len());
+        let keys = (first, len.saturating_sub(1))..=(first, len + 1);
+        let lists = self.names.alike().range(keys);
+        lists.map(|(_, numbers)| &**numbers)
     }
 
     /// How many names there are at most.
     pub(crate) fn names_len(&self) -> usize {
-        self.names.len()
+        self.names.known.len()
     }
 
     /// Whether a variable hides one of an outer scope that surely is bound.
     pub(crate) fn hides_bound(&self, id: VarId, name: &[u8]) -> bool {
-        let ids = self.names.get(name).into_iter().flatten();
+        let ids = self.names.vars(name).iter();
         let mut outer = ids.filter(|other| self.var(**other).scope != self.var(id).scope);
         outer.any(|other| self.is_bound(*other))
     }
 
     /// How many variables are visible, summaries included.
     pub(crate) fn visible_count(&self) -> usize {
-        self.names.values().map(Vec::len).sum()
+        self.names.known.iter().map(|name| name.vars.len()).sum()
     }
 
     /// The variable of a name in a scope, or in the one around where it has but
     /// the names of a loop.
     pub(crate) fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
-        let id = *self.names.get(name)?.last()?;
+        let id = *self.names.vars(name).last()?;
         let own = self.var(id).scope;
         // Scopes inside have higher numbers.
         let mut scope = scope;
@@ -185,8 +333,9 @@ impl Vars {
     pub(crate) fn visible(&self) -> Vec<(Box<[u8]>, VarId)> {
         let mut list: Vec<_> = self
             .names
+            .known
             .iter()
-            .flat_map(|(name, ids)| ids.iter().map(|id| (name.clone(), *id)))
+            .flat_map(|name| name.vars.iter().map(|id| (Box::from(&*name.text), *id)))
             .filter(|(_, id)| !self.var(*id).summary)
             .collect();
         list.sort_by_key(|(_, id)| id.0);

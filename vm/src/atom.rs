@@ -20,6 +20,7 @@ use a99_core::fuel::Fuel;
 use a99_core::sig::{AtomSig, Signatures};
 use a99_core::text::Text;
 use a99_core::value::Value;
+use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
 use std::any::Any;
 use std::borrow::Cow;
@@ -469,7 +470,8 @@ impl IntoAtom for AtomDef {
 /// The atoms that a host grants, by name.
 #[derive(Clone, Debug, Default)]
 pub struct AtomSet {
-    atoms: IndexMap<Cow<'static, str>, Entry>,
+    /// Keyed at random; the names are the host's.
+    atoms: IndexMap<Cow<'static, str>, Entry, DefaultHashBuilder>,
     replaced: Vec<String>,
 }
 

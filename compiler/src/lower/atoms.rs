@@ -137,7 +137,7 @@ impl<'a> Lower<'_, 'a> {
         !text.starts_with(b"args.")
             && !forbidden
             && !self.vars.knows(text)
-            && !self.vars.knows(root)
+            && (root.len() == text.len() || !self.vars.knows(root))
     }
 
     /// Every input as a value position, in one object.

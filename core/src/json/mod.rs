@@ -305,14 +305,19 @@ impl Document {
     /// The member of that name.
     #[must_use]
     pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
-        let mut members = self.members(id);
+        let members = self.children(id, Tag::Object);
         if members.len() > index::SCANNED {
             let index = self.index.get_or_init(|| Index::of(self));
             return index.find(self, id, key.as_bytes());
         }
-        members
-            .find(|(name, _)| *name == key.as_bytes())
-            .map(|(_, value)| value)
+        let is_named = |at: &&u32| {
+            let name = self.nodes.get(at.wrapping_sub(1) as usize);
+            // Most names differ in length already.
+            name.is_some_and(|name| {
+                name.b as usize == key.len() && self.node_str(name) == Some(key.as_bytes())
+            })
+        };
+        members.iter().find(is_named).map(|&at| NodeId(at))
     }
 
     /// The string as WTF-8; `None` for other kinds.

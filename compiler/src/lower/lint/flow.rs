@@ -2,10 +2,9 @@
 //! overwritten unread, constants that are set again, results that nobody returns.
 
 use super::{Finding, Lower};
-use crate::vars::VarId;
+use crate::vars::{VarId, VarMap};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use std::collections::HashMap;
 
 /// Who binds a variable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -34,13 +33,13 @@ pub(in crate::lower) struct Flow {
     around: Vec<Option<u32>>,
     /// Bodies of `try` around the present step.
     pub(super) tries: u32,
-    unread: HashMap<VarId, Unread>,
+    unread: VarMap<Unread>,
     /// Which variables are used.
     pub(super) usage: super::unused::Usage,
     /// What variables hold.
     pub(super) holding: super::holds::Holding,
     /// Constants, and the bodies in which they were made.
-    constants: HashMap<VarId, u32>,
+    constants: VarMap<u32>,
 }
 
 impl Flow {
@@ -57,7 +56,7 @@ impl Flow {
 
     /// Whether the value of a variable was not read yet.
     pub(super) fn is_unread(&self, id: VarId) -> bool {
-        self.unread.contains_key(&id)
+        self.unread.get(id).is_some()
     }
 
     /// Whether what happens in `region` happens on the way to the present place,
@@ -131,7 +130,7 @@ impl<'a> Lower<'_, 'a> {
         };
         let before = match straight {
             true => lint.flow.unread.insert(id, next),
-            false => lint.flow.unread.remove(&id),
+            false => lint.flow.unread.remove(id),
         };
         let Some(before) = before.filter(|_| straight) else {
             return;
@@ -190,10 +189,10 @@ impl<'a> Lower<'_, 'a> {
         let Some(lint) = &mut self.s.lint else { return };
         lint.flow.usage.reads(chain);
         for id in chain {
-            lint.flow.unread.remove(id);
+            lint.flow.unread.remove(*id);
         }
         if let Some(id) = chain.first() {
-            lint.lost.remove(id);
+            lint.lost.remove(*id);
         }
     }
 
@@ -220,7 +219,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(lint) = &self.s.lint else { return };
         let here = lint.flow.here();
         let ids = self.vars.all_of(name);
-        let mut made = ids.iter().filter_map(|id| lint.flow.constants.get(id));
+        let mut made = ids.iter().filter_map(|id| lint.flow.constants.get(*id));
         if !made.any(|region| lint.flow.is_around(*region, here)) {
             return;
         }

@@ -3,11 +3,10 @@
 
 use super::Lower;
 use crate::ir::{Ir, expr_text};
-use crate::vars::VarId;
+use crate::vars::{VarId, VarMap};
 use a99_core::builtins::{self, Receiver};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::{Form, JsonKinds};
-use std::collections::HashMap;
 
 /// So deep an expression is looked into for what it gives.
 const MAX_DEPTH: u32 = 4;
@@ -66,11 +65,11 @@ struct Known {
 /// What is known of the variables of a function.
 #[derive(Default)]
 pub(super) struct Holding {
-    known: HashMap<VarId, Known>,
+    known: VarMap<Known>,
     /// Steps that bind a variable and were not looked at yet.
-    pending: HashMap<VarId, u32>,
+    pending: VarMap<u32>,
     /// The literals that variables were bound to last, and the bodies where.
-    literals: HashMap<VarId, (NodeId, u32)>,
+    literals: VarMap<(NodeId, u32)>,
     /// The last expression, and what it gives.
     given: Option<(NodeId, Holds)>,
 }
@@ -79,9 +78,9 @@ impl Holding {
     /// The literal that a variable was bound to last, and the body where; none if a
     /// later step may have bound it in the turn before.
     pub(super) fn literal(&self, id: VarId, in_loop: bool) -> Option<(NodeId, u32)> {
-        let waits = self.pending.get(&id).is_some_and(|writes| *writes > 0);
+        let waits = self.pending.get(id).is_some_and(|writes| *writes > 0);
         self.literals
-            .get(&id)
+            .get(id)
             .copied()
             .filter(|_| !(waits && in_loop))
     }
@@ -211,11 +210,14 @@ impl<'a> Lower<'_, 'a> {
         let Some(holding) = self.holding() else {
             return;
         };
-        holding.literals.remove(&id);
-        if let Some(pending) = holding.pending.get_mut(&id) {
+        holding.literals.remove(id);
+        if let Some(pending) = holding.pending.slot(id) {
             *pending = pending.saturating_sub(1);
         }
-        let known = holding.known.entry(id).or_insert(Known { holds, region });
+        let known = holding
+            .known
+            .slot(id)
+            .get_or_insert(Known { holds, region });
         known.holds = known.holds.or(holds);
     }
 
@@ -446,8 +448,8 @@ impl<'a> Lower<'_, 'a> {
                 return Holds::Any;
             }
             let holding = &lint.flow.holding;
-            let waits = holding.pending.get(&id).is_some_and(|writes| *writes > 0);
-            let Some(known) = holding.known.get(&id) else {
+            let waits = holding.pending.get(id).is_some_and(|writes| *writes > 0);
+            let Some(known) = holding.known.get(id) else {
                 // A turn before may have bound it.
                 if self.vars.is_bound(id) || waits && lint.whiles > 0 {
                     return Holds::Any;

@@ -7,6 +7,7 @@ use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, Limits, NodeId};
 use a99_core::sig::{AtomInput, Form, JsonKinds};
+use a99_core::text::wtf8_to_string_lossy;
 
 /// What these atoms work on: a text that is written there is hardly meant, if it
 /// could be a name.
@@ -310,12 +311,10 @@ impl<'a> Lower<'_, 'a> {
 
     /// A name that a path or an expression cannot reach.
     pub(super) fn lint_name(&mut self, node: NodeId, key: &str, name: &[u8]) {
-        let shown = Self::shown(name);
-        let root: String = shown
-            .trim_start_matches(['$', '@', '{'])
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect();
+        let shown = wtf8_to_string_lossy(name);
+        let root = shown.trim_start_matches(['$', '@', '{']);
+        let end = root.find(|c: char| !c.is_alphanumeric() && c != '_');
+        let root = &root[..end.unwrap_or(root.len())];
         let (message, help) = if name.is_empty() && key != "result" {
             (
                 "a variable needs a name".to_owned(),

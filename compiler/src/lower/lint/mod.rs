@@ -36,10 +36,10 @@ mod words;
 
 use super::{Lower, Shared};
 use crate::ir::At;
-use crate::vars::VarId;
+use crate::vars::VarMap;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Document, Kind, NodeId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 pub(super) use advice::{condition_help, math_help};
 pub(super) use flow::Writer;
@@ -101,7 +101,7 @@ pub(super) struct Lint<'a> {
     templates: HashSet<NodeId>,
     /// Variables that were set where an outer one of the name is bound, and not
     /// read since.
-    lost: HashMap<VarId, NodeId>,
+    lost: VarMap<NodeId>,
     /// Who binds and reads what, in which order.
     flow: flow::Flow,
     /// Texts about which something was said already.

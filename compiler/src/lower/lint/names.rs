@@ -7,6 +7,7 @@ use crate::vars::VarId;
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::NodeId;
+use a99_core::text::wtf8_to_string_lossy;
 use std::collections::HashSet;
 
 /// Names shorter than this are not taken for misspelt ones.
@@ -181,18 +182,18 @@ impl<'a> Lower<'_, 'a> {
         if lint.is_some_and(|lint| lint.told.contains(&node)) {
             return;
         }
-        let shown = Self::shown(text);
+        let shown = &*wtf8_to_string_lossy(text);
         let filled = lint.is_some_and(|lint| lint.templates.contains(&node));
-        if !filled && (self.lint_code(node, &shown, true) || self.lint_placeholder(node, &shown)) {
+        if !filled && (self.lint_code(node, shown, true) || self.lint_placeholder(node, shown)) {
             return;
         }
         if !self.is_plain_text(text) {
             return self.lint_path(node, text);
         }
-        if self.lint_container(node, &shown) {
+        if self.lint_container(node, shown) {
             return;
         }
-        let root = shown.split('.').next().unwrap_or(&shown);
+        let root = shown.split('.').next().unwrap_or(shown);
         let path = root.len() < shown.len() && !shown.contains(char::is_whitespace);
         if is_identifier(root)
             && root.len() >= MIN_TYPO
@@ -204,7 +205,7 @@ impl<'a> Lower<'_, 'a> {
                 let text = format!("no variable is called `{root}`, so this is the text itself");
                 self.found(
                     Finding::new(codes::UNKNOWN_NAME, node, text)
-                        .offending(&shown)
+                        .offending(shown)
                         .help(format!("did you mean `{near}{}`?", &shown[root.len()..])),
                 );
             }
@@ -213,7 +214,7 @@ impl<'a> Lower<'_, 'a> {
             let text = format!("`{root}` is an argument, which a text does not find");
             self.found(
                 Finding::new(codes::NOT_VISIBLE, node, text)
-                    .offending(&shown)
+                    .offending(shown)
                     .help(format!("write `\"args.{shown}\"`")),
             );
         }
@@ -224,11 +225,12 @@ impl<'a> Lower<'_, 'a> {
     fn misspelt_variable(&mut self, text: &str) -> Option<String> {
         // A look at each name costs a part of what a comparison costs.
         const LOOKS: usize = 16;
-        if !self.s.affords(self.vars.names_len() / LOOKS + 1) {
+        let text_bytes = text.as_bytes();
+        if !self.s.affords(self.vars.alike_len(text_bytes) / LOOKS + 1) {
             return None;
         }
-        let like = |name: &&[u8]| may_be_typo(text.as_bytes(), name);
-        let names = self.vars.known_names().filter(like).map(Self::shown);
+        let like = |name: &&[u8]| may_be_typo(text_bytes, name);
+        let names = self.vars.alike(text_bytes).filter(like).map(Self::shown);
         let names: Vec<String> = names.collect();
         if names.is_empty() || !self.s.affords(names.len()) {
             return None;
@@ -507,7 +509,10 @@ impl<'a> Lower<'_, 'a> {
     /// At the end of a function: assignments whose variables nobody read.
     pub(in crate::lower) fn lint_lost(&mut self) {
         let Some(lint) = &mut self.s.lint else { return };
-        let mut lost: Vec<NodeId> = std::mem::take(&mut lint.lost).into_values().collect();
+        let mut lost: Vec<NodeId> = std::mem::take(&mut lint.lost)
+            .iter()
+            .map(|(_, node)| *node)
+            .collect();
         lost.sort();
         for node in lost {
             let name = super::text_of(self.s.doc, node).unwrap_or_default();

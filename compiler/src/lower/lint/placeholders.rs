@@ -145,7 +145,15 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
             .trim();
         names.iter().find(|name| *name == word).cloned()
     };
+    // Most texts have none of the marks.
+    let marks = |b: &u8| matches!(b, b'<' | b'{' | b'[' | b'%' | b'#' | b'@' | b'$' | b'\\');
+    if !text.bytes().any(|b| marks(&b)) {
+        return None;
+    }
     for (open, close) in SYNTAXES {
+        if !text.as_bytes().contains(&open.as_bytes()[0]) {
+            continue;
+        }
         let Some((_, rest)) = text.split_once(open) else {
             continue;
         };

@@ -7,6 +7,7 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
+use smallvec::{SmallVec, smallvec};
 use std::collections::HashSet;
 
 /// Kinds of JSON values, for messages.
@@ -86,9 +87,17 @@ impl<'a> Lower<'_, 'a> {
             true => Vec::new(),
             false => self.lint_keys(step, op, sig),
         };
-        for input in sig.inputs.iter().filter(|input| input.required) {
+        // The value of each input; the first, where a key stands twice.
+        let mut given: SmallVec<[Option<NodeId>; 8]> = smallvec![None; sig.inputs.len()];
+        for (key, node) in doc.members(step) {
+            let at = |input: &AtomInput| input.name.as_bytes() == key;
+            if let Some(at) = sig.inputs.iter().position(at) {
+                given[at].get_or_insert(node);
+            }
+        }
+        for (input, given) in sig.inputs.iter().zip(&given) {
             let name = &*input.name;
-            if doc.get(step, name).is_none() && !meant.iter().any(|other| other == name) {
+            if input.required && given.is_none() && !meant.iter().any(|other| other == name) {
                 let text = format!("`{op}` needs `{name}`");
                 let finding = Finding::new(codes::MISSING_INPUT, step, text);
                 let help = match (op, name) {
@@ -101,8 +110,8 @@ impl<'a> Lower<'_, 'a> {
             }
         }
         self.lint_template(step, sig);
-        for input in sig.inputs.iter() {
-            if let Some(node) = doc.get(step, &input.name) {
+        for (input, given) in sig.inputs.iter().zip(&given) {
+            if let Some(node) = *given {
                 self.lint_input(step, op, input, node);
             }
         }

@@ -3,29 +3,31 @@
 
 use super::{Finding, Lower, Shared};
 use crate::ir::truthy;
-use crate::vars::VarId;
+use crate::vars::{VarId, VarMap};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{Effect, Form};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Which variables of a function were bound and read.
 #[derive(Default)]
 pub(super) struct Usage {
     /// The first step that binds each.
-    written: HashMap<VarId, NodeId>,
-    read: HashSet<VarId>,
+    written: VarMap<NodeId>,
+    read: VarMap<()>,
     /// Every variable may have been read.
     all: bool,
 }
 
 impl Usage {
     pub(super) fn wrote(&mut self, id: VarId, node: NodeId) {
-        self.written.entry(id).or_insert(node);
+        self.written.slot(id).get_or_insert(node);
     }
 
     pub(super) fn reads(&mut self, chain: &[VarId]) {
-        self.read.extend(chain);
+        for id in chain {
+            self.read.insert(*id, ());
+        }
     }
 
     pub(super) fn reads_all(&mut self) {
@@ -57,7 +59,7 @@ impl<'a> Lower<'_, 'a> {
         let unread = usage
             .written
             .iter()
-            .filter(|(id, _)| !usage.read.contains(id));
+            .filter(|(id, _)| usage.read.get(*id).is_none());
         let mut unread: Vec<NodeId> = unread.map(|(_, node)| *node).collect();
         unread.sort();
         for node in unread {
