@@ -250,7 +250,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
     /// How long the command may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// Do not wait for the command: print the number of its process and let it
     /// run in the named sandbox; its output goes nowhere

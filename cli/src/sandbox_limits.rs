@@ -20,7 +20,7 @@ pub(crate) struct LimitsArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub output_limit: Option<u64>,
     /// Longest life of the sandbox, as in 30s, 10m, 2h; then everything in it ends
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub lifetime: Option<Duration>,
 }
 

@@ -123,8 +123,12 @@ fn times_are_written_with_units() {
         );
     }
     for bad in ["0", "-1s", "5d", "soon", "nan"] {
-        let line = ["run", &format!("--timeout={bad}")];
-        assert_eq!(program(FOREVER, &line).code, 2, "{bad}");
+        let joined = format!("--timeout={bad}");
+        for line in [&["run", &joined][..], &["run", "--timeout", bad]] {
+            let done = program(FOREVER, line);
+            assert_eq!(done.code, 2, "{bad}");
+            assert!(done.err.contains("expected a time above 0"), "{done:?}");
+        }
     }
     let both = ["run", "--timeout", "1s", "--timeout-ms", "5"];
     assert_eq!(program(FOREVER, &both).code, 2);

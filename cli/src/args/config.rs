@@ -47,7 +47,7 @@ pub(crate) struct Settings {
     pub fuel: Option<f64>,
     /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
     /// [default: 10 ms for each unit of fuel; with `--allow`, 10m]
-    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// Time that one call of an atom may take, or `none` for no limit; may be
     /// repeated [default: that of each atom, 1s for most]

@@ -60,7 +60,7 @@ pub(crate) struct FmtArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Time between two looks at the files
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "500ms")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, default_value = "500ms")]
     pub interval: Duration,
     /// What to do again
     #[command(subcommand)]
@@ -83,7 +83,7 @@ pub(crate) struct ReplArgs {
     #[arg(long, value_name = "N", value_parser = super::run::amount, default_value = "1000")]
     pub fuel: f64,
     /// Time that each line may take, as in 500ms, 5s, 2m
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, default_value = "10s")]
     pub timeout: Duration,
     /// JSON file with the answers of networks, models and agents (see `a99 run
     /// --help`)

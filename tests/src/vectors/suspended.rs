@@ -189,11 +189,20 @@ impl Engine for SuspendedEngine {
     }
 
     fn run_program(&self, mut spec: RunSpec) -> EngineOutcome {
+        /// What stands for no time, in milliseconds.
+        const NO_TIME_MS: f64 = 60_000.0;
+
         let procedures = Stored::default();
         let (engine, agent) = match prepared(&spec, &procedures) {
             Ok(prepared) => prepared,
             Err(message) => return EngineOutcome::Rejected { message },
         };
+        // In the references no time at all is over where something waits; a run that is
+        // suspended and restored takes some of it before.
+        let budget_ms = spec.fuel.to_f64() * 10.0;
+        if spec.timeout_ms.unwrap_or(budget_ms) <= 0.0 {
+            spec.timeout_ms = Some(NO_TIME_MS);
+        }
         let signal = AbortSignal::new();
         if spec.aborted {
             signal.abort();
