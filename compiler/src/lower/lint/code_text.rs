@@ -15,9 +15,11 @@ pub(super) enum Looks {
     Function,
     /// A name with a sign that other languages give it: `$name`, `@name`, `#{name}`.
     Reference(String),
+    /// An argument's member in the writing of other languages: `args.o[0].name`.
+    Argument(String),
     /// `...xs`.
     Spread,
-    /// `$.items[*].id`.
+    /// `$.items[*].id`, `.items[].id`.
     Path,
 }
 
@@ -49,6 +51,52 @@ const FUNCTIONS: &[&str] = &[
 const NAMESPACES: &[&str] = &[
     "Math", "JSON", "Object", "Array", "Date", "Number", "String",
 ];
+
+/// The path that a text with indices in brackets means, as `args.o[0].name` or
+/// `o['name']` do; nothing for another text.
+fn with_indices(text: &str) -> Option<String> {
+    let (name, mut rest) = first_name(text);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !rest.contains('[') {
+        return None;
+    }
+    let mut path = name.to_owned();
+    while !rest.is_empty() {
+        let (part, after) = match rest.strip_prefix('.') {
+            Some(member) => first_name(member),
+            None => {
+                let (inner, after) = rest.strip_prefix('[')?.split_once(']')?;
+                let quoted = |quote| inner.strip_prefix(quote)?.strip_suffix(quote);
+                let is_index = inner.bytes().all(|b| b.is_ascii_digit());
+                let key = quoted('\'').or_else(|| quoted('"'));
+                let key = key.or(is_index.then_some(inner))?;
+                (key, after)
+            }
+        };
+        if part.is_empty() || !part.chars().all(is_name) {
+            return None;
+        }
+        path.push('.');
+        path.push_str(part);
+        rest = after;
+    }
+    Some(path)
+}
+
+/// Whether a text is a path as jq writes it: `.items[].id`, `.items | length`.
+fn is_jq(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
+    let Some(rest) = text.strip_prefix('.') else {
+        return false;
+    };
+    let (path, function) = match rest.split_once(" | ") {
+        Some((path, function)) => (path, Some(function)),
+        None => (rest, None),
+    };
+    let (name, members) = first_name(path);
+    let is_path = path.chars().all(|c| is_name(c) || ".[]".contains(c));
+    let is_call = function.is_some_and(|function| function.chars().all(is_name));
+    let is_whole = function.is_none() && (knows(name) || members.contains("[]"));
+    !name.is_empty() && is_path && (is_call || is_whole)
+}
 
 /// What has the form of a call, a function, a reference or a spread.
 fn other_forms(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
@@ -224,6 +272,17 @@ pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Loo
     if in_address(text, &knows) {
         return Some(Looks::Template);
     }
+    if let Some(path) = with_indices(text)
+        && knows(first_name(text).0)
+    {
+        return Some(Looks::Reference(path));
+    }
+    if let Some(path) = text.strip_prefix("args.").and_then(with_indices) {
+        return Some(Looks::Argument(path));
+    }
+    if is_jq(text, &knows) {
+        return Some(Looks::Path);
+    }
     if let Some(looks) = other_forms(text, &knows).or_else(|| in_words(text, &knows)) {
         return Some(looks);
     }
@@ -292,7 +351,23 @@ mod tests {
             ("!a && b", Some(Looks::Expression)),
             ("a > 3 ? 'x' : 'y'", Some(Looks::Expression)),
             ("a - b", Some(Looks::Expression)),
-            ("items[0]", Some(Looks::Access)),
+            ("items[0]", Some(Looks::Reference("items.0".to_owned()))),
+            (
+                "items[0].lines['id']",
+                Some(Looks::Reference("items.0.lines.id".to_owned())),
+            ),
+            ("items[i]", Some(Looks::Access)),
+            (
+                "args.orders[0].id",
+                Some(Looks::Argument("orders.0.id".to_owned())),
+            ),
+            ("other[0]", None),
+            ("items[0] is first", None),
+            (".orders[].price", Some(Looks::Path)),
+            (".items | length", Some(Looks::Path)),
+            (".user.id", Some(Looks::Path)),
+            (".gitignore", None),
+            (".net", None),
             ("items.map(f)", Some(Looks::Access)),
             ("{{a}}", Some(Looks::Template)),
             ("Hello ${name}!", Some(Looks::Template)),

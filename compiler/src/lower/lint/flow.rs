@@ -135,7 +135,10 @@ impl<'a> Lower<'_, 'a> {
         let Some(before) = before.filter(|_| straight) else {
             return;
         };
-        if before.writer == Writer::Value
+        // A source has no names for what its statements drop.
+        let is_made = self.s.doc.has_origin() && name.starts_with(b"_");
+        if !is_made
+            && before.writer == Writer::Value
             && writer == Writer::Value
             && before.node != node
             && lint.flow.is_around(region, before.region)

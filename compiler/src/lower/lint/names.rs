@@ -193,6 +193,9 @@ impl<'a> Lower<'_, 'a> {
         if self.lint_container(node, shown) {
             return;
         }
+        if self.s.doc.has_origin() {
+            return;
+        }
         let root = shown.split('.').next().unwrap_or(shown);
         let path = root.len() < shown.len() && !shown.contains(char::is_whitespace);
         if is_identifier(root)
@@ -244,11 +247,19 @@ impl<'a> Lower<'_, 'a> {
         let Some(looks) = looks_like(shown, knows) else {
             return false;
         };
+        // In a source a text has quotes, so that it is none of JSON's.
+        let is_source = self.s.doc.has_origin();
+        if is_source && !(looks == Looks::Template && shown.contains("${")) {
+            return false;
+        }
         // Inside a list or an object a template may be another's.
         if !resolved && looks == Looks::Template && !names_known(shown, knows) {
             return false;
         }
         let help = match looks {
+            Looks::Template if is_source => {
+                "a template literal has backticks: write `` `...${name}` ``".to_owned()
+            }
             Looks::Template => {
                 "a value is a name, a path or a text: use `template {tmpl, vars, result}`".to_owned()
             }
@@ -283,8 +294,12 @@ impl<'a> Lower<'_, 'a> {
                     false => format!("write `{}`", self.node_for(&value)),
                 }
             }
+            Looks::Argument(path) => match resolved {
+                true => format!("a path has points alone: write `\"args.{path}\"`"),
+                false => format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`"),
+            },
             Looks::Path => {
-                "a path has no `$`: write `\"name.0.id\"` for a variable, `\"args.name\"` for an \
+                "a path has no `$` and no point in front: write `\"name.0.id\"` for a variable, `\"args.name\"` for an \
                  argument; for each item of a list use `map {items, as, steps, result}`"
                     .to_owned()
             }

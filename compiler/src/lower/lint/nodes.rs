@@ -332,7 +332,9 @@ impl<'a> Lower<'_, 'a> {
         };
         for (key, child) in members {
             match doc.kind(child) {
-                Kind::String(text) if self.vars.knows(text) && !text.is_empty() => {
+                Kind::String(text)
+                    if self.vars.knows(text) && !text.is_empty() && !doc.has_origin() =>
+                {
                     let shown = Self::shown(text);
                     let place = match key {
                         Some(_) => "an object",
@@ -346,7 +348,9 @@ impl<'a> Lower<'_, 'a> {
                     let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
                     self.found(finding.offending(&shown).help(help));
                 }
-                Kind::String(text) if text.starts_with(b"args.") && text.len() > 5 => {
+                Kind::String(text)
+                    if text.starts_with(b"args.") && text.len() > 5 && !doc.has_origin() =>
+                {
                     let shown = Self::shown(text);
                     let message = "inside an object or a list this text is not resolved";
                     let finding = Finding::new(codes::NAME_AS_TEXT, child, message);

@@ -205,6 +205,10 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let doc = self.s.doc;
+        // A source leaves out what has a default.
+        if given < wanted && doc.has_origin() {
+            return;
+        }
         let place = doc.get(step, "args").unwrap_or(step);
         let text = format!(
             "`{}` takes {wanted} arguments, and gets {given}",

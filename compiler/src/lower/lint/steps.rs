@@ -321,6 +321,23 @@ impl<'a> Lower<'_, 'a> {
         }
         let kind = JsonKinds::of(doc.kind(node));
         let fits = input.kinds.contains(kind) || input.kinds == JsonKinds::NONE;
+        let is_pattern = name == "pattern" && !resolves;
+        if let Some(text) = doc.str(node)
+            && (is_pattern || input.binding == Binding::TextOrValue)
+            && self.vars.knows(text)
+            && !doc.has_origin()
+        {
+            let shown = Self::shown(text);
+            let message = format!("`{name}` of `{op}` is this text, not the variable");
+            let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
+            let help = match is_pattern {
+                true => "a pattern is part of the program: write it here, or give the variable \
+                         another name"
+                    .to_owned(),
+                false => format!("write `{}`", self.node_for(&shown)),
+            };
+            return self.found(finding.offending(&shown).help(help));
+        }
         if fits && kind != JsonKinds::STRING {
             if matches!(input.binding, Binding::Vars | Binding::TemplateVars { .. }) {
                 self.lint_vars(op, node);
