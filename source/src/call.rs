@@ -116,8 +116,7 @@ impl<'a> Lowerer<'a> {
         if let Some(id) = self.lookup(js) {
             return match self.bindings[id].what {
                 What::Function(function) => {
-                    let exprs = self.arguments(&call.arguments);
-                    let arguments = self.exprs(&exprs, out);
+                    let arguments = self.spread_arguments(function, call, out);
                     self.helper_call(function, arguments, call.span, hint, out)
                 }
                 What::Agent => {

@@ -78,22 +78,44 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
-        let values = self.exprs(&exprs, out);
-        if !is_spread.contains(&true) {
-            return Value::new(Kind::List(values), &at);
+        let elements: Vec<_> = exprs.into_iter().zip(is_spread).collect();
+        self.elements(&elements, &at, out)
+    }
+
+    /// A list of values, some of which (`true`) are lists whose items it has.
+    pub(crate) fn elements(
+        &mut self,
+        elements: &[(&'a Expression<'a>, bool)],
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let mut values: Vec<Value> = Vec::with_capacity(elements.len());
+        for (expr, is_spread) in elements {
+            let mut steps = Vec::new();
+            let mut value = self.expr(expr, &mut steps);
+            if *is_spread {
+                // Taken here: what follows may change the list.
+                let place = value.place.clone();
+                value = Value::node(of("Array", "from", vec![value.operand()], &place));
+            }
+            self.keep(&mut values, &steps, out);
+            out.append(&mut steps);
+            values.push(value);
+        }
+        if elements.iter().all(|(_, is_spread)| !is_spread) {
+            return Value::new(Kind::List(values), at);
         }
         let mut parts: Vec<Tree> = Vec::new();
         let mut run: Vec<Value> = Vec::new();
         let end_run = |run: &mut Vec<Value>, parts: &mut Vec<Tree>| {
             if !run.is_empty() {
-                parts.push(Value::new(Kind::List(std::mem::take(run)), &at).operand());
+                parts.push(Value::new(Kind::List(std::mem::take(run)), at).operand());
             }
         };
-        for (value, is_spread) in values.into_iter().zip(is_spread) {
-            if is_spread {
+        for (value, (_, is_spread)) in values.into_iter().zip(elements) {
+            if *is_spread {
                 end_run(&mut run, &mut parts);
-                let place = value.place.clone();
-                parts.push(of("Array", "from", vec![value.operand()], &place));
+                parts.push(value.operand());
             } else {
                 run.push(value);
             }
@@ -102,7 +124,7 @@ impl<'a> Lowerer<'a> {
         let first = parts.remove(0);
         Value::node(match parts.is_empty() {
             true => first,
-            false => method(first, "concat", parts, &at),
+            false => method(first, "concat", parts, at),
         })
     }
 

@@ -97,10 +97,10 @@ const DENIED: [(&str, &str, &str, &str); 77] = [
         "function",
     ),
     (
-        "try { f() } finally { f() }",
+        "switch (a) { case 1: try { break } finally { f() } }",
         UNSUPPORTED,
-        "{ f() }",
-        "behind the `try`",
+        "try { break } finally { f() }",
+        "use `if`",
     ),
     (
         "try { f() } catch (e) { return e }",
@@ -169,7 +169,12 @@ const DENIED: [(&str, &str, &str, &str); 77] = [
     ("a()", UNSUPPORTED, "a()", "declare it"),
     ("a.b()()", UNSUPPORTED, "a.b()", "by their names"),
     ("f?.(a)", UNSUPPORTED, "f?.(a)", "without `?.`"),
-    ("f(...items)", UNSUPPORTED, "...items", "one by one"),
+    (
+        "Math.hypot(...items)",
+        UNSUPPORTED,
+        "...items",
+        "one by one",
+    ),
     ("agent({})", UNSUPPORTED, "agent({})", "function of its own"),
     ("return fetch(a)", UNSUPPORTED, "fetch", "docs/source.md"),
     (
@@ -239,9 +244,9 @@ const DENIED: [(&str, &str, &str, &str); 77] = [
         ".map((x) => ...)",
     ),
     (
-        "items.map((x, i, all) => all)",
+        "items.map((x, i, all, more) => more)",
         UNSUPPORTED,
-        "all",
+        "more",
         "constant",
     ),
     (

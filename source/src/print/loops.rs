@@ -1,5 +1,6 @@
 //! Branches, loops, `try`, and scopes of their own.
 
+use super::iterate::Over;
 use super::{Printed, Printer, Reason};
 use crate::value::MAYBE;
 use a99_core::json::NodeId;
@@ -76,7 +77,7 @@ impl<'d> Printer<'d> {
     }
 
     /// The list that a loop goes over, as what stands before a dot or not.
-    fn items(&mut self, step: NodeId, is_receiver: bool) -> Printed<String> {
+    pub(super) fn items(&mut self, step: NodeId, is_receiver: bool) -> Printed<String> {
         let Some(node) = self.doc.get(step, "items") else {
             return Err((step, NO_ITEMS));
         };
@@ -108,7 +109,8 @@ impl<'d> Printer<'d> {
     }
 
     pub(super) fn each(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
-        let items = self.items(step, false)?;
+        let over = self.over(step)?;
+        let items = self.over_lists(step)?;
         self.loops(step, "steps");
         let before = self.scopes.snapshot();
         self.scopes.enter(false);
@@ -117,7 +119,8 @@ impl<'d> Printer<'d> {
         self.scopes.leave();
         self.scopes.join(&before);
         let leaves = self.leaves(step) || body.contains("await ");
-        if names.len() == 2 && !leaves {
+        let is_callback = names.len() == 2 || matches!(over, Over::Lists(_));
+        if is_callback && !leaves {
             let items = self.items(step, true)?;
             self.line(
                 out,
@@ -127,6 +130,10 @@ impl<'d> Printer<'d> {
             self.line(out, "})");
             return Ok(());
         }
+        let items = match (names.len(), over) {
+            (2, Over::Items(items) | Over::Lists(items)) => items,
+            _ => items,
+        };
         self.line(out, &head(&names, &items));
         out.push_str(&body);
         self.line(out, "}");
@@ -281,7 +288,10 @@ impl<'d> Printer<'d> {
 
     /// `map` and `reduce` with several steps: a loop.
     fn long_turns(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
-        let items = self.items(step, false)?;
+        let items = match self.str(step, "index").filter(|_| self.is_current) {
+            Some(_) => self.items(step, false)?,
+            None => self.over_lists(step)?,
+        };
         let kept = match op {
             "map" => "[]".to_owned(),
             _ => self.value_of(step, "initial")?,

@@ -6,6 +6,7 @@
 //! would mean something else there, is told with its place.
 
 mod calls;
+mod iterate;
 mod loops;
 mod names;
 mod places;
@@ -79,6 +80,10 @@ pub(crate) struct Printer<'d> {
     pub(crate) pending: BTreeSet<Vec<u8>>,
     /// Names that inner lists of steps declare.
     pub(crate) declares: BTreeMap<NodeId, BTreeSet<&'d [u8]>>,
+    /// Variables that only ever are one list.
+    pub(crate) lists: BTreeSet<Vec<u8>>,
+    /// Variables that steps bind.
+    pub(crate) rebound: BTreeSet<Vec<u8>>,
     /// Whether nothing reads the variable `_`, into which goes what nobody wants.
     pub(crate) sink: bool,
     /// Whether a `return` would end a turn of a loop only.
@@ -102,6 +107,8 @@ impl<'d> Printer<'d> {
             poisoned: BTreeSet::new(),
             pending: BTreeSet::new(),
             declares: BTreeMap::new(),
+            lists: BTreeSet::new(),
+            rebound: BTreeSet::new(),
             sink: false,
             in_turn: false,
             level: 0,
@@ -117,6 +124,7 @@ impl<'d> Printer<'d> {
         }
         self.is_current = version == Some(Kind::Number(4.0));
         self.sink = self.is_sink();
+        self.note_lists();
         let helpers = doc.get(root, "helpers");
         let helpers = helpers.into_iter().flat_map(|node| doc.members(node));
         let helpers: Vec<(&[u8], NodeId)> = helpers.collect();
