@@ -39,6 +39,7 @@ mod module;
 mod pattern;
 mod print;
 mod promise;
+mod quote;
 mod reduce;
 mod regex;
 mod sort;

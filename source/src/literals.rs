@@ -4,7 +4,7 @@ use crate::codes;
 use crate::expr::{MAX_PARTS, unescape};
 use crate::lower::{Lowerer, place};
 use crate::pattern::{method, of};
-use crate::tree::{Place, Tree};
+use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
     ArrayExpression, ArrayExpressionElement, Expression, ObjectExpression, ObjectPropertyKind,
@@ -135,7 +135,7 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(object.span);
         let mut parts: Vec<Tree> = Vec::new();
-        let mut members: Vec<(Vec<u8>, Value)> = Vec::new();
+        let mut members: Vec<(Value, Value)> = Vec::new();
         for property in &object.properties {
             let mut steps = Vec::new();
             let (key, value) = match property {
@@ -151,6 +151,7 @@ impl<'a> Lowerer<'a> {
                     let Some(key) = self.key(&property.key, property.computed, &mut steps) else {
                         continue;
                     };
+                    let key = named_by(key, property.computed);
                     let mut value_steps = Vec::new();
                     let value = self.expr(&property.value, &mut value_steps);
                     let mut key = [key];
@@ -164,29 +165,13 @@ impl<'a> Lowerer<'a> {
             self.keep_object(&mut members, &mut parts, &steps, out);
             out.append(&mut steps);
             match key {
-                Some(Value {
-                    kind: Kind::Text(key),
-                    ..
-                }) => {
-                    if key == b"__proto__" {
-                        let help = "there are no prototypes; name the member differently";
-                        self.unsupported(property.span(), "the member `__proto__`", help);
-                        continue;
-                    }
-                    let same = members.iter().any(|(other, _)| *other == key);
-                    if same {
-                        let message = "the object has this member twice";
-                        self.deny(codes::BAD_BINDING, property.span(), message, "drop one");
+                Some(key) => {
+                    if let Some(name) = written(&key)
+                        && !self.may_be_named(name, property, &members)
+                    {
                         continue;
                     }
                     members.push((key, value));
-                }
-                Some(key) => {
-                    end_members(&mut members, &mut parts, &at);
-                    let at = place(property.span());
-                    let pair = Value::new(Kind::List(vec![key, value]), &at);
-                    let pairs = Value::new(Kind::List(vec![pair]), &at).operand();
-                    parts.push(of("Object", "fromEntries", vec![pairs], &at));
                 }
                 None => {
                     end_members(&mut members, &mut parts, &at);
@@ -195,7 +180,7 @@ impl<'a> Lowerer<'a> {
             }
         }
         if parts.is_empty() {
-            return Value::new(Kind::Map(members), &at);
+            return whole(members, &at);
         }
         end_members(&mut members, &mut parts, &at);
         let fresh = Value::new(Kind::Map(Vec::new()), &at).operand();
@@ -213,10 +198,32 @@ impl<'a> Lowerer<'a> {
         Value::node(of("Object", "assign", parts, &at))
     }
 
+    /// Whether a member may have this name, which is written.
+    fn may_be_named(
+        &mut self,
+        name: &[u8],
+        property: &ObjectPropertyKind<'a>,
+        members: &[(Value, Value)],
+    ) -> bool {
+        if name == b"__proto__" {
+            let help = "there are no prototypes; name the member differently";
+            self.unsupported(property.span(), "the member `__proto__`", help);
+            return false;
+        }
+        let is_there = members
+            .iter()
+            .any(|(other, _)| written(other) == Some(name));
+        if is_there {
+            let message = "the object has this member twice";
+            self.deny(codes::BAD_BINDING, property.span(), message, "drop one");
+        }
+        !is_there
+    }
+
     /// Evaluates the parts of an object so far before the steps of the next.
     fn keep_object(
         &mut self,
-        members: &mut [(Vec<u8>, Value)],
+        members: &mut [(Value, Value)],
         parts: &mut [Tree],
         steps: &[Tree],
         out: &mut Vec<Tree>,
@@ -232,16 +239,67 @@ impl<'a> Lowerer<'a> {
                 *part = value.operand();
             }
         }
-        for (_, value) in members {
+        for (key, value) in members {
+            self.keep(std::slice::from_mut(key), steps, out);
             self.keep(std::slice::from_mut(value), steps, out);
         }
     }
 }
 
-fn end_members(members: &mut Vec<(Vec<u8>, Value)>, parts: &mut Vec<Tree>, at: &Place) {
+fn end_members(members: &mut Vec<(Value, Value)>, parts: &mut Vec<Tree>, at: &Place) {
     if !members.is_empty() {
-        parts.push(Value::new(Kind::Map(std::mem::take(members)), at).operand());
+        parts.push(whole(std::mem::take(members), at).operand());
     }
+}
+
+/// The key of a member: constants are written, but for names that are computed data only.
+fn named_by(key: Value, computed: bool) -> Value {
+    let place = key.place.clone();
+    let name = match &key.kind {
+        Kind::Text(name) => name.clone(),
+        Kind::Scalar(Data::Number(number)) => {
+            let mut text = Vec::new();
+            a99_core::json::write_js_number(*number, &mut text);
+            text
+        }
+        Kind::Scalar(Data::Bool(value)) => value.to_string().into_bytes(),
+        Kind::Scalar(_) => b"null".to_vec(),
+        _ => return key,
+    };
+    if computed && a99_core::builtins::is_forbidden(&name) {
+        let value = Tree::new(Data::Text(name.into()), &place);
+        return Value::node(Tree::node("literal", [("value", value)], &place));
+    }
+    Value::new(Kind::Text(name), &place)
+}
+
+/// The name of a member whose key is no expression.
+fn written(key: &Value) -> Option<&[u8]> {
+    match &key.kind {
+        Kind::Text(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// An object of these members. A key that is computed is an operand of its node (D67).
+fn whole(members: Vec<(Value, Value)>, at: &Place) -> Value {
+    if members.iter().all(|(key, _)| written(key).is_some()) {
+        let members = members.into_iter().map(|(key, value)| match key.kind {
+            Kind::Text(name) => (name, value),
+            _ => (Vec::new(), value),
+        });
+        return Value::new(Kind::Map(members.collect()), at);
+    }
+    let properties = members.into_iter().map(|(key, value)| {
+        let place = key.place.clone();
+        let key = match key.kind {
+            Kind::Text(name) => Tree::new(Data::Text(name.into()), &place),
+            kind => Value::new(kind, &place).operand(),
+        };
+        Tree::map([("key", key), ("value", value.operand())], &place)
+    });
+    let fields = [("properties", Tree::list(properties.collect(), at))];
+    Value::node(Tree::node("object", fields, at))
 }
 
 /// `left + right`.

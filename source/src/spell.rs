@@ -9,6 +9,8 @@ use a99_core::builtins::{CallContext, is_forbidden, is_function_in, is_method_in
 use a99_core::json::{Document, Kind, NodeId, write_js_number};
 use a99_core::text::surrogate_at;
 
+pub(crate) use crate::quote::{is_name, property_key, quoted};
+
 /// Bytes of one text, of those that may be 64 KiB long.
 const MAX_TEXT: u32 = 60 << 10;
 
@@ -70,16 +72,6 @@ const WORDS: [&str; 35] = [
     "switch",
     "case",
 ];
-
-/// Whether a text is a name as it stands behind a dot.
-pub(crate) fn is_name(text: &[u8]) -> bool {
-    let Ok(text) = str::from_utf8(text) else {
-        return false;
-    };
-    let mut chars = text.chars();
-    let begins = |c: char| c.is_alphabetic() || matches!(c, '_' | '$');
-    chars.next().is_some_and(begins) && chars.all(|c| begins(c) || c.is_ascii_digit())
-}
 
 /// The precedence of an operator.
 fn operator(op: &[u8]) -> Option<u8> {
@@ -243,6 +235,11 @@ impl<'d> Speller<'d> {
             }
             b"array" => (&["elements"], self.children(node, "elements")? + 2),
             b"object" => (&["properties"], self.properties(node)?),
+            b"context" => {
+                let path = self.str(node, "path")?;
+                str::from_utf8(path).ok()?;
+                (&["path"], path.len() as u32 * 2 + 12)
+            }
             b"call" => {
                 let callee = str::from_utf8(self.str(node, "callee")?).ok()?;
                 if !is_function_in(callee, self.context()) || self.is_script() && callee == "Error"
@@ -310,11 +307,20 @@ impl<'d> Speller<'d> {
         let list = doc.get(node, "properties")?;
         let mut size = 2_u32;
         for property in doc.elements(list) {
-            let key = self.str(property, "key")?;
-            if is_forbidden(key) || str::from_utf8(key).is_err() || doc.len(property) != 2 {
+            let key = match self.str(property, "key") {
+                Some(key) if is_forbidden(key) || str::from_utf8(key).is_err() => return None,
+                Some(key) => key.len() as u32 * 2,
+                None => {
+                    let key = doc.get(property, "key")?;
+                    // What is no node is no computed key.
+                    doc.get(key, "$expr")?;
+                    self.child(property, "key")?
+                }
+            };
+            if doc.len(property) != 2 {
                 return None;
             }
-            size = size.saturating_add(key.len() as u32 * 2 + 4);
+            size = size.saturating_add(key + 4);
             size = size.saturating_add(self.child(property, "value")?);
         }
         (doc.kind(list) == Kind::Array).then_some(size)
@@ -409,6 +415,11 @@ impl<'d> Speller<'d> {
                 out.push(b']');
             }
             b"object" => self.object(node, names, out),
+            b"context" => {
+                out.extend(b"context(");
+                quoted(text("path"), out);
+                out.push(b')');
+            }
             b"call" => {
                 if self.is_script() && matches!(text("callee"), b"Date" | b"Set") {
                     out.extend(b"new ");
@@ -529,7 +540,13 @@ impl<'d> Speller<'d> {
             if index > 0 {
                 out.extend(b", ");
             }
-            let key = self.str(property, "key").unwrap_or_default();
+            let Some(key) = self.str(property, "key") else {
+                out.push(b'[');
+                self.field(property, "key", TERNARY, names, out);
+                out.extend(b"]: ");
+                self.field(property, "value", TERNARY, names, out);
+                continue;
+            };
             let value = self.doc.get(property, "value");
             let name = value.and_then(|value| self.str(value, "name"));
             let tag = value.and_then(|value| self.str(value, "$expr"));
@@ -546,39 +563,5 @@ impl<'d> Speller<'d> {
             self.field(property, "value", TERNARY, names, out);
         }
         out.push(b'}');
-    }
-}
-
-/// A text in quotes. JavaScript ends lines at U+2028 and U+2029 outside of texts only.
-pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'\'');
-    let mut done = 0;
-    for (at, &byte) in text.iter().enumerate() {
-        if at < done {
-            continue;
-        }
-        match byte {
-            b'\n' => out.extend(b"\\n"),
-            b'\r' => out.extend(b"\\r"),
-            b'\t' => out.extend(b"\\t"),
-            b'\'' | b'\\' => out.extend([b'\\', byte]),
-            _ => match surrogate_at(&text[at..]) {
-                // Only in JavaScript: texts have none that is alone.
-                Some(unit) => {
-                    out.extend(format!("\\u{unit:04x}").bytes());
-                    done = at + 3;
-                }
-                None => out.push(byte),
-            },
-        }
-    }
-    out.push(b'\'');
-}
-
-/// The key of an object.
-pub(crate) fn property_key(key: &[u8], out: &mut Vec<u8>) {
-    match is_name(key) {
-        true => out.extend(key),
-        false => quoted(key, out),
     }
 }
