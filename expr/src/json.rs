@@ -114,6 +114,7 @@ fn node_json(kind: &ExprKind, done: &mut [Value]) -> Value {
             let node = tagged("methodCall", [object, ("method", text(method)), args]);
             flagged(node, *optional, "optional")
         }
+        ExprKind::Context(path) => tagged("context", [("path", text(path))]),
         ExprKind::Unsupported { message, operands } => {
             let operands = operands.iter().map(child).collect();
             tagged(

@@ -116,6 +116,11 @@ impl<'a> Lowerer<'a> {
         if let Some(id) = self.lookup(js) {
             return match self.bindings[id].what {
                 What::Function(function) => {
+                    if js == "context" && context_path(call).is_some() {
+                        let message = "the function `context` hides the request context";
+                        let help = "give the function another name, if that was meant";
+                        self.differs(call.span, message, help);
+                    }
                     let arguments = self.spread_arguments(function, call, out);
                     self.helper_call(function, arguments, call.span, hint, out)
                 }
@@ -146,6 +151,16 @@ impl<'a> Lowerer<'a> {
             "Date" | "Set" => {
                 let help = format!("write `new {js}(...)`");
                 self.unsupported(call.span, "this call without `new`", help);
+                Value::undefined(&at)
+            }
+            "context" if context_path(call).is_some() => {
+                let path = context_path(call).unwrap_or_default();
+                let fields = [("path", Tree::text(path, &at))];
+                Value::node(Tree::node("context", fields, &at))
+            }
+            "context" if self.ops.signature(js).is_none() => {
+                let help = "write `context(\"user.id\")`: the path is a text";
+                self.unsupported(call.span, "this `context`", help);
                 Value::undefined(&at)
             }
             "Error" => {
@@ -503,6 +518,14 @@ impl<'a> Lowerer<'a> {
         let exprs = self.arguments(&new.arguments);
         let values = self.exprs(&exprs, out);
         Value::node(builtin(name, values, &at))
+    }
+}
+
+/// The path of the request context that `context("path")` reads.
+fn context_path<'a>(call: &'a CallExpression<'a>) -> Option<&'a str> {
+    match &call.arguments[..] {
+        [Argument::StringLiteral(path)] if !path.lone_surrogates => Some(path.value.as_str()),
+        _ => None,
     }
 }
 

@@ -198,3 +198,30 @@ fn what_is_within_the_limits_is_read() {
         Ok(MAX_NESTING + 1)
     );
 }
+
+#[test]
+fn only_texts_of_version_4_read_the_request_context() {
+    let shown = |text: &str| parse_expression(text).map(|expr| show(&expr));
+    assert_eq!(
+        shown("context + context('user.id')"),
+        Ok("(context + context<user.id>)".to_owned())
+    );
+    assert!(parse_expression("[context(\"a\")]").is_ok_and(|expr| expr.reads_context()));
+    assert!(parse_expression("context").is_ok_and(|expr| !expr.reads_context()));
+    for text in [
+        "context()",
+        "context(a)",
+        "context('a', 'b')",
+        "context('a' + b)",
+    ] {
+        let found = parse_expression(text).expect_err(text);
+        assert!(
+            found.0[0].message.starts_with("`context` takes one text"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        refused("context('user.id')")[0].message,
+        "`context` is not a function that a condition can call"
+    );
+}

@@ -97,7 +97,7 @@ impl<'d> Printer<'d> {
             doc,
             atoms,
             speller: Rc::new(Speller::new(doc, Dialect::JavaScript)),
-            scopes: Scopes::new(ops(doc)),
+            scopes: Scopes::new(taken(doc)),
             arguments: Vec::new(),
             helpers: BTreeMap::new(),
             in_agent: false,
@@ -285,10 +285,18 @@ impl<'d> Printer<'d> {
     }
 }
 
-/// The ops that steps of a program name.
-fn ops(doc: &Document) -> BTreeSet<String> {
+/// Names that no function has: the ops that steps of a program name, and `context` where it
+/// reads the request context.
+fn taken(doc: &Document) -> BTreeSet<String> {
     let nodes = (0..doc.ends().len() as u32).map(NodeId);
-    let ops = nodes.filter_map(|node| doc.str(doc.get(node, "op")?));
-    ops.map(|op| String::from_utf8_lossy(op).into_owned())
+    let names = nodes.filter_map(|node| {
+        let tag = doc.get(node, "$expr").or_else(|| doc.get(node, "$kind"));
+        let tag = tag
+            .and_then(|tag| doc.str(tag))
+            .filter(|tag| *tag == b"context");
+        tag.or_else(|| doc.str(doc.get(node, "op")?))
+    });
+    names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect()
 }

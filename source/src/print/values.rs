@@ -37,8 +37,26 @@ impl<'d> Printer<'d> {
                 let path = self.str(node, "path").unwrap_or_default();
                 self.argument_path(node, path)
             }
+            Kind::Object if self.is_context(node) => self.context(node),
             Kind::Object if doc.get(node, "$expr").is_some() => self.expression(node),
             _ => self.literal(node),
+        }
+    }
+
+    /// Whether a node in a value position is a part of the request context.
+    fn is_context(&self, node: NodeId) -> bool {
+        self.is_current && self.str(node, "$kind") == Some(b"context")
+    }
+
+    fn context(&self, node: NodeId) -> Printed<String> {
+        let path = self.doc.get(node, "path");
+        match path.filter(|path| {
+            self.doc
+                .str(*path)
+                .is_some_and(|path| str::from_utf8(path).is_ok())
+        }) {
+            Some(path) => Ok(format!("context({})", self.data(path))),
+            None => Err((node, NODE)),
         }
     }
 
@@ -78,6 +96,7 @@ impl<'d> Printer<'d> {
         match self.doc.kind(node) {
             Kind::String(_) => Ok(self.data(node)),
             Kind::Object if self.str(node, "$kind") == Some(b"arg") => self.value(node),
+            Kind::Object if self.is_context(node) => self.context(node),
             Kind::Object if self.doc.get(node, "$expr").is_some() => self.expression(node),
             _ => self.literal(node),
         }
