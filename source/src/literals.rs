@@ -294,7 +294,13 @@ fn whole(members: Vec<(Value, Value)>, at: &Place) -> Value {
         let place = key.place.clone();
         let key = match key.kind {
             Kind::Text(name) => Tree::new(Data::Text(name.into()), &place),
-            kind => Value::new(kind, &place).operand(),
+            kind => {
+                let key = Value::new(kind, &place).operand();
+                match key.tag() {
+                    Some(_) => key,
+                    None => Tree::node("literal", [("value", key)], &place),
+                }
+            }
         };
         Tree::map([("key", key), ("value", value.operand())], &place)
     });

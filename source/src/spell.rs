@@ -5,7 +5,7 @@
 //! also for its literals, so a node with an operand that is none is not spelled: it would
 //! cost more.
 
-use a99_core::builtins::{CallContext, is_forbidden, is_function_in, is_method_in};
+use a99_core::builtins::{CallContext, Global, global, is_forbidden, is_function_in, is_method_in};
 use a99_core::json::{Document, Kind, NodeId, write_js_number};
 use a99_core::text::surrogate_at;
 
@@ -103,6 +103,8 @@ pub(crate) type Names<'n> = dyn FnMut(&[u8], &mut Vec<u8>) + 'n;
 pub(crate) struct Speller<'d> {
     doc: &'d Document,
     dialect: Dialect,
+    /// Whether the program is of version 4.
+    is_current: bool,
     /// Bytes of the text of each node; 0 for one that cannot be spelled.
     sizes: Vec<u32>,
 }
@@ -110,9 +112,11 @@ pub(crate) struct Speller<'d> {
 impl<'d> Speller<'d> {
     pub(crate) fn new(doc: &'d Document, dialect: Dialect) -> Speller<'d> {
         let count = doc.ends().len();
+        let version = doc.get(doc.root(), "a99").map(|version| doc.kind(version));
         let mut speller = Speller {
             doc,
             dialect,
+            is_current: version == Some(Kind::Number(4.0)),
             sizes: vec![0; count],
         };
         let max = match dialect {
@@ -203,12 +207,24 @@ impl<'d> Speller<'d> {
             return self.data(node).filter(|_| self.is_script());
         };
         let (fields, size): (&[&str], u32) = match tag {
+            b"literal" if doc.get(node, "value").is_none() => (&[], 9),
             b"literal" => (&["value"], self.literal(doc.get(node, "value")?)?),
             b"ident" => (&["name"], self.word(self.str(node, "name")?)?),
             b"member" => {
                 let property = doc.get(node, "property")?;
+                let object = doc.get(node, "object")?;
+                let name = self
+                    .str(object, "name")
+                    .and_then(|name| str::from_utf8(name).ok());
+                let is_namespace = matches!(name.and_then(global), Some(Global::Namespace(_)));
+                if self.is_script() && is_namespace && doc.str(property).is_some_and(is_forbidden) {
+                    return None;
+                }
                 let size = match doc.str(property) {
-                    Some(name) if is_forbidden(name) && self.is_script() => return None,
+                    // Older programs refuse such members, whatever has them (D68).
+                    Some(name) if is_forbidden(name) && self.is_script() && !self.is_current => {
+                        return None;
+                    }
                     Some(name) if is_name(name) || self.is_script() => name.len() as u32,
                     Some(_) => return None,
                     None => self.child(node, "property")?,
@@ -235,7 +251,7 @@ impl<'d> Speller<'d> {
             }
             b"array" => (&["elements"], self.children(node, "elements")? + 2),
             b"object" => (&["properties"], self.properties(node)?),
-            b"context" => {
+            b"context" if self.is_current => {
                 let path = self.str(node, "path")?;
                 str::from_utf8(path).ok()?;
                 (&["path"], path.len() as u32 * 2 + 12)
@@ -313,7 +329,7 @@ impl<'d> Speller<'d> {
                 None => {
                     let key = doc.get(property, "key")?;
                     // What is no node is no computed key.
-                    doc.get(key, "$expr")?;
+                    doc.get(key, "$expr").filter(|_| self.is_current)?;
                     self.child(property, "key")?
                 }
             };
@@ -374,11 +390,10 @@ impl<'d> Speller<'d> {
             flag == Some(Kind::Bool(true))
         };
         match text("$expr") {
-            b"literal" => {
-                if let Some(value) = doc.get(node, "value") {
-                    self.constant(value, out);
-                }
-            }
+            b"literal" => match doc.get(node, "value") {
+                Some(value) => self.constant(value, out),
+                None => out.extend(b"undefined"),
+            },
             b"" => self.constant(node, out),
             b"ident" => names(text("name"), out),
             b"member" => {

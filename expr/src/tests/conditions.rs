@@ -225,3 +225,14 @@ fn only_texts_of_version_4_read_the_request_context() {
         "`context` is not a function that a condition can call"
     );
 }
+
+#[test]
+fn computed_keys_are_nodes_of_objects() {
+    let read = parse_expression("{[k]: 1, a: context('x')}").expect("it is read");
+    let node = crate::to_expr_json(&read);
+    let expected = serde_json::json!({"$expr": "object", "properties": [
+        {"key": {"$expr": "ident", "name": "k"}, "value": {"$expr": "literal", "value": 1}},
+        {"key": "a", "value": {"$expr": "context", "path": "x"}},
+    ]});
+    assert_eq!(node, expected);
+}

@@ -70,6 +70,8 @@ pub(crate) struct Printer<'d> {
     pub(crate) in_agent: bool,
     /// Whether the program is of version 4.
     pub(crate) is_current: bool,
+    /// Whether it is of version 3.
+    pub(crate) is_third: bool,
     /// Whether names are variables or nothing: in formulas of older programs.
     pub(crate) only_variables: bool,
     /// Names that `vars` of a step give, and their values.
@@ -80,6 +82,8 @@ pub(crate) struct Printer<'d> {
     pub(crate) pending: BTreeSet<Vec<u8>>,
     /// Names that inner lists of steps declare.
     pub(crate) declares: BTreeMap<NodeId, BTreeSet<&'d [u8]>>,
+    /// Names of errors of a `catch` that are read elsewhere.
+    pub(crate) escaping: BTreeSet<Vec<u8>>,
     /// Variables that only ever are one list.
     pub(crate) lists: BTreeSet<Vec<u8>>,
     /// Variables that steps bind.
@@ -102,11 +106,13 @@ impl<'d> Printer<'d> {
             helpers: BTreeMap::new(),
             in_agent: false,
             is_current: false,
+            is_third: false,
             only_variables: false,
             overlay: Vec::new(),
             poisoned: BTreeSet::new(),
             pending: BTreeSet::new(),
             declares: BTreeMap::new(),
+            escaping: BTreeSet::new(),
             lists: BTreeSet::new(),
             rebound: BTreeSet::new(),
             sink: false,
@@ -118,13 +124,11 @@ impl<'d> Printer<'d> {
     fn program(&mut self) -> Printed<String> {
         let (doc, root) = (self.doc, self.doc.root());
         let version = doc.get(root, "a99").map(|version| doc.kind(version));
-        if version == Some(Kind::Number(3.0)) {
-            let help = "texts in literals are names there: write nodes, and version 4";
-            return Err((root, ("version 3", help)));
-        }
+        self.is_third = version == Some(Kind::Number(3.0));
         self.is_current = version == Some(Kind::Number(4.0));
         self.sink = self.is_sink();
         self.note_lists();
+        self.note_escaping();
         let helpers = doc.get(root, "helpers");
         let helpers = helpers.into_iter().flat_map(|node| doc.members(node));
         let helpers: Vec<(&[u8], NodeId)> = helpers.collect();
