@@ -151,7 +151,11 @@ impl<'a> Lowerer<'a> {
                     let Some(key) = self.key(&property.key, property.computed, &mut steps) else {
                         continue;
                     };
-                    let key = named_by(key, property.computed);
+                    let key = if property.computed {
+                        in_brackets(key)
+                    } else {
+                        key
+                    };
                     let mut value_steps = Vec::new();
                     let value = self.expr(&property.value, &mut value_steps);
                     let mut key = [key];
@@ -252,25 +256,20 @@ fn end_members(members: &mut Vec<(Value, Value)>, parts: &mut Vec<Tree>, at: &Pl
     }
 }
 
-/// The key of a member: constants are written, but for names that are computed data only.
-fn named_by(key: Value, computed: bool) -> Value {
-    let place = key.place.clone();
-    let name = match &key.kind {
-        Kind::Text(name) => name.clone(),
-        Kind::Scalar(Data::Number(number)) => {
-            let mut text = Vec::new();
-            a99_core::json::write_js_number(*number, &mut text);
-            text
+/// A key that is written in brackets, as an expression in any case: it may be one that
+/// another member has, or that no member may be given by name.
+fn in_brackets(key: Value) -> Value {
+    match &key.kind {
+        Kind::Node(_) => key,
+        _ => {
+            let place = key.place.clone();
+            let value = Value::new(key.kind, &place).operand();
+            Value::node(match value.tag() {
+                Some(_) => value,
+                None => Tree::node("literal", [("value", value)], &place),
+            })
         }
-        Kind::Scalar(Data::Bool(value)) => value.to_string().into_bytes(),
-        Kind::Scalar(_) => b"null".to_vec(),
-        _ => return key,
-    };
-    if computed && a99_core::builtins::is_forbidden(&name) {
-        let value = Tree::new(Data::Text(name.into()), &place);
-        return Value::node(Tree::node("literal", [("value", value)], &place));
     }
-    Value::new(Kind::Text(name), &place)
 }
 
 /// The name of a member whose key is no expression.
@@ -294,13 +293,7 @@ fn whole(members: Vec<(Value, Value)>, at: &Place) -> Value {
         let place = key.place.clone();
         let key = match key.kind {
             Kind::Text(name) => Tree::new(Data::Text(name.into()), &place),
-            kind => {
-                let key = Value::new(kind, &place).operand();
-                match key.tag() {
-                    Some(_) => key,
-                    None => Tree::node("literal", [("value", key)], &place),
-                }
-            }
+            kind => Value::new(kind, &place).operand(),
         };
         Tree::map([("key", key), ("value", value.operand())], &place)
     });

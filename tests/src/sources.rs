@@ -38,6 +38,19 @@ struct Helper {
     gives: Type,
     /// Whether it must be waited for.
     waits: bool,
+    /// Whether it takes any numbers behind its parameters.
+    has_rest: bool,
+}
+
+/// What a `return` would end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Function {
+    /// The agent, whose results differ.
+    Agent,
+    /// A helper that gives such values.
+    Helper(Type),
+    /// A callback, or what is no function yet.
+    None,
 }
 
 struct Writer {
@@ -51,6 +64,9 @@ struct Writer {
     may_wait: bool,
     /// Loops and callbacks around.
     around: usize,
+    /// Whether `break` leaves a loop here.
+    in_loop: bool,
+    function: Function,
     /// Lists that a loop goes over.
     busy: Vec<String>,
 }
@@ -67,6 +83,8 @@ pub fn source(seed: u64) -> String {
         indent: 0,
         may_wait: false,
         around: 0,
+        in_loop: false,
+        function: Function::None,
         busy: Vec::new(),
     };
     for _ in 0..writer.below(3) {
@@ -148,7 +166,16 @@ impl Writer {
         for (name, ty) in names.iter().zip(&params) {
             self.declare(name, *ty, true);
         }
-        let list = names.join(", ");
+        let has_rest = self.one_in(4);
+        let mut list = names.join(", ");
+        if has_rest {
+            let rest = self.name("rest");
+            let comma = if list.is_empty() { "" } else { ", " };
+            list = format!("{list}{comma}...{rest}");
+            self.declare(&rest, List, false);
+        }
+        let in_loop = std::mem::take(&mut self.in_loop);
+        let function = std::mem::replace(&mut self.function, Function::Helper(gives));
         // It may be called while a loop goes over any list.
         let busy = std::mem::replace(&mut self.busy, vec![String::new()]);
         let loops = std::mem::take(&mut self.around);
@@ -174,11 +201,13 @@ impl Writer {
         self.variables = around;
         self.helpers.truncate(helpers);
         (self.busy, self.around, self.may_wait) = (busy, loops, waits);
+        (self.in_loop, self.function) = (in_loop, function);
         self.helpers.push(Helper {
             name: name.to_owned(),
             params,
             gives,
             waits: false,
+            has_rest,
         });
     }
 
@@ -194,7 +223,9 @@ impl Writer {
             params: vec![Number],
             gives: Number,
             waits: false,
+            has_rest: false,
         });
+        self.function = Function::Agent;
         self.line("let count = words.length;");
         self.declare("count", Number, true);
         for _ in 0..3 + self.below(7) {
@@ -362,6 +393,7 @@ impl Writer {
         self.line(&format!(
             "for (let {name} = 0; {name} < {end}; {name}++) {{"
         ));
+        let in_loop = std::mem::replace(&mut self.in_loop, true);
         self.around += 1;
         let mark = self.variables.len();
         self.declare(&name, Number, false);
@@ -369,6 +401,7 @@ impl Writer {
         self.body(depth);
         self.variables.truncate(mark);
         self.around -= 1;
+        self.in_loop = in_loop;
         self.line("}");
     }
 
@@ -383,20 +416,32 @@ impl Writer {
 
     fn each(&mut self, depth: usize) {
         let name = self.name("x");
-        let list = match self.variable(List, false) {
+        let ty = if self.one_in(3) { Text } else { List };
+        let list = match self.variable(ty, false) {
             Some(list) if !self.one_in(3) => list,
-            _ => self.expr(List, 2),
+            _ => self.expr(ty, 2),
         };
-        self.line(&format!("for (const {name} of {list}) {{"));
+        let index = (ty == List && self.one_in(4)).then(|| self.name("i"));
+        match &index {
+            Some(index) => self.line(&format!(
+                "for (const [{index}, {name}] of {list}.entries()) {{"
+            )),
+            None => self.line(&format!("for (const {name} of {list}) {{")),
+        }
+        let in_loop = std::mem::replace(&mut self.in_loop, true);
         self.around += 1;
         self.busy.push(list);
         let mark = self.variables.len();
-        self.declare(&name, Number, false);
+        self.declare(&name, if ty == Text { Text } else { Number }, false);
+        if let Some(index) = &index {
+            self.declare(index, Number, false);
+        }
         self.leave_early();
         self.body(depth);
         self.variables.truncate(mark);
         self.busy.pop();
         self.around -= 1;
+        self.in_loop = in_loop;
         self.line("}");
     }
 
@@ -406,32 +451,67 @@ impl Writer {
         let end = 1 + self.below(4);
         self.line(&format!("let {name} = 0;"));
         self.line(&format!("while ({name} < {end} && ({test})) {{"));
+        let in_loop = std::mem::replace(&mut self.in_loop, true);
         self.around += 1;
         self.line(&format!("  {name} += 1;"));
         self.body(depth);
         self.around -= 1;
+        self.in_loop = in_loop;
         self.line("}");
         self.declare(&name, Number, false);
     }
 
     fn attempt(&mut self, depth: usize) {
         let caught = self.name("e");
+        let is_last = self.one_in(2);
+        let catches = !is_last || self.one_in(2);
         self.line("try {");
         self.body(depth);
+        if is_last {
+            self.exit();
+        }
         if self.one_in(2) {
             let (test, text) = (self.expr(Bool, 2), self.expr(Text, 2));
             self.line(&format!("  if ({test}) throw new Error({text});"));
         }
-        self.line(&format!("}} catch ({caught}) {{"));
-        if let Some(name) = self.variable(Text, true) {
-            self.line(&format!("  {name} += {caught}.message;"));
+        if catches {
+            self.line(&format!("}} catch ({caught}) {{"));
+            if let Some(name) = self.variable(Text, true) {
+                self.line(&format!("  {name} += {caught}.message;"));
+            }
+            self.body(depth);
+            if is_last {
+                self.exit();
+            }
         }
-        self.body(depth);
+        if is_last {
+            self.line("} finally {");
+            self.body(depth);
+            if self.one_in(5) {
+                self.exit();
+            }
+        }
         self.line("}");
+    }
+
+    /// What leaves the statements around, now and then.
+    fn exit(&mut self) {
+        let test = self.expr(Bool, 2);
+        let exit = match self.below(3) {
+            0 if self.in_loop => self.pick(&["break", "continue"]).to_owned(),
+            1 => match self.function {
+                Function::Agent => format!("return {{ log, early: {} }}", self.expr(Number, 2)),
+                Function::Helper(ty) => format!("return {}", self.expr(ty, 2)),
+                Function::None => return,
+            },
+            _ => return,
+        };
+        self.line(&format!("  if ({test}) {exit};"));
     }
 
     fn switch(&mut self, depth: usize) {
         let on = self.expr(Number, 2);
+        let in_loop = std::mem::take(&mut self.in_loop);
         self.line(&format!("switch ({on}) {{"));
         for value in 0..1 + self.below(2) {
             self.line(&format!("  case {value}: {{"));
@@ -441,16 +521,24 @@ impl Writer {
         self.line("  default: {");
         self.body(depth);
         self.line("}}");
+        self.in_loop = in_loop;
     }
 
     /// `forEach` with statements.
     fn callback(&mut self, depth: usize) {
         let list = self.expr(List, 2);
         let (item, index) = (self.name("x"), self.name("i"));
-        self.line(&format!("{list}.forEach(({item}, {index}) => {{"));
+        let all = self.one_in(3).then(|| self.name("l"));
+        let third = all.as_ref().map_or(String::new(), |all| format!(", {all}"));
+        self.line(&format!("{list}.forEach(({item}, {index}{third}) => {{"));
+        let in_loop = std::mem::take(&mut self.in_loop);
+        let function = std::mem::replace(&mut self.function, Function::None);
         self.around += 1;
         self.busy.push(list);
         let mark = self.variables.len();
+        if let Some(all) = &all {
+            self.declare(all, List, false);
+        }
         self.declare(&item, Number, true);
         self.declare(&index, Number, false);
         let waits = std::mem::take(&mut self.may_wait);
@@ -459,6 +547,7 @@ impl Writer {
         self.variables.truncate(mark);
         self.busy.pop();
         self.around -= 1;
+        (self.in_loop, self.function) = (in_loop, function);
         self.line("});");
     }
 
@@ -548,6 +637,16 @@ impl Writer {
             .iter()
             .map(|ty| self.expr(*ty, depth))
             .collect();
+        let mut arguments = arguments;
+        if helper.has_rest {
+            for _ in 0..self.below(3) {
+                let more = match self.below(3) {
+                    0 => format!("...{}", self.expr(List, depth)),
+                    _ => self.expr(Number, depth),
+                };
+                arguments.push(more);
+            }
+        }
         Some(format!("{}({})", helper.name, arguments.join(", ")))
     }
 }

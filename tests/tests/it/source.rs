@@ -17,6 +17,15 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
+/// The request context of each run; `tests/source/record.mjs` says the same.
+fn request_context() -> agent99::Value {
+    let context = serde_json::json!({
+        "user": {"id": 7, "name": "Ada", "scores": [3, 1, 2]},
+        "limits": {"a": 5, "b": 6},
+    });
+    context.into()
+}
+
 pub(crate) fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -26,6 +35,9 @@ pub(crate) fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) ->
         let script = Script::new(script.clone().into()).expect("a script");
         let granted = script.granted().await.expect("capabilities");
         let options = RunOptions::new().fuel(100_000.0).expect("fuel");
+        let options = options
+            .context(request_context())
+            .readable_context(["user", "limits"]);
         engine.run(agent, args.clone(), options, granted).await
     })
 }
