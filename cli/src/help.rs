@@ -49,6 +49,13 @@ pub(crate) fn advise(error: &mut RunError, source: &Source) {
         }
         // What is said already may be of a sandbox or a script.
         ErrorCode::Capability => match &error.help {
+            _ if unreadable(error).is_some() => {
+                let path = unreadable(error).unwrap_or_default();
+                format!(
+                    "`--readable-context {path}`, or `readable-context = [\"{path}\"]` in \
+                     agent99.toml, lets the program read it"
+                )
+            }
             None => missing(&op, error, source),
             Some(said) if said.contains("`--") || said.contains("sandbox") => return,
             Some(said) => format!("{said}; {}", missing(&op, error, source)),
@@ -56,6 +63,16 @@ pub(crate) fn advise(error: &mut RunError, source: &Source) {
         _ => return,
     };
     error.help = Some(text);
+}
+
+/// The part of the request context that an error says the program may not read, if it is
+/// one that an option can name.
+fn unreadable(error: &RunError) -> Option<String> {
+    let text = error.message.to_string_lossy();
+    let rest = text.strip_prefix("The host lets no program read '")?;
+    let path = rest.strip_suffix("' of its context")?;
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    path.chars().all(is_plain).then(|| path.to_owned())
 }
 
 /// How to grant what an op needs.

@@ -65,10 +65,8 @@ fn options_win_over_the_file_and_the_file_over_defaults() {
     // What is printed can be read again.
     let printed = a99(folder.path(), &["config", "agent.json"]);
     write(folder.path(), &printed.out);
-    assert_eq!(
-        a99(folder.path(), &["config", "agent.json", "--json"]).json()["settings"][4]["values"][0],
-        "50"
-    );
+    let again = a99(folder.path(), &["config", "agent.json", "--json"]);
+    assert_eq!(row(&again, "fuel")["values"][0], "50");
 }
 
 #[test]
@@ -246,6 +244,11 @@ fn what_a_run_finds_wrong_has_a_place_too() {
             "`map`",
         ),
         (
+            "readable-context = [\"user\", \"user..id\"]",
+            "agent99.toml:1:29: `readable-context`: invalid value 'user..id': expected names",
+            "--readable-context",
+        ),
+        (
             "fuel = 1\nheader = [\"https://a.example x={env:A}\", \"https://a.example s3cret\"]",
             "agent99.toml:2:42: `header`: expected ORIGIN",
             "--header",
@@ -411,4 +414,38 @@ fn variables_reach_the_request_context_alone() {
         assert!(done.err.contains(told), "{done:?}");
         assert!(!done.err.contains("s3cret"), "{done:?}");
     }
+}
+
+/// Programs read what of the request context the user names, by option or file.
+#[test]
+fn parts_of_the_request_context_are_readable_where_that_is_said() {
+    let folder = folder();
+    let program = r#"{"op":"seq","a99":4,"steps":[{"op":"return","value":{"n":{"=":"context('user.id') + 1"}}}]}"#;
+    fs::write(folder.path().join("reads.json"), program).expect("written");
+    let run = |args: &[&str]| {
+        let fixed = [
+            "run",
+            "reads.json",
+            "--json",
+            "--context",
+            r#"{"user":{"id":6},"plan":1}"#,
+        ];
+        let args: Vec<&str> = fixed.into_iter().chain(args.iter().copied()).collect();
+        a99(folder.path(), &args)
+    };
+    for part in ["user", "user.id"] {
+        let done = run(&["--readable-context", "plan", "--readable-context", part]);
+        assert_eq!(done.json()["result"]["n"], 7, "{done:?}");
+    }
+    let done = run(&["--readable-context", "plan"]);
+    let error = &done.json()["error"];
+    assert_eq!(error["code"], "capability.missing", "{done:?}");
+    let help = error["help"].as_str().unwrap_or_default();
+    assert!(help.starts_with("`--readable-context user.id`"), "{help}");
+    let done = run(&["--readable-context", "user."]);
+    assert_eq!(done.code, 2, "{done:?}");
+
+    write(folder.path(), "readable-context = \"user\"");
+    let done = run(&["--config", "agent99.toml"]);
+    assert_eq!(done.json()["result"]["n"], 7, "{done:?}");
 }

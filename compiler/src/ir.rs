@@ -482,6 +482,7 @@ pub(crate) fn from_text<'a>(
                 args: list(args),
                 optional: *optional,
             },
+            ExprKind::Context(path) => IrKind::Context(text(path)),
             ExprKind::Unsupported { message, operands } => IrKind::Fail {
                 operands: list(operands),
                 message: arena.alloc_str(message),

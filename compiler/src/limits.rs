@@ -135,6 +135,13 @@ pub(crate) fn check(
             };
             reads_context |= is_context(kind) || is_context(expr);
             let text = texts_evaluate.then(|| expr_text(doc, node)).flatten();
+            if texts_evaluate && !reads_context {
+                let of_step = op.and_then(|op| step_text(doc, node, op));
+                reads_context = [text, of_step]
+                    .into_iter()
+                    .flatten()
+                    .any(|text| text_reads_context(doc, text));
+            }
             if let Some(text) = text.and_then(|text| doc.str(text)) {
                 let around = depth.steps + depth.exprs;
                 deepest = deepest.max(around.saturating_add(may_nest(text)));
@@ -210,6 +217,23 @@ pub(crate) fn check(
         nested,
         texts,
     })
+}
+
+/// The text of a step that is an expression: a condition, or a formula.
+fn step_text(doc: &Document, step: NodeId, op: NodeId) -> Option<NodeId> {
+    match doc.str(op)? {
+        b"if" | b"while" | b"filter" | b"find" => doc.get(step, "condition"),
+        b"mathCalc" => doc.get(step, "expr"),
+        _ => None,
+    }
+}
+
+/// Whether an expression text reads a part of the request context.
+fn text_reads_context(doc: &Document, text: NodeId) -> bool {
+    let text = doc.str(text).and_then(|text| str::from_utf8(text).ok());
+    let text = text.filter(|text| text.contains("context"));
+    let parsed = text.and_then(|text| crate::expr::parse_expression(text).ok());
+    parsed.is_some_and(|parsed| parsed.reads_context())
 }
 
 /// Whether the root says this version.

@@ -25,6 +25,13 @@ impl Expr {
         &self.nodes[id.0 as usize]
     }
 
+    /// Whether it reads a part of the request context (D75).
+    #[must_use]
+    pub fn reads_context(&self) -> bool {
+        let is_context = |node: &ExprNode| matches!(node.kind, ExprKind::Context(_));
+        self.nodes.iter().any(is_context)
+    }
+
     /// The number of nodes on the longest path from the root to a leaf; 0 for blank text.
     /// Takes time linear in the number of nodes and does not recurse.
     #[must_use]
@@ -152,6 +159,8 @@ pub enum ExprKind {
         /// Written with `?.`.
         optional: bool,
     },
+    /// `context('user.id')`: a part of the request context (D75).
+    Context(Box<str>),
     /// Only from `mathCalc` texts: a node that parses but fails when it is evaluated.
     Unsupported {
         /// The error's text, without the wrapper that names the source.
@@ -165,7 +174,7 @@ impl ExprKind {
     /// Calls `visit` for every child, in order of evaluation.
     pub fn for_each_child(&self, mut visit: impl FnMut(ExprId)) {
         match self {
-            Self::Literal(_) | Self::Ident(_) => {}
+            Self::Literal(_) | Self::Ident(_) | Self::Context(_) => {}
             Self::Member { object, .. } => visit(*object),
             Self::Index { object, index, .. } => {
                 visit(*object);

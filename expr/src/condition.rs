@@ -125,7 +125,7 @@ impl<'s> Reader<'s> {
             toks: Vec::with_capacity(8),
         };
         Self {
-            state: SimpleState(Builder::new(text)),
+            state: SimpleState(Builder::new(text, literals)),
             outer: Vec::new(),
             current,
             prefix_run: 0,

@@ -17,6 +17,7 @@ use chumsky::input::MapExtra;
 use chumsky::inspector::SimpleState;
 use chumsky::prelude::*;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 use super::MAX_NESTING;
 use super::arena::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, UnOp};
@@ -57,6 +58,14 @@ pub(super) enum Kind {
     Args(u32),
 }
 
+/// The function that gives a part of the request context (D75).
+const CONTEXT: &str = "context";
+
+fn no_path(span: Range<u32>) -> ParseError {
+    ParseError::unsupported("`context` takes one text, the path of what is read", span)
+        .with_help("write `context('user.id')`")
+}
+
 impl Kind {
     /// Whether an operand can end with this token.
     pub(super) const fn ends_operand(self) -> bool {
@@ -87,15 +96,18 @@ pub(super) struct Builder<'s> {
     pub text: &'s str,
     pub expr: Expr,
     pub lists: Vec<Vec<ExprId>>,
+    /// Whether the text is one of version 4, which may read the request context.
+    is_current: bool,
     errors: Vec<ParseError>,
     operands: SmallVec<[ExprId; 8]>,
     pending: SmallVec<[Pending; 8]>,
 }
 
 impl<'s> Builder<'s> {
-    pub(super) fn new(text: &'s str) -> Self {
+    pub(super) fn new(text: &'s str, is_current: bool) -> Self {
         Self {
             text,
+            is_current,
             expr: Expr::default(),
             lists: Vec::new(),
             errors: Vec::new(),
@@ -199,11 +211,19 @@ impl<'s> Builder<'s> {
             return callee;
         };
         let args = std::mem::take(&mut self.lists[list as usize]);
+        let path = self.path(&args);
         let node = &mut self.expr.nodes[callee.0 as usize];
         let name_span = node.span.clone();
         node.span.end = tok.end;
         let kind = std::mem::replace(&mut node.kind, ExprKind::Literal(Lit::Null));
         let (called, refusal) = match kind {
+            ExprKind::Ident(callee) if self.is_current && &*callee == CONTEXT => match path {
+                Some(path) => (ExprKind::Context(path), None),
+                None => (
+                    ExprKind::Ident(callee),
+                    Some(no_path(name_span.start..tok.end)),
+                ),
+            },
             ExprKind::Ident(callee) => {
                 let refusal = (!builtins::is_function(&callee))
                     .then(|| unknown_callee("function", &callee, false, name_span));
@@ -233,6 +253,17 @@ impl<'s> Builder<'s> {
             self.error(refusal);
         }
         callee
+    }
+
+    /// The path that the one argument of `context` is.
+    fn path(&self, args: &[ExprId]) -> Option<Box<str>> {
+        let [path] = args else {
+            return None;
+        };
+        match &self.expr.node(*path).kind {
+            ExprKind::Literal(Lit::String(path)) => str::from_utf8(path).ok().map(Box::from),
+            _ => None,
+        }
     }
 
     /// Takes the operand that follows an infix operator, or the first one.
@@ -334,13 +365,13 @@ impl<'s> Builder<'s> {
 }
 
 /// The refusal of a call of something that is neither a name nor a member.
-fn unnamed_callee(span: std::ops::Range<u32>) -> ParseError {
+fn unnamed_callee(span: Range<u32>) -> ParseError {
     ParseError::unsupported("Only a named function or method can be called", span)
         .with_help("call a builtin, as in `parseInt(x)`, or a method, as in `name.trim()`")
 }
 
 /// The refusal of a call outside the closed set.
-fn unknown_callee(what: &str, name: &str, methods: bool, span: std::ops::Range<u32>) -> ParseError {
+fn unknown_callee(what: &str, name: &str, methods: bool, span: Range<u32>) -> ParseError {
     let error = ParseError::unsupported(
         format!("`{name}` is not a {what} that a condition can call"),
         span,
@@ -352,7 +383,7 @@ fn unknown_callee(what: &str, name: &str, methods: bool, span: std::ops::Range<u
 }
 
 /// The refusal of a text that nests too deeply.
-pub(super) fn too_deep(span: std::ops::Range<u32>) -> ParseError {
+pub(super) fn too_deep(span: Range<u32>) -> ParseError {
     ParseError::new(
         ParseErrorKind::TooDeep,
         format!("The condition nests deeper than {MAX_NESTING} levels"),

@@ -21,12 +21,28 @@ pub fn to_expr_json(expr: &Expr) -> Value {
     if expr.depth() > MAX_NESTING {
         return Value::Null;
     }
+    let parts = parts(expr, root);
     let mut done: Vec<Value> = Vec::with_capacity(expr.nodes.len());
-    for node in &expr.nodes {
-        let value = node_json(&node.kind, &mut done);
+    for (node, is_part) in expr.nodes.iter().zip(parts) {
+        let value = match is_part {
+            true => node_json(&node.kind, &mut done),
+            false => Value::Null,
+        };
         done.push(value);
     }
     std::mem::take(&mut done[root.0 as usize])
+}
+
+/// Which nodes the root is made of. Others are what was read as something else first, as
+/// `[key]` of an object is read as a list, and share children with them.
+fn parts(expr: &Expr, root: ExprId) -> Vec<bool> {
+    let mut parts = vec![false; expr.nodes.len()];
+    let mut todo = vec![root];
+    while let Some(id) = todo.pop() {
+        parts[id.0 as usize] = true;
+        expr.node(id).kind.for_each_child(|child| todo.push(child));
+    }
+    parts
 }
 
 /// One node; takes its children out of `done`.
@@ -114,6 +130,7 @@ fn node_json(kind: &ExprKind, done: &mut [Value]) -> Value {
             let node = tagged("methodCall", [object, ("method", text(method)), args]);
             flagged(node, *optional, "optional")
         }
+        ExprKind::Context(path) => tagged("context", [("path", text(path))]),
         ExprKind::Unsupported { message, operands } => {
             let operands = operands.iter().map(child).collect();
             tagged(

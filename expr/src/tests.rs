@@ -149,6 +149,7 @@ fn show_node(expr: &Expr, id: ExprId) -> String {
         } => {
             format!("{}{}{method}({})", show(object), dot(*optional), list(args))
         }
+        ExprKind::Context(path) => format!("context<{path}>"),
         ExprKind::Unsupported { message, operands } => format!("<{message}: {}>", list(operands)),
     }
 }

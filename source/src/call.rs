@@ -11,20 +11,6 @@ use a99_core::builtins::{self, Global, global};
 use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression};
 use oxc_span::{GetSpan, Span};
 
-/// Methods of JavaScript's dates, and the member that gives the same.
-const DATES: [(&str, &str); 10] = [
-    ("getTime", "timestamp"),
-    ("toISOString", "value"),
-    ("FullYear", "year"),
-    ("Month", "month"),
-    ("Date", "day"),
-    ("Day", "dayOfWeek"),
-    ("Hours", "hours"),
-    ("Minutes", "minutes"),
-    ("Seconds", "seconds"),
-    ("getTimezoneOffset", ""),
-];
-
 impl<'a> Lowerer<'a> {
     /// The arguments of a call that are expressions; others are told.
     pub(crate) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Vec<&'a Expression<'a>> {
@@ -116,8 +102,12 @@ impl<'a> Lowerer<'a> {
         if let Some(id) = self.lookup(js) {
             return match self.bindings[id].what {
                 What::Function(function) => {
-                    let exprs = self.arguments(&call.arguments);
-                    let arguments = self.exprs(&exprs, out);
+                    if js == "context" && context_path(call).is_some() {
+                        let message = "the function `context` hides the request context";
+                        let help = "give the function another name, if that was meant";
+                        self.differs(call.span, message, help);
+                    }
+                    let arguments = self.spread_arguments(function, call, out);
                     self.helper_call(function, arguments, call.span, hint, out)
                 }
                 What::Agent => {
@@ -147,6 +137,16 @@ impl<'a> Lowerer<'a> {
             "Date" | "Set" => {
                 let help = format!("write `new {js}(...)`");
                 self.unsupported(call.span, "this call without `new`", help);
+                Value::undefined(&at)
+            }
+            "context" if context_path(call).is_some() => {
+                let path = context_path(call).unwrap_or_default();
+                let fields = [("path", Tree::text(path, &at))];
+                Value::node(Tree::node("context", fields, &at))
+            }
+            "context" if self.ops.signature(js).is_none() => {
+                let help = "write `context(\"user.id\")`: the path is a text";
+                self.unsupported(call.span, "this `context`", help);
                 Value::undefined(&at)
             }
             "Error" => {
@@ -338,8 +338,9 @@ impl<'a> Lowerer<'a> {
         {
             return value;
         }
-        if let Some(value) = self.date_method(object, name, call, out) {
-            return value;
+        if name == "getTimezoneOffset" && call.arguments.is_empty() {
+            self.effect(object, out);
+            return Value::number(0.0, &at);
         }
         if name == "push" && matches!(&call.arguments[..], [Argument::SpreadElement(_)]) {
             return self.push_all(object, call, out);
@@ -347,7 +348,7 @@ impl<'a> Lowerer<'a> {
         self.check_method(name, call);
         let name = match name {
             "delete" => "remove",
-            name => name,
+            name => utc(name).unwrap_or(name),
         };
         let exprs = self.arguments(&call.arguments);
         let mut done = vec![self.chained(object, out)];
@@ -397,6 +398,7 @@ impl<'a> Lowerer<'a> {
             "toLocaleString" if call.arguments.is_empty() => return,
             "toLocaleString" => "call it without arguments, or use toFixed and padStart",
             "delete" => return,
+            _ if utc(name).is_some() => return,
             _ if builtins::method(name).is_some() => return,
             _ => {
                 let like = builtins::METHODS.iter().map(|method| method.name);
@@ -439,41 +441,6 @@ impl<'a> Lowerer<'a> {
         member_of(list, Value::text("length", &at), &at)
     }
 
-    /// Methods of dates that are members here.
-    fn date_method(
-        &mut self,
-        object: &'a Expression<'a>,
-        name: &str,
-        call: &'a CallExpression<'a>,
-        out: &mut Vec<Tree>,
-    ) -> Option<Value> {
-        let at = place(call.span);
-        let part = name
-            .strip_prefix("getUTC")
-            .or_else(|| name.strip_prefix("get"))
-            .unwrap_or(name);
-        let is_whole =
-            |full: &str| full == name && (full.starts_with("get") || full == "toISOString");
-        let row = DATES.iter().find(|(method, _)| {
-            is_whole(method) || (part != name && !method.starts_with("get") && *method == part)
-        });
-        let (_, member) = row?;
-        let date = self.expr(object, out);
-        if member.is_empty() {
-            return Some(Value::number(0.0, &at));
-        }
-        let value = member_of(date, Value::text(member, &at), &at);
-        if *member != "month" {
-            return Some(value);
-        }
-        Some(Value::node(Tree::binary(
-            "-",
-            value.operand(),
-            Tree::number(1.0, &at),
-            &at,
-        )))
-    }
-
     pub(crate) fn new_expression(
         &mut self,
         new: &'a NewExpression<'a>,
@@ -504,6 +471,21 @@ impl<'a> Lowerer<'a> {
         let exprs = self.arguments(&new.arguments);
         let values = self.exprs(&exprs, out);
         Value::node(builtin(name, values, &at))
+    }
+}
+
+/// The method that gives the same as one for UTC, which all dates are in.
+fn utc(name: &str) -> Option<&'static str> {
+    let part = name.strip_prefix("getUTC")?;
+    let mut known = builtins::METHODS.iter().map(|method| method.name);
+    known.find(|known| known.strip_prefix("get") == Some(part))
+}
+
+/// The path of the request context that `context("path")` reads.
+fn context_path<'a>(call: &'a CallExpression<'a>) -> Option<&'a str> {
+    match &call.arguments[..] {
+        [Argument::StringLiteral(path)] if !path.lone_surrogates => Some(path.value.as_str()),
+        _ => None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Methods of lists that take a callback: loops, or the atoms that do the same.
 
-use crate::call::{builtin, convert};
 use crate::code::{ends, only_expression, returns_from_loop, statements};
 use crate::codes;
 use crate::expr::Hint;
@@ -8,9 +7,10 @@ use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, named, 
 use crate::pattern::{is_there, method, of};
 use crate::stmt::not;
 use crate::tree::{Place, Tree};
+use crate::turn::Turn;
 use crate::value::{Kind, Value, is_defined};
 use a99_core::builtins::METHODS;
-use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression, FormalParameters};
+use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::Span;
 use std::collections::HashMap;
 
@@ -29,15 +29,6 @@ pub(crate) enum Callback<'a> {
     Helper(usize),
     /// A builtin, with its namespace or none.
     Builtin(&'a str, &'a str),
-}
-
-/// The code of a callback, and the names of what it gets.
-pub(crate) struct Turn<'a> {
-    pub(crate) callback: Callback<'a>,
-    pub(crate) names: Vec<String>,
-    /// Steps before it: patterns that are taken apart.
-    pub(crate) steps: Vec<Tree>,
-    at: Span,
 }
 
 impl<'a> Lowerer<'a> {
@@ -131,10 +122,10 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(call.span);
         match name {
-            "map" => self.map(items, callback, call.span, hint, out),
+            "map" => self.map(items, (callback, 3), call.span, hint, out),
             "filter" => self.filter(items, callback, call.span, hint, out),
             "flatMap" => {
-                let mapped = self.map(items, callback, call.span, Hint::None, out);
+                let mapped = self.map(items, (callback, 3), call.span, Hint::None, out);
                 Value::node(method(mapped.operand(), "flat", Vec::new(), &at))
             }
             "forEach" => {
@@ -163,97 +154,6 @@ impl<'a> Lowerer<'a> {
                 Value::undefined(&at)
             }
             _ => self.sort(name, items, callback, call.span, hint, out),
-        }
-    }
-
-    /// Opens the scope of a callback that gets so many values.
-    pub(crate) fn turn(&mut self, callback: Callback<'a>, given: usize, at: Span) -> Turn<'a> {
-        self.push_scope();
-        let mut turn = Turn {
-            callback,
-            names: Vec::new(),
-            steps: Vec::new(),
-            at,
-        };
-        match callback {
-            Callback::Code(code) => {
-                self.turn_params(&mut turn, code.params(), given);
-            }
-            Callback::Helper(function) => {
-                let wanted = self.functions[function].arity.min(given);
-                turn.names = (0..wanted).map(|_| self.fresh()).collect();
-            }
-            Callback::Builtin(namespace, name) => {
-                // Only these look at more than the first.
-                let wanted = match (namespace, name) {
-                    (_, "parseInt") | ("Math", _) | ("Array" | "JSON" | "Object", _) => given,
-                    _ => 1,
-                };
-                turn.names = (0..wanted.min(given)).map(|_| self.fresh()).collect();
-            }
-        }
-        turn
-    }
-
-    fn turn_params(&mut self, turn: &mut Turn<'a>, params: &'a FormalParameters<'a>, given: usize) {
-        self.no_rest(params);
-        for (index, param) in params.items.iter().enumerate() {
-            if index >= given {
-                let help = "name the list in a constant, and use that";
-                self.unsupported(param.span, "this parameter of a callback", help);
-                continue;
-            }
-            if param.initializer.is_some() {
-                let help = "write `x ?? other` in the callback";
-                self.unsupported(param.span, "a default in a callback", help);
-            }
-            let at = place(param.span);
-            let name = match &param.pattern {
-                BindingPattern::BindingIdentifier(id) => {
-                    self.variable(id.name.as_str(), id.span, false)
-                }
-                pattern => {
-                    let name = self.fresh();
-                    let value = Value::ident(&name, &at);
-                    let mut steps = Vec::new();
-                    self.bind_pattern(pattern, value, false, &mut steps);
-                    turn.steps.append(&mut steps);
-                    name
-                }
-            };
-            turn.names.push(name);
-        }
-    }
-
-    /// The value of a callback that is one expression, and the steps for it; `None` if
-    /// it has statements.
-    pub(crate) fn turn_value(&mut self, turn: &Turn<'a>, out: &mut Vec<Tree>) -> Option<Value> {
-        let at = place(turn.at);
-        let names = turn.names.clone();
-        let given = || {
-            names
-                .iter()
-                .map(|name| Value::ident(name, &at))
-                .collect::<Vec<_>>()
-        };
-        match turn.callback {
-            Callback::Code(code) => {
-                let expr = only_expression(code)?;
-                Some(self.expr(expr, out))
-            }
-            Callback::Helper(function) => {
-                let arguments = given();
-                Some(self.helper_call(function, arguments, turn.at, Hint::None, out))
-            }
-            Callback::Builtin("", to @ ("Number" | "String" | "Boolean")) => {
-                let first = given().into_iter().next();
-                first.map(|value| convert(to, value, &at))
-            }
-            Callback::Builtin("", name) => Some(Value::node(builtin(name, given(), &at))),
-            Callback::Builtin(namespace, name) => {
-                let arguments = given().into_iter().map(Value::operand).collect();
-                Some(Value::node(of(namespace, name, arguments, &at)))
-            }
         }
     }
 
@@ -330,7 +230,8 @@ impl<'a> Lowerer<'a> {
         span: Span,
         out: &mut Vec<Tree>,
     ) {
-        let turn = self.turn(callback, 2, span);
+        let mut turn = self.turn(callback, 3, span);
+        let items = self.listed(items, &mut turn, out);
         self.each_turn(items, turn, after, out);
     }
 
@@ -367,7 +268,7 @@ impl<'a> Lowerer<'a> {
             None => self.turn_steps(&turn, &after, &mut steps),
         }
         self.pop_scope();
-        self.warn_of_growth(&items, &steps, turn.at);
+        self.warn_of_growth(&turn, &steps);
         let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
         let index = turn.names.get(1).map(String::as_str);
         out.push(for_each(items.resolved(), &item, index, steps, &at));
@@ -375,8 +276,9 @@ impl<'a> Lowerer<'a> {
 
     /// JavaScript's callbacks see as many items as there were at the start, loops here those
     /// that are added, too.
-    fn warn_of_growth(&mut self, items: &Value, steps: &[Tree], at: Span) {
-        if grows(items, steps) {
+    fn warn_of_growth(&mut self, turn: &Turn<'a>, steps: &[Tree]) {
+        if grows(&turn.lists, steps) {
+            let at = turn.at;
             let message = "the callback changes the list that it is called for, and sees that";
             let help = "go over a copy: `[...items].forEach(...)`";
             self.differs(at, message, help);
@@ -396,13 +298,14 @@ impl<'a> Lowerer<'a> {
     fn map(
         &mut self,
         items: Value,
-        callback: Callback<'a>,
+        (callback, given): (Callback<'a>, usize),
         span: Span,
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(span);
-        let turn = self.turn(callback, 2, span);
+        let mut turn = self.turn(callback, given, span);
+        let items = self.listed(items, &mut turn, out);
         let single = self.single(&turn);
         // The atom gives `null` for `undefined`, so it is for values that are neither.
         if let Some((steps, value)) = &single
@@ -443,7 +346,8 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(span);
-        let mut turn = self.turn(callback, 2, span);
+        let mut turn = self.turn(callback, 3, span);
+        let items = self.listed(items, &mut turn, out);
         let single = self.single(&turn);
         if let Some((steps, value)) = &single
             && steps.is_empty()
@@ -474,7 +378,7 @@ impl<'a> Lowerer<'a> {
     ) -> Tree {
         let at = place(turn.at);
         let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
-        self.warn_of_growth(&items, std::slice::from_ref(&rest.1), turn.at);
+        self.warn_of_growth(turn, std::slice::from_ref(&rest.1));
         let inputs = [("items", items.resolved()), ("as", Tree::text(&item, &at))];
         let mut step = Tree::step(op, inputs, &at);
         if let Some(index) = turn.names.get(1) {
@@ -494,7 +398,8 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(span);
-        let mut turn = self.turn(callback, 2, span);
+        let mut turn = self.turn(callback, 3, span);
+        let items = self.listed(items, &mut turn, out);
         let wanted = if name == "find" { 0 } else { 1 };
         while turn.names.len() <= wanted {
             turn.names.push(self.fresh());
@@ -536,34 +441,32 @@ impl<'a> Lowerer<'a> {
         };
         let items = self.expr(source, out);
         let items = Value::node(of("Array", "from", vec![items.operand()], &at));
-        self.map(items, callback, call.span, hint, out)
+        self.map(items, (callback, 2), call.span, hint, out)
     }
 }
 
-/// The names that steps of a pattern set to members, and those members; `None` if they do
-/// anything else.
+/// The names that steps of a pattern set to members or variables, and those; `None` if they
+/// do anything else.
 fn aliases(steps: &[Tree]) -> Option<HashMap<String, Tree>> {
     let mut members: HashMap<String, Tree> = HashMap::new();
     for step in steps {
         let (op, value) = (step.get("op")?.as_str()?, step.get("value")?);
-        if op != "varSet" || value.tag() != Some("member") {
+        if op != "varSet" {
             return None;
         }
-        let mut value = value.clone();
+        let mut value = match (value.as_str(), value.tag()) {
+            (Some(name), _) => Tree::ident(name, &value.place),
+            (None, Some("member")) => value.clone(),
+            _ => return None,
+        };
         value.substitute(&members);
         members.insert(step.get("key")?.as_str()?.to_owned(), value);
     }
     Some(members)
 }
 
-/// Whether steps of a loop change the list that it goes over.
-fn grows(items: &Value, steps: &[Tree]) -> bool {
-    let Kind::Node(tree) = &items.kind else {
-        return false;
-    };
-    let Some(name) = tree.ident_name() else {
-        return false;
-    };
+/// Whether steps of a loop change the list that it goes over, by one of these names.
+fn grows(lists: &[String], steps: &[Tree]) -> bool {
     let mut found = false;
     for step in steps {
         step.walk(&mut |tree| {
@@ -573,7 +476,8 @@ fn grows(items: &Value, steps: &[Tree]) -> bool {
                 .unwrap_or_default();
             let object = tree.get("object").and_then(Tree::ident_name);
             let changes = ["push", "unshift", "splice", "pop", "shift"];
-            found |= object == Some(name) && changes.contains(&method);
+            let is_list = object.is_some_and(|object| lists.iter().any(|list| list == object));
+            found |= is_list && changes.contains(&method);
         });
     }
     found

@@ -54,6 +54,8 @@ pub(crate) fn returns_from_loop(list: &[Statement<'_>]) -> bool {
                 todo.extend(inner.block.body.iter().map(|one| (one, in_loop)));
                 let handler = inner.handler.iter().flat_map(|handler| &handler.body.body);
                 todo.extend(handler.map(|one| (one, in_loop)));
+                let last = inner.finalizer.iter().flat_map(|last| &last.body);
+                todo.extend(last.map(|one| (one, in_loop)));
             }
             _ => {}
         }

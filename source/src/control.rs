@@ -152,29 +152,34 @@ impl<'a> Lowerer<'a> {
     }
 
     pub(crate) fn try_statement(&mut self, statement: &'a TryStatement<'a>, out: &mut Vec<Tree>) {
-        if let Some(last) = &statement.finalizer {
-            let help = "put what must follow behind the `try`, and rethrow from there";
-            self.unsupported(last.span, "`finally`", help);
+        match &statement.finalizer {
+            Some(last) => self.finally(statement, last, out),
+            None => self.attempt(statement, out),
         }
+    }
+
+    /// A `try` and its `catch`; without one, the statements alone.
+    pub(crate) fn attempt(&mut self, statement: &'a TryStatement<'a>, out: &mut Vec<Tree>) {
         let at = place(statement.span);
         let mut steps = Vec::new();
         self.push_scope();
         self.block(&statement.block.body, &mut steps);
         self.pop_scope();
+        let Some(handler) = &statement.handler else {
+            return out.append(&mut steps);
+        };
         let mut step = Tree::step("try", [("try", Tree::list(steps, &at))], &at);
-        if let Some(handler) = &statement.handler {
-            self.push_scope();
-            let name = self.caught(handler);
-            let mut steps = Vec::new();
-            self.push_scope();
-            self.block(&handler.body.body, &mut steps);
-            self.pop_scope();
-            self.pop_scope();
-            let at = place(handler.span);
-            step.put("catch", Tree::list(steps, &at));
-            if name != "error" {
-                step.put("catchParam", Tree::text(&name, &at));
-            }
+        self.push_scope();
+        let name = self.caught(handler);
+        let mut steps = Vec::new();
+        self.push_scope();
+        self.block(&handler.body.body, &mut steps);
+        self.pop_scope();
+        self.pop_scope();
+        let handled = place(handler.span);
+        step.put("catch", Tree::list(steps, &handled));
+        if name != "error" {
+            step.put("catchParam", Tree::text(&name, &handled));
         }
         out.push(step);
     }
@@ -224,12 +229,23 @@ fn either(left: Tree, right: Tree) -> Tree {
 }
 
 /// Whether nothing behind the statement is reached.
-fn ends(statement: &Statement<'_>) -> bool {
-    matches!(
-        statement,
+pub(crate) fn ends(statement: &Statement<'_>) -> bool {
+    let last_ends = |list: &[Statement<'_>]| list.last().is_some_and(ends);
+    match statement {
         Statement::ReturnStatement(_)
-            | Statement::ThrowStatement(_)
-            | Statement::ContinueStatement(_)
-            | Statement::BreakStatement(_)
-    )
+        | Statement::ThrowStatement(_)
+        | Statement::ContinueStatement(_)
+        | Statement::BreakStatement(_) => true,
+        Statement::BlockStatement(block) => last_ends(&block.body),
+        Statement::IfStatement(inner) => {
+            ends(&inner.consequent) && inner.alternate.as_ref().is_some_and(ends)
+        }
+        Statement::TryStatement(inner) => {
+            let handler = inner.handler.as_ref();
+            let caught = handler.is_none_or(|handler| last_ends(&handler.body.body));
+            let last = inner.finalizer.as_ref();
+            last_ends(&inner.block.body) && caught || last.is_some_and(|last| last_ends(&last.body))
+        }
+        _ => false,
+    }
 }

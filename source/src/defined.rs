@@ -55,6 +55,7 @@ fn returns_values(statements: &[Statement<'_>]) -> bool {
             Statement::TryStatement(inner) => {
                 todo.extend(&inner.block.body);
                 todo.extend(inner.handler.iter().flat_map(|handler| &handler.body.body));
+                todo.extend(inner.finalizer.iter().flat_map(|last| &last.body));
             }
             _ => {}
         }

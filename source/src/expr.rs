@@ -495,7 +495,15 @@ impl<'a> Lowerer<'a> {
                     return value;
                 }
                 let object = self.chain_link(&member.object, out);
-                member_of(object, Value::text(name, &at), &at)
+                let mut value = member_of(object, Value::text(name, &at), &at);
+                // Such a member is refused of what has none, unless that is missing (D68).
+                if let (Kind::Node(tree), true) = (
+                    &mut value.kind,
+                    a99_core::builtins::is_forbidden(name.as_bytes()),
+                ) {
+                    tree.put("optional", Tree::bool(true, &at));
+                }
+                value
             }
             ChainElement::ComputedMemberExpression(member) => {
                 let at = place(member.span);

@@ -38,6 +38,8 @@ struct Level {
     close: u8,
     /// Whether it is the head of a statement.
     head: bool,
+    /// Where it was opened.
+    start: usize,
     /// Depth without brackets: statements in statements, and within an expression.
     statements: u32,
     expression: u32,
@@ -52,11 +54,20 @@ struct Scan<'s> {
     levels: Vec<Level>,
     depth: u32,
     names: HashSet<&'s str>,
+    assigned: HashSet<&'s str>,
     source: &'s str,
 }
 
+/// The names of a source.
+pub(crate) struct Words<'s> {
+    pub(crate) all: HashSet<&'s str>,
+    /// Those that may be set elsewhere than in their declaration: what stands before an
+    /// assignment, and in brackets before one.
+    pub(crate) assigned: HashSet<&'s str>,
+}
+
 /// The names in a source that nests no deeper than the parser bears.
-pub(crate) fn names(source: &str) -> Result<HashSet<&str>, Box<Diagnostic>> {
+pub(crate) fn names(source: &str) -> Result<Words<'_>, Box<Diagnostic>> {
     if source.len() > MAX_BYTES {
         let message = format!("the source is longer than {MAX_BYTES} bytes");
         let found = Diagnostic::error(codes::TOO_LARGE, message, "");
@@ -69,19 +80,24 @@ pub(crate) fn names(source: &str) -> Result<HashSet<&str>, Box<Diagnostic>> {
         at: 0,
         last: Last::Operator,
         word: b"",
-        levels: vec![level(0, false)],
+        levels: vec![level(0, false, 0)],
         depth: 0,
         names: HashSet::new(),
+        assigned: HashSet::new(),
         source,
     };
     scan.run()?;
-    Ok(scan.names)
+    Ok(Words {
+        all: scan.names,
+        assigned: scan.assigned,
+    })
 }
 
-fn level(close: u8, head: bool) -> Level {
+fn level(close: u8, head: bool, start: usize) -> Level {
     Level {
         close,
         head,
+        start,
         statements: 0,
         expression: 0,
     }
@@ -173,7 +189,7 @@ impl<'s> Scan<'s> {
 
     fn top(&mut self) -> &mut Level {
         if self.levels.is_empty() {
-            self.levels.push(level(0, false));
+            self.levels.push(level(0, false, 0));
         }
         let last = self.levels.len() - 1;
         &mut self.levels[last]
@@ -220,6 +236,29 @@ impl<'s> Scan<'s> {
                 [b'/', b'/', ..] => at += line_end(rest),
                 [b'/', b'*', ..] => at += comment_end(rest),
                 _ => return rest.starts_with(word),
+            }
+        }
+    }
+
+    /// Whether an assignment follows.
+    fn is_assigned(&self) -> bool {
+        let mut at = self.at;
+        loop {
+            let rest = &self.text[at.min(self.text.len())..];
+            match rest {
+                [b' ' | b'\t' | b'\n' | b'\r', ..] => at += 1,
+                [b'/', b'/', ..] => at += line_end(rest),
+                [b'/', b'*', ..] => at += comment_end(rest),
+                _ => {
+                    let signs = b"+-*/%&|^?<>";
+                    let ops = rest.iter().take(3);
+                    let ops = ops.take_while(|byte| signs.contains(byte)).count();
+                    let behind = &rest[ops..];
+                    let is_one = !behind.starts_with(b"==") && !behind.starts_with(b"=>");
+                    return behind.starts_with(b"=") && is_one
+                        || rest.starts_with(b"++")
+                        || rest.starts_with(b"--");
+                }
             }
         }
     }
@@ -327,7 +366,7 @@ impl<'s> Scan<'s> {
                 }
                 b'$' if self.text.get(self.at + 1) == Some(&b'{') => {
                     self.went_deeper(self.at)?;
-                    self.levels.push(level(b'`', false));
+                    self.levels.push(level(b'`', false, self.at));
                     self.at += 2;
                     self.last = Last::Operator;
                     self.word = b"";
@@ -377,7 +416,11 @@ impl<'s> Scan<'s> {
         if self.last == Last::Brace && !continued.contains(&word) && self.in_statements() {
             self.end_statement();
         }
-        self.names.insert(&self.source[start..self.at]);
+        let name = &self.source[start..self.at];
+        self.names.insert(name);
+        if !matches!(self.word, b"let" | b"const") && self.is_assigned() {
+            self.assigned.insert(name);
+        }
         if self.text[..start].ends_with(b".") && !self.text[..start].ends_with(b"...") {
             self.last = Last::Value;
             self.word = b"";
@@ -457,7 +500,7 @@ impl<'s> Scan<'s> {
         };
         let heads: [&[u8]; 4] = [b"if", b"while", b"for", b"with"];
         let head = byte == b'(' && heads.contains(&self.word);
-        self.levels.push(level(close, head));
+        self.levels.push(level(close, head, self.at));
         Ok(())
     }
 
@@ -483,6 +526,14 @@ impl<'s> Scan<'s> {
             self.at -= 1;
             return self.template();
         }
+        if let Some(closed) = &closed
+            && byte != b')'
+            && self.is_assigned()
+        {
+            // A pattern; what else these names are is no harm.
+            let words = self.source[closed.start..at].split(|c: char| !is_word(c));
+            self.assigned.extend(words.filter(|word| !word.is_empty()));
+        }
         self.last = match byte {
             b'}' => Last::Brace,
             _ if closed.is_some_and(|level| level.head) => Last::Head,
@@ -490,6 +541,10 @@ impl<'s> Scan<'s> {
         };
         Ok(())
     }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
 fn is_name(byte: u8) -> bool {

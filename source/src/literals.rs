@@ -4,7 +4,7 @@ use crate::codes;
 use crate::expr::{MAX_PARTS, unescape};
 use crate::lower::{Lowerer, place};
 use crate::pattern::{method, of};
-use crate::tree::{Place, Tree};
+use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
     ArrayExpression, ArrayExpressionElement, Expression, ObjectExpression, ObjectPropertyKind,
@@ -78,22 +78,44 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
-        let values = self.exprs(&exprs, out);
-        if !is_spread.contains(&true) {
-            return Value::new(Kind::List(values), &at);
+        let elements: Vec<_> = exprs.into_iter().zip(is_spread).collect();
+        self.elements(&elements, &at, out)
+    }
+
+    /// A list of values, some of which (`true`) are lists whose items it has.
+    pub(crate) fn elements(
+        &mut self,
+        elements: &[(&'a Expression<'a>, bool)],
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let mut values: Vec<Value> = Vec::with_capacity(elements.len());
+        for (expr, is_spread) in elements {
+            let mut steps = Vec::new();
+            let mut value = self.expr(expr, &mut steps);
+            if *is_spread {
+                // Taken here: what follows may change the list.
+                let place = value.place.clone();
+                value = Value::node(of("Array", "from", vec![value.operand()], &place));
+            }
+            self.keep(&mut values, &steps, out);
+            out.append(&mut steps);
+            values.push(value);
+        }
+        if elements.iter().all(|(_, is_spread)| !is_spread) {
+            return Value::new(Kind::List(values), at);
         }
         let mut parts: Vec<Tree> = Vec::new();
         let mut run: Vec<Value> = Vec::new();
         let end_run = |run: &mut Vec<Value>, parts: &mut Vec<Tree>| {
             if !run.is_empty() {
-                parts.push(Value::new(Kind::List(std::mem::take(run)), &at).operand());
+                parts.push(Value::new(Kind::List(std::mem::take(run)), at).operand());
             }
         };
-        for (value, is_spread) in values.into_iter().zip(is_spread) {
-            if is_spread {
+        for (value, (_, is_spread)) in values.into_iter().zip(elements) {
+            if *is_spread {
                 end_run(&mut run, &mut parts);
-                let place = value.place.clone();
-                parts.push(of("Array", "from", vec![value.operand()], &place));
+                parts.push(value.operand());
             } else {
                 run.push(value);
             }
@@ -102,7 +124,7 @@ impl<'a> Lowerer<'a> {
         let first = parts.remove(0);
         Value::node(match parts.is_empty() {
             true => first,
-            false => method(first, "concat", parts, &at),
+            false => method(first, "concat", parts, at),
         })
     }
 
@@ -113,7 +135,7 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(object.span);
         let mut parts: Vec<Tree> = Vec::new();
-        let mut members: Vec<(Vec<u8>, Value)> = Vec::new();
+        let mut members: Vec<(Value, Value)> = Vec::new();
         for property in &object.properties {
             let mut steps = Vec::new();
             let (key, value) = match property {
@@ -129,6 +151,11 @@ impl<'a> Lowerer<'a> {
                     let Some(key) = self.key(&property.key, property.computed, &mut steps) else {
                         continue;
                     };
+                    let key = if property.computed {
+                        in_brackets(key)
+                    } else {
+                        key
+                    };
                     let mut value_steps = Vec::new();
                     let value = self.expr(&property.value, &mut value_steps);
                     let mut key = [key];
@@ -142,29 +169,13 @@ impl<'a> Lowerer<'a> {
             self.keep_object(&mut members, &mut parts, &steps, out);
             out.append(&mut steps);
             match key {
-                Some(Value {
-                    kind: Kind::Text(key),
-                    ..
-                }) => {
-                    if key == b"__proto__" {
-                        let help = "there are no prototypes; name the member differently";
-                        self.unsupported(property.span(), "the member `__proto__`", help);
-                        continue;
-                    }
-                    let same = members.iter().any(|(other, _)| *other == key);
-                    if same {
-                        let message = "the object has this member twice";
-                        self.deny(codes::BAD_BINDING, property.span(), message, "drop one");
+                Some(key) => {
+                    if let Some(name) = written(&key)
+                        && !self.may_be_named(name, property, &members)
+                    {
                         continue;
                     }
                     members.push((key, value));
-                }
-                Some(key) => {
-                    end_members(&mut members, &mut parts, &at);
-                    let at = place(property.span());
-                    let pair = Value::new(Kind::List(vec![key, value]), &at);
-                    let pairs = Value::new(Kind::List(vec![pair]), &at).operand();
-                    parts.push(of("Object", "fromEntries", vec![pairs], &at));
                 }
                 None => {
                     end_members(&mut members, &mut parts, &at);
@@ -173,7 +184,7 @@ impl<'a> Lowerer<'a> {
             }
         }
         if parts.is_empty() {
-            return Value::new(Kind::Map(members), &at);
+            return whole(members, &at);
         }
         end_members(&mut members, &mut parts, &at);
         let fresh = Value::new(Kind::Map(Vec::new()), &at).operand();
@@ -191,10 +202,32 @@ impl<'a> Lowerer<'a> {
         Value::node(of("Object", "assign", parts, &at))
     }
 
+    /// Whether a member may have this name, which is written.
+    fn may_be_named(
+        &mut self,
+        name: &[u8],
+        property: &ObjectPropertyKind<'a>,
+        members: &[(Value, Value)],
+    ) -> bool {
+        if name == b"__proto__" {
+            let help = "there are no prototypes; name the member differently";
+            self.unsupported(property.span(), "the member `__proto__`", help);
+            return false;
+        }
+        let is_there = members
+            .iter()
+            .any(|(other, _)| written(other) == Some(name));
+        if is_there {
+            let message = "the object has this member twice";
+            self.deny(codes::BAD_BINDING, property.span(), message, "drop one");
+        }
+        !is_there
+    }
+
     /// Evaluates the parts of an object so far before the steps of the next.
     fn keep_object(
         &mut self,
-        members: &mut [(Vec<u8>, Value)],
+        members: &mut [(Value, Value)],
         parts: &mut [Tree],
         steps: &[Tree],
         out: &mut Vec<Tree>,
@@ -210,16 +243,62 @@ impl<'a> Lowerer<'a> {
                 *part = value.operand();
             }
         }
-        for (_, value) in members {
+        for (key, value) in members {
+            self.keep(std::slice::from_mut(key), steps, out);
             self.keep(std::slice::from_mut(value), steps, out);
         }
     }
 }
 
-fn end_members(members: &mut Vec<(Vec<u8>, Value)>, parts: &mut Vec<Tree>, at: &Place) {
+fn end_members(members: &mut Vec<(Value, Value)>, parts: &mut Vec<Tree>, at: &Place) {
     if !members.is_empty() {
-        parts.push(Value::new(Kind::Map(std::mem::take(members)), at).operand());
+        parts.push(whole(std::mem::take(members), at).operand());
     }
+}
+
+/// A key that is written in brackets, as an expression in any case: it may be one that
+/// another member has, or that no member may be given by name.
+fn in_brackets(key: Value) -> Value {
+    match &key.kind {
+        Kind::Node(_) => key,
+        _ => {
+            let place = key.place.clone();
+            let value = Value::new(key.kind, &place).operand();
+            Value::node(match value.tag() {
+                Some(_) => value,
+                None => Tree::node("literal", [("value", value)], &place),
+            })
+        }
+    }
+}
+
+/// The name of a member whose key is no expression.
+fn written(key: &Value) -> Option<&[u8]> {
+    match &key.kind {
+        Kind::Text(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// An object of these members. A key that is computed is an operand of its node (D67).
+fn whole(members: Vec<(Value, Value)>, at: &Place) -> Value {
+    if members.iter().all(|(key, _)| written(key).is_some()) {
+        let members = members.into_iter().map(|(key, value)| match key.kind {
+            Kind::Text(name) => (name, value),
+            _ => (Vec::new(), value),
+        });
+        return Value::new(Kind::Map(members.collect()), at);
+    }
+    let properties = members.into_iter().map(|(key, value)| {
+        let place = key.place.clone();
+        let key = match key.kind {
+            Kind::Text(name) => Tree::new(Data::Text(name.into()), &place),
+            kind => Value::new(kind, &place).operand(),
+        };
+        Tree::map([("key", key), ("value", value.operand())], &place)
+    });
+    let fields = [("properties", Tree::list(properties.collect(), at))];
+    Value::node(Tree::node("object", fields, at))
 }
 
 /// `left + right`.

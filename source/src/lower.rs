@@ -6,6 +6,7 @@
 //! variables of outer functions that a function reads become parameters of it.
 
 use crate::codes;
+use crate::iterable::Iterable;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
@@ -63,6 +64,8 @@ pub(crate) struct Binding {
     pub(crate) is_ready: bool,
     /// Whether it is known to be a date.
     pub(crate) is_date: bool,
+    /// What a loop over it goes over.
+    pub(crate) sort: Iterable,
 }
 
 /// The code of a function.
@@ -86,8 +89,10 @@ pub(crate) struct Function<'a> {
     /// The helper's name.
     pub(crate) name: String,
     pub(crate) code: Option<Code<'a>>,
-    /// How many values it takes.
+    /// How many values it takes one by one.
     pub(crate) arity: usize,
+    /// Whether it takes those behind them as a list.
+    pub(crate) has_rest: bool,
     /// Whether whatever it returns is not `undefined`.
     pub(crate) gives_value: bool,
     pub(crate) params: Vec<Tree>,
@@ -116,14 +121,30 @@ pub(crate) enum After {
 
 /// What `break`, `continue` and `return` are in.
 pub(crate) enum Around<'a> {
-    /// A loop, and what a classic `for` does after each turn.
-    Loop(Option<&'a Expression<'a>>),
+    /// A loop.
+    Loop {
+        /// What a classic `for` does after each turn.
+        update: Option<&'a Expression<'a>>,
+        /// Whether what leaves more than the loop ends it first.
+        is_left: bool,
+    },
     /// A `switch`.
     Switch,
     /// A callback that was made a loop.
     Callback(After),
     /// Steps whose value `return` gives (`memoize`).
     Body,
+    /// Statements that a `finally` follows, however they are left.
+    Finally(crate::finally::Exits),
+}
+
+impl Around<'_> {
+    pub(crate) fn plain_loop() -> Self {
+        Around::Loop {
+            update: None,
+            is_left: false,
+        }
+    }
 }
 
 pub(crate) struct Lowerer<'a> {
@@ -132,6 +153,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) found: Vec<Diagnostic>,
     /// Names in the source, and those that were given.
     pub(crate) taken: HashSet<String>,
+    /// Names that are set behind their declaration, and some others.
+    pub(crate) assigned: HashSet<String>,
     /// Names of variables.
     pub(crate) variables: HashSet<String>,
     pub(crate) bindings: Vec<Binding>,
@@ -148,6 +171,8 @@ pub(crate) struct Lowerer<'a> {
     sight: HashMap<String, usize>,
     /// Variables of lists that nobody else has.
     pub(crate) new_lists: HashSet<String>,
+    /// What the types of arguments of the run say that loops over them go over.
+    pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: name, variable.
     pub(crate) arguments: Vec<(String, String)>,
     /// Types by their names.
@@ -167,13 +192,14 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn new(
         source: &'a str,
         ops: &'a (dyn Signatures + Sync),
-        names: HashSet<&'a str>,
+        names: crate::guard::Words<'a>,
     ) -> Lowerer<'a> {
         Lowerer {
             source,
             ops,
             found: Vec::new(),
-            taken: names.into_iter().map(str::to_owned).collect(),
+            taken: names.all.into_iter().map(str::to_owned).collect(),
+            assigned: names.assigned.into_iter().map(str::to_owned).collect(),
             variables: HashSet::new(),
             bindings: Vec::new(),
             scopes: vec![HashMap::new()],
@@ -184,6 +210,7 @@ impl<'a> Lowerer<'a> {
             calls: Vec::new(),
             sight: HashMap::new(),
             new_lists: HashSet::new(),
+            argument_sorts: HashMap::new(),
             arguments: Vec::new(),
             types: HashMap::new(),
             comments: HashMap::new(),
@@ -365,6 +392,7 @@ impl<'a> Lowerer<'a> {
             at: at.start,
             is_ready: false,
             is_date: false,
+            sort: Iterable::Unknown,
         });
         let id = self.bindings.len() - 1;
         *self
@@ -426,6 +454,7 @@ impl<'a> Lowerer<'a> {
             name,
             code: Some(code),
             arity: code.params().items.len(),
+            has_rest: code.params().rest.is_some(),
             gives_value,
             params: Vec::new(),
             steps: Vec::new(),

@@ -1,6 +1,7 @@
 //! A source as a whole: which function is the agent, and the root of its program.
 
 use crate::codes;
+use crate::iterable::sorts_of;
 use crate::lower::{Code, Function, Lowerer, What, place};
 use crate::tree::{Data, Place, Tree};
 use crate::types::Named;
@@ -37,6 +38,7 @@ impl<'a> Lowerer<'a> {
             name: String::new(),
             code: None,
             arity: 0,
+            has_rest: false,
             gives_value: false,
             params: Vec::new(),
             steps: Vec::new(),
@@ -312,7 +314,10 @@ impl<'a> Lowerer<'a> {
         let params: &'a FormalParameters<'a> = code.params();
         let docs = self.docs_before(start);
         let at = place(params.span);
-        self.no_rest(params);
+        if let Some(rest) = &params.rest {
+            let help = "write `function agent({ a, b })`";
+            self.unsupported(rest.span, "a rest parameter of the agent", help);
+        }
         if let Some(second) = params.items.get(1) {
             let help = "write `function agent({ a, b })`";
             self.unsupported(second.span, "a second parameter of the agent", help);
@@ -328,6 +333,7 @@ impl<'a> Lowerer<'a> {
             }
             if let Some(ty) = &param.type_annotation {
                 schema = self.agent_schema(&ty.type_annotation);
+                self.argument_sorts = schema.as_ref().map(sorts_of).unwrap_or_default();
             }
             match &param.pattern {
                 BindingPattern::ObjectPattern(object) => self.import_pattern(object, false, out),

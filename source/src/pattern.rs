@@ -1,12 +1,12 @@
 //! Parameters and patterns.
 
 use crate::codes;
+use crate::iterable::Iterable;
 use crate::lower::{Code, Lowerer, What, place, set};
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
-    ArrayPattern, AssignmentPattern, BindingPattern, Expression, FormalParameters, ObjectPattern,
-    PropertyKey,
+    ArrayPattern, AssignmentPattern, BindingPattern, Expression, ObjectPattern, PropertyKey,
 };
 use oxc_span::{GetSpan, Span};
 
@@ -20,7 +20,6 @@ impl<'a> Lowerer<'a> {
             self.unsupported(function.span, "a generator", "return a list");
         }
         let params = code.params();
-        self.no_rest(params);
         let mut names = Vec::new();
         for param in &params.items {
             let at = place(param.span);
@@ -36,19 +35,31 @@ impl<'a> Lowerer<'a> {
             if let Some(pattern) = pattern {
                 self.bind_pattern(pattern, Value::ident(&name, &at), false, out);
             }
+            if let (BindingPattern::BindingIdentifier(id), None) =
+                (&param.pattern, &param.initializer)
+            {
+                self.note_type(id.name.as_str(), param.type_annotation.as_deref());
+            }
+            names.push(Tree::text(&name, &at));
+        }
+        if let Some(rest) = &params.rest {
+            let at = place(rest.span);
+            let name = match &rest.rest.argument {
+                BindingPattern::BindingIdentifier(id) => {
+                    let js = id.name.as_str();
+                    let name = self.variable(js, id.span, false);
+                    self.note_sort(js, Iterable::List);
+                    name
+                }
+                pattern => {
+                    let name = self.fresh();
+                    self.bind_pattern(pattern, Value::ident(&name, &at), false, out);
+                    name
+                }
+            };
             names.push(Tree::text(&name, &at));
         }
         names
-    }
-
-    pub(crate) fn no_rest(&mut self, params: &'a FormalParameters<'a>) {
-        if let Some(rest) = &params.rest {
-            self.unsupported(
-                rest.span,
-                "a rest parameter",
-                "take a list as one parameter",
-            );
-        }
     }
 
     /// Gives a variable that is `undefined` its default.
@@ -274,7 +285,11 @@ impl<'a> Lowerer<'a> {
             };
             match &property.value {
                 BindingPattern::BindingIdentifier(id) => {
-                    let name = self.variable(id.name.as_str(), id.span, is_const);
+                    let js = id.name.as_str();
+                    let name = self.variable(js, id.span, is_const);
+                    if let Some(sort) = self.argument_sorts.get(&key).copied() {
+                        self.note_sort(js, sort);
+                    }
                     self.arguments.push((name, key));
                 }
                 BindingPattern::AssignmentPattern(with)

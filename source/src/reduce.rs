@@ -7,6 +7,7 @@ use crate::lower::{After, Lowerer, branch, place, set};
 use crate::pattern::{member_of, method};
 use crate::stmt::not;
 use crate::tree::{Place, Tree};
+use crate::turn::Turn;
 use crate::value::Value;
 use oxc_ast::ast::{Argument, CallExpression};
 use std::collections::HashMap;
@@ -28,22 +29,40 @@ impl<'a> Lowerer<'a> {
         self.keep(&mut items, &steps, out);
         out.append(&mut steps);
         let [items] = items;
-        let (initial, items) = match initial {
-            Some(initial) => (initial, items),
-            None => self.first_and_rest(items, &at, out),
-        };
-        let mut turn = self.turn(callback, 3, call.span);
+        let mut turn = self.turn(callback, 4, call.span);
         while turn.names.len() < 2 {
             turn.names.push(self.fresh());
         }
         let mut total = turn.names.remove(0);
+        let items = self.listed(items, &mut turn, out);
+        let (initial, items) = match initial {
+            Some(initial) => (initial, items),
+            None => {
+                self.count_from_one(&mut turn, &at);
+                self.first_and_rest(items, &at, out)
+            }
+        };
         if let Hint::Fresh(name) = hint {
             self.rename_param(&total, name);
+            if let Some(given) = turn.given.first_mut() {
+                name.clone_into(given);
+            }
             total = name.to_owned();
         }
         out.push(set(&total, initial.resolved(), &at));
         self.each_turn(items, turn, After::Set(total.clone()), out);
         Value::ident(&total, &at)
+    }
+
+    /// Numbers the items of a callback from 1, as the first one was taken before.
+    fn count_from_one(&mut self, turn: &mut Turn<'a>, at: &Place) {
+        let counts = turn.names.get_mut(1);
+        if let Some(name) = counts {
+            let before = self.fresh();
+            let name = std::mem::replace(name, before.clone());
+            let number = Tree::binary("+", Tree::ident(&before, at), Tree::number(1.0, at), at);
+            turn.steps.insert(0, set(&name, number, at));
+        }
     }
 
     /// Gives a parameter of the callback at hand the name of another variable.

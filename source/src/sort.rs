@@ -87,7 +87,8 @@ impl<'a> Lowerer<'a> {
             // Statements with `return` in them: a function of its own.
             let function = self.add_function("compare", code, span, true);
             self.function(function);
-            return self.helper_call(function, vec![left, right], span, Hint::None, out);
+            let both = self.with_rest(function, vec![left, right], &at);
+            return self.helper_call(function, both, span, Hint::None, out);
         }
         let turn = self.turn(callback, 2, span);
         for (name, value) in turn.names.iter().zip([left, right]) {

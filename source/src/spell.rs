@@ -5,9 +5,11 @@
 //! also for its literals, so a node with an operand that is none is not spelled: it would
 //! cost more.
 
-use a99_core::builtins::{CallContext, is_forbidden, is_function_in, is_method_in};
+use a99_core::builtins::{CallContext, Global, global, is_forbidden, is_function_in, is_method_in};
 use a99_core::json::{Document, Kind, NodeId, write_js_number};
 use a99_core::text::surrogate_at;
+
+pub(crate) use crate::quote::{is_name, property_key, quoted};
 
 /// Bytes of one text, of those that may be 64 KiB long.
 const MAX_TEXT: u32 = 60 << 10;
@@ -71,16 +73,6 @@ const WORDS: [&str; 35] = [
     "case",
 ];
 
-/// Whether a text is a name as it stands behind a dot.
-pub(crate) fn is_name(text: &[u8]) -> bool {
-    let Ok(text) = str::from_utf8(text) else {
-        return false;
-    };
-    let mut chars = text.chars();
-    let begins = |c: char| c.is_alphabetic() || matches!(c, '_' | '$');
-    chars.next().is_some_and(begins) && chars.all(|c| begins(c) || c.is_ascii_digit())
-}
-
 /// The precedence of an operator.
 fn operator(op: &[u8]) -> Option<u8> {
     Some(match op {
@@ -111,6 +103,8 @@ pub(crate) type Names<'n> = dyn FnMut(&[u8], &mut Vec<u8>) + 'n;
 pub(crate) struct Speller<'d> {
     doc: &'d Document,
     dialect: Dialect,
+    /// Whether the program is of version 4.
+    is_current: bool,
     /// Bytes of the text of each node; 0 for one that cannot be spelled.
     sizes: Vec<u32>,
 }
@@ -118,9 +112,11 @@ pub(crate) struct Speller<'d> {
 impl<'d> Speller<'d> {
     pub(crate) fn new(doc: &'d Document, dialect: Dialect) -> Speller<'d> {
         let count = doc.ends().len();
+        let version = doc.get(doc.root(), "a99").map(|version| doc.kind(version));
         let mut speller = Speller {
             doc,
             dialect,
+            is_current: version == Some(Kind::Number(4.0)),
             sizes: vec![0; count],
         };
         let max = match dialect {
@@ -211,12 +207,24 @@ impl<'d> Speller<'d> {
             return self.data(node).filter(|_| self.is_script());
         };
         let (fields, size): (&[&str], u32) = match tag {
+            b"literal" if doc.get(node, "value").is_none() => (&[], 9),
             b"literal" => (&["value"], self.literal(doc.get(node, "value")?)?),
             b"ident" => (&["name"], self.word(self.str(node, "name")?)?),
             b"member" => {
                 let property = doc.get(node, "property")?;
+                let object = doc.get(node, "object")?;
+                let name = self
+                    .str(object, "name")
+                    .and_then(|name| str::from_utf8(name).ok());
+                let is_namespace = matches!(name.and_then(global), Some(Global::Namespace(_)));
+                if self.is_script() && is_namespace && doc.str(property).is_some_and(is_forbidden) {
+                    return None;
+                }
                 let size = match doc.str(property) {
-                    Some(name) if is_forbidden(name) && self.is_script() => return None,
+                    // Older programs refuse such members, whatever has them (D68).
+                    Some(name) if is_forbidden(name) && self.is_script() && !self.is_current => {
+                        return None;
+                    }
                     Some(name) if is_name(name) || self.is_script() => name.len() as u32,
                     Some(_) => return None,
                     None => self.child(node, "property")?,
@@ -243,6 +251,11 @@ impl<'d> Speller<'d> {
             }
             b"array" => (&["elements"], self.children(node, "elements")? + 2),
             b"object" => (&["properties"], self.properties(node)?),
+            b"context" if self.is_current => {
+                let path = self.str(node, "path")?;
+                str::from_utf8(path).ok()?;
+                (&["path"], path.len() as u32 * 2 + 12)
+            }
             b"call" => {
                 let callee = str::from_utf8(self.str(node, "callee")?).ok()?;
                 if !is_function_in(callee, self.context()) || self.is_script() && callee == "Error"
@@ -310,11 +323,20 @@ impl<'d> Speller<'d> {
         let list = doc.get(node, "properties")?;
         let mut size = 2_u32;
         for property in doc.elements(list) {
-            let key = self.str(property, "key")?;
-            if is_forbidden(key) || str::from_utf8(key).is_err() || doc.len(property) != 2 {
+            let key = match self.str(property, "key") {
+                Some(key) if is_forbidden(key) || str::from_utf8(key).is_err() => return None,
+                Some(key) => key.len() as u32 * 2,
+                None => {
+                    let key = doc.get(property, "key")?;
+                    // What is no node is no computed key.
+                    doc.get(key, "$expr").filter(|_| self.is_current)?;
+                    self.child(property, "key")?
+                }
+            };
+            if doc.len(property) != 2 {
                 return None;
             }
-            size = size.saturating_add(key.len() as u32 * 2 + 4);
+            size = size.saturating_add(key + 4);
             size = size.saturating_add(self.child(property, "value")?);
         }
         (doc.kind(list) == Kind::Array).then_some(size)
@@ -368,11 +390,10 @@ impl<'d> Speller<'d> {
             flag == Some(Kind::Bool(true))
         };
         match text("$expr") {
-            b"literal" => {
-                if let Some(value) = doc.get(node, "value") {
-                    self.constant(value, out);
-                }
-            }
+            b"literal" => match doc.get(node, "value") {
+                Some(value) => self.constant(value, out),
+                None => out.extend(b"undefined"),
+            },
             b"" => self.constant(node, out),
             b"ident" => names(text("name"), out),
             b"member" => {
@@ -409,6 +430,11 @@ impl<'d> Speller<'d> {
                 out.push(b']');
             }
             b"object" => self.object(node, names, out),
+            b"context" => {
+                out.extend(b"context(");
+                quoted(text("path"), out);
+                out.push(b')');
+            }
             b"call" => {
                 if self.is_script() && matches!(text("callee"), b"Date" | b"Set") {
                     out.extend(b"new ");
@@ -529,7 +555,13 @@ impl<'d> Speller<'d> {
             if index > 0 {
                 out.extend(b", ");
             }
-            let key = self.str(property, "key").unwrap_or_default();
+            let Some(key) = self.str(property, "key") else {
+                out.push(b'[');
+                self.field(property, "key", TERNARY, names, out);
+                out.extend(b"]: ");
+                self.field(property, "value", TERNARY, names, out);
+                continue;
+            };
             let value = self.doc.get(property, "value");
             let name = value.and_then(|value| self.str(value, "name"));
             let tag = value.and_then(|value| self.str(value, "$expr"));
@@ -546,39 +578,5 @@ impl<'d> Speller<'d> {
             self.field(property, "value", TERNARY, names, out);
         }
         out.push(b'}');
-    }
-}
-
-/// A text in quotes. JavaScript ends lines at U+2028 and U+2029 outside of texts only.
-pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'\'');
-    let mut done = 0;
-    for (at, &byte) in text.iter().enumerate() {
-        if at < done {
-            continue;
-        }
-        match byte {
-            b'\n' => out.extend(b"\\n"),
-            b'\r' => out.extend(b"\\r"),
-            b'\t' => out.extend(b"\\t"),
-            b'\'' | b'\\' => out.extend([b'\\', byte]),
-            _ => match surrogate_at(&text[at..]) {
-                // Only in JavaScript: texts have none that is alone.
-                Some(unit) => {
-                    out.extend(format!("\\u{unit:04x}").bytes());
-                    done = at + 3;
-                }
-                None => out.push(byte),
-            },
-        }
-    }
-    out.push(b'\'');
-}
-
-/// The key of an object.
-pub(crate) fn property_key(key: &[u8], out: &mut Vec<u8>) {
-    match is_name(key) {
-        true => out.extend(key),
-        false => quoted(key, out),
     }
 }

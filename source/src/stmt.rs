@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::expr::Hint;
+use crate::iterable::Iterable;
 use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, set};
 use crate::tree::{Place, Tree};
 use crate::value::Value;
@@ -10,6 +11,16 @@ use oxc_ast::ast::{
     ForStatementLeft, Statement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_span::{GetSpan, Span};
+
+/// Where a `return` goes.
+enum ReturnTo {
+    /// Out of the function, or of steps that give a value.
+    Function,
+    /// Behind a callback that was made a loop; whether another loop is in it.
+    Callback(After, bool),
+    /// To a `finally`, with the value in this variable.
+    Finally(String),
+}
 
 impl<'a> Lowerer<'a> {
     /// The statements of a block whose scope is open; its functions are lowered at its
@@ -89,10 +100,11 @@ impl<'a> Lowerer<'a> {
             Statement::WhileStatement(statement) => {
                 let mut tests = Vec::new();
                 let test = self.expr(&statement.test, &mut tests);
-                self.around.push(Around::Loop(None));
+                self.around.push(Around::plain_loop());
                 let body = self.body(&statement.body);
-                self.around.pop();
+                let around = self.around.pop();
                 out.push(repeat(tests, test, body, &place(at)));
+                self.leave_further(around, at, out);
             }
             Statement::DoWhileStatement(_) => {
                 let help = "write `while (true) { ...; if (!condition) break }`";
@@ -140,19 +152,26 @@ impl<'a> Lowerer<'a> {
     }
 
     /// `break` and `continue`.
-    fn jump(&mut self, word: &'static str, has_label: bool, at: Span, out: &mut Vec<Tree>) {
+    pub(crate) fn jump(
+        &mut self,
+        word: &'static str,
+        has_label: bool,
+        at: Span,
+        out: &mut Vec<Tree>,
+    ) {
         if has_label {
             let help = "put the inner loop into a function that returns";
             return self.unsupported(at, "a label", help);
         }
         let passes = |around: &&Around<'a>| word == "continue" && matches!(around, Around::Switch);
         match self.around.iter().rev().find(|around| !passes(around)) {
-            Some(Around::Loop(update)) => {
+            Some(Around::Loop { update, .. }) => {
                 if let (Some(update), "continue") = (*update, word) {
                     self.effect(update, out);
                 }
                 out.push(Tree::step(word, [], &place(at)));
             }
+            Some(Around::Finally(_)) => self.exit(word, at, out),
             Some(Around::Switch) => {
                 let help = "end each `case` with its only `break`, or use `if`";
                 self.unsupported(at, "a `break` within a `case`", help);
@@ -184,13 +203,17 @@ impl<'a> Lowerer<'a> {
             Some(test) => self.expr(test, &mut tests),
             None => Value::bool(true, &at),
         };
-        self.around.push(Around::Loop(statement.update.as_ref()));
+        self.around.push(Around::Loop {
+            update: statement.update.as_ref(),
+            is_left: false,
+        });
         let mut body = self.body(&statement.body);
-        self.around.pop();
+        let around = self.around.pop();
         if let Some(update) = &statement.update {
             self.effect(update, &mut body);
         }
         out.push(repeat(tests, test, body, &at));
+        self.leave_further(around, statement.span, out);
         self.pop_scope();
     }
 
@@ -200,22 +223,24 @@ impl<'a> Lowerer<'a> {
             let help = "write `for (const item of items)`";
             self.unsupported(statement.span, "`for await`", help);
         }
-        let items = self.expr(&statement.right, out);
+        let counted = self.counted(statement);
+        let items = match counted {
+            Some((list, _, _)) => self.expr(list, out),
+            None => self.iterated(&statement.right, out),
+        };
         self.push_scope();
         let mut body = Vec::new();
+        let mut index = None;
         let name = match &statement.left {
             ForStatementLeft::VariableDeclaration(declaration) => {
                 let is_const = declaration.kind == VariableDeclarationKind::Const;
-                match declaration.declarations.first().map(|d| &d.id) {
-                    Some(BindingPattern::BindingIdentifier(id)) => {
-                        self.variable(id.name.as_str(), id.span, is_const)
-                    }
-                    Some(pattern) => {
-                        let name = self.fresh();
-                        let item = Value::ident(&name, &place(pattern.span()));
-                        self.bind_pattern(pattern, item, is_const, &mut body);
-                        name
-                    }
+                let mut pattern = declaration.declarations.first().map(|d| &d.id);
+                if let Some((_, number, item)) = counted {
+                    index = Some(self.item(number, is_const, &mut body));
+                    pattern = Some(item);
+                }
+                match pattern {
+                    Some(pattern) => self.item(pattern, is_const, &mut body),
                     None => self.fresh(),
                 }
             }
@@ -225,12 +250,30 @@ impl<'a> Lowerer<'a> {
                 self.fresh()
             }
         };
-        self.around.push(Around::Loop(None));
+        self.around.push(Around::plain_loop());
         let steps = self.body(&statement.body);
-        self.around.pop();
+        let around = self.around.pop();
         body.extend(steps);
-        out.push(for_each(items.resolved(), &name, None, body, &at));
+        let index = index.as_deref();
+        out.push(for_each(items.resolved(), &name, index, body, &at));
+        self.leave_further(around, statement.span, out);
         self.pop_scope();
+    }
+
+    /// The variable of an item, and steps that take it apart.
+    fn item(
+        &mut self,
+        pattern: &'a BindingPattern<'a>,
+        is_const: bool,
+        body: &mut Vec<Tree>,
+    ) -> String {
+        if let BindingPattern::BindingIdentifier(id) = pattern {
+            return self.variable(id.name.as_str(), id.span, is_const);
+        }
+        let name = self.fresh();
+        let item = Value::ident(&name, &place(pattern.span()));
+        self.bind_pattern(pattern, item, is_const, body);
+        name
     }
 
     pub(crate) fn variables(
@@ -280,6 +323,12 @@ impl<'a> Lowerer<'a> {
                 let binding = self.declare(js, id.span, What::Variable, is_const);
                 let name = self.bindings[binding].name.clone();
                 self.bindings[binding].is_date = is_const && self.is_date(init);
+                if is_const || !self.assigned.contains(js) {
+                    self.bindings[binding].sort = self.sort_of(one.init.as_ref().unwrap_or(init));
+                }
+                if self.bindings[binding].sort == Iterable::Unknown {
+                    self.note_type(js, one.type_annotation.as_deref());
+                }
                 self.assign(init, &name, Hint::Fresh(&name), &at, out);
                 self.bindings[binding].is_ready = true;
             }
@@ -309,6 +358,21 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Where a `return` goes.
+    fn returns_to(&self) -> ReturnTo {
+        let mut is_in_loop = false;
+        for around in self.around.iter().rev() {
+            match around {
+                Around::Loop { .. } => is_in_loop = true,
+                Around::Switch => {}
+                Around::Callback(after) => return ReturnTo::Callback(after.clone(), is_in_loop),
+                Around::Finally(exits) => return ReturnTo::Finally(exits.value.clone()),
+                Around::Body => break,
+            }
+        }
+        ReturnTo::Function
+    }
+
     /// `return`, of a function, or of a callback that was made a loop.
     pub(crate) fn return_value(
         &mut self,
@@ -317,34 +381,47 @@ impl<'a> Lowerer<'a> {
         is_last: bool,
         out: &mut Vec<Tree>,
     ) {
-        let mut is_in_loop = false;
-        let mut after = None;
-        for around in self.around.iter().rev() {
-            match around {
-                Around::Loop(_) => is_in_loop = true,
-                Around::Switch => {}
-                Around::Callback(then) => {
-                    after = Some(then.clone());
-                    break;
-                }
-                Around::Body => break,
+        let (after, is_in_loop) = match self.returns_to() {
+            ReturnTo::Callback(after, is_in_loop) => (after, is_in_loop),
+            _ => {
+                let value = match value {
+                    Some(value) => self.expr(value, out),
+                    None => Value::undefined(&place(at)),
+                };
+                return self.give_back(value, at, out);
             }
-        }
-        let Some(after) = after else {
-            let value = match value {
-                Some(value) => self.expr(value, out),
-                None => Value::undefined(&place(at)),
-            };
-            let value = [("value", value.resolved())];
-            return out.push(Tree::step("return", value, &place(at)));
         };
+        self.no_loop(is_in_loop, at);
+        self.callback_value(&after, value, at, out);
+        if !is_last {
+            out.push(Tree::step("continue", [], &place(at)));
+        }
+    }
+
+    fn no_loop(&mut self, is_in_loop: bool, at: Span) {
         if is_in_loop {
             let help = "make the callback a function, or the method a `for ... of` loop";
             self.unsupported(at, "a `return` from a loop in a callback", help);
         }
-        self.callback_value(&after, value, at, out);
-        if !is_last {
-            out.push(Tree::step("continue", [], &place(at)));
+    }
+
+    /// The same of a value.
+    pub(crate) fn give_back(&mut self, value: Value, span: Span, out: &mut Vec<Tree>) {
+        let at = place(span);
+        match self.returns_to() {
+            ReturnTo::Function => {
+                let value = [("value", value.resolved())];
+                out.push(Tree::step("return", value, &at));
+            }
+            ReturnTo::Finally(name) => {
+                out.push(set(&name, value.resolved(), &at));
+                self.exit("return", span, out);
+            }
+            ReturnTo::Callback(after, is_in_loop) => {
+                self.no_loop(is_in_loop, span);
+                self.after(&after, value, out);
+                out.push(Tree::step("continue", [], &at));
+            }
         }
     }
 

@@ -243,7 +243,7 @@ fn node_is_stable(tree: &Tree, steps: &[Tree]) -> bool {
             let name = tree.ident_name().unwrap_or("");
             !crate::lower::binds(steps, name)
         }
-        Some("literal") => true,
+        Some("literal" | "context") => true,
         // Operands that are lists or objects could turn into other texts meanwhile.
         Some("unary") => all(&["argument"]) && tree.get("op").and_then(Tree::as_str) != Some("+"),
         Some("logical") => all(&["left", "right"]),

@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 77] = [
+const DENIED: [(&str, &str, &str, &str); 79] = [
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
@@ -97,10 +97,10 @@ const DENIED: [(&str, &str, &str, &str); 77] = [
         "function",
     ),
     (
-        "try { f() } finally { f() }",
+        "switch (a) { case 1: try { break } finally { f() } }",
         UNSUPPORTED,
-        "{ f() }",
-        "behind the `try`",
+        "try { break } finally { f() }",
+        "use `if`",
     ),
     (
         "try { f() } catch (e) { return e }",
@@ -169,7 +169,19 @@ const DENIED: [(&str, &str, &str, &str); 77] = [
     ("a()", UNSUPPORTED, "a()", "declare it"),
     ("a.b()()", UNSUPPORTED, "a.b()", "by their names"),
     ("f?.(a)", UNSUPPORTED, "f?.(a)", "without `?.`"),
-    ("f(...items)", UNSUPPORTED, "...items", "one by one"),
+    ("return context(a)", UNSUPPORTED, "context(a)", "user.id"),
+    (
+        "const context = 1; return context('user.id')",
+        UNSUPPORTED,
+        "context('user.id')",
+        "function",
+    ),
+    (
+        "Math.hypot(...items)",
+        UNSUPPORTED,
+        "...items",
+        "one by one",
+    ),
     ("agent({})", UNSUPPORTED, "agent({})", "function of its own"),
     ("return fetch(a)", UNSUPPORTED, "fetch", "docs/source.md"),
     (
@@ -239,9 +251,9 @@ const DENIED: [(&str, &str, &str, &str); 77] = [
         ".map((x) => ...)",
     ),
     (
-        "items.map((x, i, all) => all)",
+        "items.map((x, i, all, more) => more)",
         UNSUPPORTED,
-        "all",
+        "more",
         "constant",
     ),
     (
@@ -371,6 +383,10 @@ fn silent_differences_are_warned_of() {
             "a.filter((x) => a.pop() > x)",
         ),
         ("await hash({ value: a })", "a"),
+        (
+            "const context = (x) => x + a; return context('user.id')",
+            "context('user.id')",
+        ),
     ] {
         let source = format!("async function agent({{ a }}) {{\n  {code}\n}}");
         let read = a99_source::read(&source, &atoms).expect(code);

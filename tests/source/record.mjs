@@ -7,6 +7,12 @@ const pages = { 'https://a.example/': { n: 3 }, 'https://b.example/': { n: 40 } 
 let store
 globalThis.storeSet = async ({ key, value }) => { store.set(key, value) }
 globalThis.storeGet = async ({ key }) => store.get(key)
+// What the host lets programs read of its context, as the tests have it.
+const context = { user: { id: 7, name: 'Ada', scores: [3, 1, 2] }, limits: { a: 5, b: 6 } }
+const at = (value, path) => path.split('.').reduce((inner, key) => inner?.[key], value)
+globalThis.context = (path) => structuredClone(at(context, path))
+globalThis.template = ({ tmpl, vars }) =>
+  tmpl.replace(/\{\{([\w.]+)\}\}/g, (_, path) => at(vars, path) ?? '')
 globalThis.httpFetch = async ({ url }) => structuredClone(pages[url])
 
 for await (const line of createInterface({ input: process.stdin })) {

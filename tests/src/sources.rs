@@ -1,6 +1,7 @@
 //! Random programs in the source form, for the comparison with JavaScript: their values
 //! have types, so that most of what they do is meant, and their loops end.
 
+mod control;
 mod values;
 
 use crate::numbers::Numbers;
@@ -38,6 +39,19 @@ struct Helper {
     gives: Type,
     /// Whether it must be waited for.
     waits: bool,
+    /// Whether it takes any numbers behind its parameters.
+    has_rest: bool,
+}
+
+/// What a `return` would end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Function {
+    /// The agent, whose results differ.
+    Agent,
+    /// A helper that gives such values.
+    Helper(Type),
+    /// A callback, or what is no function yet.
+    None,
 }
 
 struct Writer {
@@ -51,6 +65,9 @@ struct Writer {
     may_wait: bool,
     /// Loops and callbacks around.
     around: usize,
+    /// Whether `break` leaves a loop here.
+    in_loop: bool,
+    function: Function,
     /// Lists that a loop goes over.
     busy: Vec<String>,
 }
@@ -67,6 +84,8 @@ pub fn source(seed: u64) -> String {
         indent: 0,
         may_wait: false,
         around: 0,
+        in_loop: false,
+        function: Function::None,
         busy: Vec::new(),
     };
     for _ in 0..writer.below(3) {
@@ -148,7 +167,16 @@ impl Writer {
         for (name, ty) in names.iter().zip(&params) {
             self.declare(name, *ty, true);
         }
-        let list = names.join(", ");
+        let has_rest = self.one_in(4);
+        let mut list = names.join(", ");
+        if has_rest {
+            let rest = self.name("rest");
+            let comma = if list.is_empty() { "" } else { ", " };
+            list = format!("{list}{comma}...{rest}");
+            self.declare(&rest, List, false);
+        }
+        let in_loop = std::mem::take(&mut self.in_loop);
+        let function = std::mem::replace(&mut self.function, Function::Helper(gives));
         // It may be called while a loop goes over any list.
         let busy = std::mem::replace(&mut self.busy, vec![String::new()]);
         let loops = std::mem::take(&mut self.around);
@@ -174,11 +202,13 @@ impl Writer {
         self.variables = around;
         self.helpers.truncate(helpers);
         (self.busy, self.around, self.may_wait) = (busy, loops, waits);
+        (self.in_loop, self.function) = (in_loop, function);
         self.helpers.push(Helper {
             name: name.to_owned(),
             params,
             gives,
             waits: false,
+            has_rest,
         });
     }
 
@@ -194,7 +224,9 @@ impl Writer {
             params: vec![Number],
             gives: Number,
             waits: false,
+            has_rest: false,
         });
+        self.function = Function::Agent;
         self.line("let count = words.length;");
         self.declare("count", Number, true);
         for _ in 0..3 + self.below(7) {
@@ -345,123 +377,6 @@ impl Writer {
         self.line(&format!("{text};"));
     }
 
-    fn branch(&mut self, depth: usize) {
-        let test = self.expr(Bool, 3);
-        self.line(&format!("if ({test}) {{"));
-        self.body(depth);
-        if self.one_in(2) {
-            self.line("} else {");
-            self.body(depth);
-        }
-        self.line("}");
-    }
-
-    fn counted(&mut self, depth: usize) {
-        let name = self.name("i");
-        let end = 1 + self.below(4);
-        self.line(&format!(
-            "for (let {name} = 0; {name} < {end}; {name}++) {{"
-        ));
-        self.around += 1;
-        let mark = self.variables.len();
-        self.declare(&name, Number, false);
-        self.leave_early();
-        self.body(depth);
-        self.variables.truncate(mark);
-        self.around -= 1;
-        self.line("}");
-    }
-
-    /// Now and then a `break` or `continue` at the beginning of a loop.
-    fn leave_early(&mut self) {
-        if self.one_in(3) {
-            let word = self.pick(&["break", "continue"]);
-            let test = self.expr(Bool, 2);
-            self.line(&format!("  if ({test}) {word};"));
-        }
-    }
-
-    fn each(&mut self, depth: usize) {
-        let name = self.name("x");
-        let list = match self.variable(List, false) {
-            Some(list) if !self.one_in(3) => list,
-            _ => self.expr(List, 2),
-        };
-        self.line(&format!("for (const {name} of {list}) {{"));
-        self.around += 1;
-        self.busy.push(list);
-        let mark = self.variables.len();
-        self.declare(&name, Number, false);
-        self.leave_early();
-        self.body(depth);
-        self.variables.truncate(mark);
-        self.busy.pop();
-        self.around -= 1;
-        self.line("}");
-    }
-
-    fn repeat(&mut self, depth: usize) {
-        let name = self.name("w");
-        let test = self.expr(Bool, 2);
-        let end = 1 + self.below(4);
-        self.line(&format!("let {name} = 0;"));
-        self.line(&format!("while ({name} < {end} && ({test})) {{"));
-        self.around += 1;
-        self.line(&format!("  {name} += 1;"));
-        self.body(depth);
-        self.around -= 1;
-        self.line("}");
-        self.declare(&name, Number, false);
-    }
-
-    fn attempt(&mut self, depth: usize) {
-        let caught = self.name("e");
-        self.line("try {");
-        self.body(depth);
-        if self.one_in(2) {
-            let (test, text) = (self.expr(Bool, 2), self.expr(Text, 2));
-            self.line(&format!("  if ({test}) throw new Error({text});"));
-        }
-        self.line(&format!("}} catch ({caught}) {{"));
-        if let Some(name) = self.variable(Text, true) {
-            self.line(&format!("  {name} += {caught}.message;"));
-        }
-        self.body(depth);
-        self.line("}");
-    }
-
-    fn switch(&mut self, depth: usize) {
-        let on = self.expr(Number, 2);
-        self.line(&format!("switch ({on}) {{"));
-        for value in 0..1 + self.below(2) {
-            self.line(&format!("  case {value}: {{"));
-            self.body(depth);
-            self.line("  break }");
-        }
-        self.line("  default: {");
-        self.body(depth);
-        self.line("}}");
-    }
-
-    /// `forEach` with statements.
-    fn callback(&mut self, depth: usize) {
-        let list = self.expr(List, 2);
-        let (item, index) = (self.name("x"), self.name("i"));
-        self.line(&format!("{list}.forEach(({item}, {index}) => {{"));
-        self.around += 1;
-        self.busy.push(list);
-        let mark = self.variables.len();
-        self.declare(&item, Number, true);
-        self.declare(&index, Number, false);
-        let waits = std::mem::take(&mut self.may_wait);
-        self.body(depth);
-        self.may_wait = waits;
-        self.variables.truncate(mark);
-        self.busy.pop();
-        self.around -= 1;
-        self.line("});");
-    }
-
     fn expr(&mut self, ty: Type, depth: usize) -> String {
         if depth == 0 || self.one_in(4) {
             return match self.variable(ty, false) {
@@ -548,6 +463,16 @@ impl Writer {
             .iter()
             .map(|ty| self.expr(*ty, depth))
             .collect();
+        let mut arguments = arguments;
+        if helper.has_rest {
+            for _ in 0..self.below(3) {
+                let more = match self.below(3) {
+                    0 => format!("...{}", self.expr(List, depth)),
+                    _ => self.expr(Number, depth),
+                };
+                arguments.push(more);
+            }
+        }
         Some(format!("{}({})", helper.name, arguments.join(", ")))
     }
 }

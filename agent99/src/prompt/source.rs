@@ -13,7 +13,7 @@ JavaScript engine; what is outside of the subset is refused.
 argument is one object. Other functions may stand beside it. TypeScript types are allowed; \
 those of the argument are checked.
 - There are let, const, destructuring, `...` in lists and objects, templates, `?.`, `??`, `? :`, \
-if, while, for, for...of (over lists), break, continue, switch with `break`, try/catch, \
+if, while, for, for...of, break, continue, switch with `break`, try/catch/finally, \
 `throw new Error(text)`. Of a caught `e` there is `e.message` only.
 - Assignments and `x++` are statements of their own, never parts of expressions; of an object \
 with another member make a new one, `o = { ...o, [key]: value }`.
@@ -23,7 +23,7 @@ read what is outside: hand values over and return new ones. Functions are no val
 - Texts, lists, numbers, Math, JSON, Object, `new Date(x)` (UTC), `new Set(list)`, Number, \
 String, parseInt and regular expression literals (no look-around) work as in JavaScript. A \
 member of undefined is undefined.
-- There is no class, this, new Map (use objects), var, do, for...in, finally, label, \
+- There is no class, this, new Map (use objects), var, do, for...in, label, \
 generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
 - The world is reached by atoms, functions of one object written in place: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \

@@ -120,6 +120,18 @@ const ROWS: &[Row] = &[
         let (engine, text) = (engine(), programs::many_steps(200));
         Box::new(move || drop(compiled(&engine, &text)))
     }),
+    row("compile a line of a source", "line", 100, [1, 6], || {
+        let (engine, text) = (engine(), programs::hundred_lines());
+        Box::new(move || drop(engine.compile_source(text.as_str()).expect("a source")))
+    }),
+    row("compile a line of its JSON", "line", 100, [1, 6], || {
+        let (engine, [texts, _]) = (engine(), hundred_lines_as_json());
+        Box::new(move || drop(engine.compile(texts.as_slice()).expect("a program")))
+    }),
+    row("compile a line of its nodes", "line", 100, [1, 6], || {
+        let (engine, [_, nodes]) = (engine(), hundred_lines_as_json());
+        Box::new(move || drop(engine.compile(nodes.as_slice()).expect("a program")))
+    }),
     row("compile a mixed step", "step", 200, [1, 6], || {
         let (engine, text) = (engine(), programs::mixed_steps(200));
         Box::new(move || drop(compiled(&engine, &text)))
@@ -165,6 +177,17 @@ fn answer(engine: &Engine, agent: &Agent, args: &Value) {
     let run = engine.run(agent, args.clone(), limits(), Capabilities::none());
     let outcome = tokio::runtime::Handle::current().block_on(run);
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
+}
+
+/// What the source of a hundred lines stands for: with its expressions as texts, and as
+/// nodes.
+fn hundred_lines_as_json() -> [Vec<u8>; 2] {
+    let engine = engine();
+    let agent = engine.compile_source(programs::hundred_lines().as_str());
+    let agent = agent.expect("a source");
+    let texts = engine.program_json(&agent).expect("its JSON");
+    let nodes = agent.source().expect("its tree").into_owned();
+    [texts, nodes]
 }
 
 fn main() -> ExitCode {

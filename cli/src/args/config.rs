@@ -38,6 +38,10 @@ pub(crate) struct Settings {
     /// context; may be repeated
     #[arg(long, value_name = "NAME", value_parser = EnvArg::parse)]
     pub env: Vec<EnvArg>,
+    /// Let the program read this part of the request context itself, as in `user` or
+    /// `env.STAGE`, by `context('user.id')`; may be repeated
+    #[arg(long, value_name = "PATH", value_parser = context_path)]
+    pub readable_context: Vec<String>,
     /// Send this header with requests to an origin, and never show it: `ORIGIN
     /// NAME=TEXT`, where TEXT has {env:VARIABLE} or {file:PATH} in it; may be repeated
     #[arg(long, value_name = "HEADER", value_parser = HeaderArg::parse)]
@@ -71,6 +75,17 @@ pub(crate) struct Settings {
     /// Let it always be this time for the program, as in 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = super::run::moment)]
     pub now: Option<f64>,
+}
+
+/// A path into the request context: names with dots between them.
+fn context_path(text: &str) -> Result<String, String> {
+    match text
+        .split('.')
+        .all(|name| !name.is_empty() && name.trim() == name)
+    {
+        true => Ok(text.to_owned()),
+        false => Err("expected names with dots between them, such as user.id".to_owned()),
+    }
 }
 
 /// Which work is paid for.
@@ -124,6 +139,7 @@ keys! {
     "allow" allow Grant "nothing" ToString::to_string;
     "ca" ca Grant "the system's authorities" |path| path.display().to_string();
     "env" env Private "none" ToString::to_string;
+    "readable-context" readable_context Grant "nothing" Clone::clone;
     "header" header Private "none" ToString::to_string;
     "fuel" fuel Limit "1000" ToString::to_string;
     "timeout" timeout Limit "10 ms for each unit of fuel; with `allow`, 10m" |time| format!("{time:?}");
@@ -170,6 +186,7 @@ mod tests {
         ("allow", "net:example.com:443"),
         ("ca", "ca.pem"),
         ("env", "STAGE"),
+        ("readable-context", "user.id"),
         ("header", "https://a.example x-key={env:KEY}"),
         ("fuel", "5"),
         ("timeout", "5s"),

@@ -330,6 +330,7 @@ fn options(
     for (op, calls) in &set.quota {
         options = options.quota(op, *calls);
     }
+    options = options.readable_context(set.readable_context.iter().map(String::as_str));
     if let Some(context) = context {
         options = options.context(context);
     }

@@ -198,3 +198,41 @@ fn what_is_within_the_limits_is_read() {
         Ok(MAX_NESTING + 1)
     );
 }
+
+#[test]
+fn only_texts_of_version_4_read_the_request_context() {
+    let shown = |text: &str| parse_expression(text).map(|expr| show(&expr));
+    assert_eq!(
+        shown("context + context('user.id')"),
+        Ok("(context + context<user.id>)".to_owned())
+    );
+    assert!(parse_expression("[context(\"a\")]").is_ok_and(|expr| expr.reads_context()));
+    assert!(parse_expression("context").is_ok_and(|expr| !expr.reads_context()));
+    for text in [
+        "context()",
+        "context(a)",
+        "context('a', 'b')",
+        "context('a' + b)",
+    ] {
+        let found = parse_expression(text).expect_err(text);
+        assert!(
+            found.0[0].message.starts_with("`context` takes one text"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        refused("context('user.id')")[0].message,
+        "`context` is not a function that a condition can call"
+    );
+}
+
+#[test]
+fn computed_keys_are_nodes_of_objects() {
+    let read = parse_expression("{[k]: 1, a: context('x')}").expect("it is read");
+    let node = crate::to_expr_json(&read);
+    let expected = serde_json::json!({"$expr": "object", "properties": [
+        {"key": {"$expr": "ident", "name": "k"}, "value": {"$expr": "literal", "value": 1}},
+        {"key": "a", "value": {"$expr": "context", "path": "x"}},
+    ]});
+    assert_eq!(node, expected);
+}

@@ -12,6 +12,10 @@ const CALL_ALL: Reason = (
     "a `callAll` without calls of atoms",
     "give `calls`, or `items`, `as` and `call`",
 );
+const PATHS: Reason = (
+    "an older template whose holes look like paths",
+    "say `\"a99\": 4`, where they are",
+);
 const RAW: Reason = ("an atom that takes its step as written", "run it from JSON");
 
 impl Printer<'_> {
@@ -28,6 +32,34 @@ impl Printer<'_> {
         Ok(format!("await {js}({})", list.join(", ")))
     }
 
+    /// Whether what a helper gives is surely not `undefined`.
+    pub(super) fn helper_gives(&self, call: NodeId) -> bool {
+        let doc = self.doc;
+        let helpers = doc.get(doc.root(), "helpers");
+        let name = self
+            .str(call, "name")
+            .and_then(|name| str::from_utf8(name).ok());
+        let helper = helpers.and_then(|helpers| doc.get(helpers, name?));
+        let Some(steps) = helper.and_then(|helper| doc.get(helper, "steps")) else {
+            return false;
+        };
+        let last = doc.elements(steps).last().and_then(|last| self.op(last));
+        let mut todo: Vec<NodeId> = doc.elements(steps).collect();
+        while let Some(step) = todo.pop() {
+            let op = self.op(step).unwrap_or_default();
+            let value = doc.get(step, "value");
+            if op == "return" && value.is_some_and(|value| !self.is_defined(value)) {
+                return false;
+            }
+            let bodies = super::places::bodies(op).iter().copied();
+            let bodies = bodies.chain((op == "scope").then_some("steps"));
+            for list in bodies.filter_map(|key| doc.get(step, key)) {
+                todo.extend(doc.elements(list));
+            }
+        }
+        matches!(last, Some("return" | "Error"))
+    }
+
     /// A call of an atom.
     pub(super) fn call(&mut self, step: NodeId, op: &str) -> Printed<String> {
         let doc = self.doc;
@@ -37,6 +69,9 @@ impl Printer<'_> {
         };
         if signature.params == Params::Raw {
             return Err((step, RAW));
+        }
+        if op == "template" && !self.is_current && self.has_paths(step) {
+            return Err((step, PATHS));
         }
         let missing = |input: &&AtomInput| input.required && doc.get(step, &input.name).is_none();
         if signature.inputs.iter().any(|input| missing(&input)) {
@@ -65,6 +100,14 @@ impl Printer<'_> {
             true => format!("{wait}{op}()"),
             false => format!("{wait}{op}({})", braces(&items)),
         })
+    }
+
+    /// Whether holes of a template are paths, which older programs keep as text (D68).
+    fn has_paths(&self, step: NodeId) -> bool {
+        let text = String::from_utf8_lossy(self.str(step, "tmpl").unwrap_or_default());
+        let holes = text.split("{{").skip(1);
+        let mut holes = holes.filter_map(|hole| hole.split_once("}}"));
+        holes.any(|(hole, _)| hole.contains('.'))
     }
 
     /// Calls that are under way together.

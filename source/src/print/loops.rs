@@ -1,5 +1,6 @@
 //! Branches, loops, `try`, and scopes of their own.
 
+use super::iterate::Over;
 use super::{Printed, Printer, Reason};
 use crate::value::MAYBE;
 use a99_core::json::NodeId;
@@ -9,12 +10,19 @@ const LOOP_NAME: Reason = (
     "a loop's own name that its steps set",
     "set another variable",
 );
+
+/// The names of a loop.
+#[derive(Default)]
+struct Names {
+    /// Those in the program.
+    own: Vec<Vec<u8>>,
+    /// Those in the source.
+    js: Vec<String>,
+    /// Whether its steps set any of them.
+    are_set: bool,
+}
+
 const NO_THEN: Reason = ("an `if` without `then`", "give its steps");
-const INHERITED: Reason = (
-    "a turn of a loop that takes `result` from outside",
-    "set `result` in the steps",
-);
-const NO_CATCH: Reason = ("a `try` without `catch`", "write its steps without it");
 
 impl<'d> Printer<'d> {
     fn steps(&self, step: NodeId, key: &str) -> Vec<NodeId> {
@@ -76,7 +84,7 @@ impl<'d> Printer<'d> {
     }
 
     /// The list that a loop goes over, as what stands before a dot or not.
-    fn items(&mut self, step: NodeId, is_receiver: bool) -> Printed<String> {
+    pub(super) fn items(&mut self, step: NodeId, is_receiver: bool) -> Printed<String> {
         let Some(node) = self.doc.get(step, "items") else {
             return Err((step, NO_ITEMS));
         };
@@ -87,46 +95,51 @@ impl<'d> Printer<'d> {
     }
 
     /// The names of a loop: the item's, and the number's if it counts.
-    fn loop_names(&mut self, step: NodeId, counts: bool, bodies: &[&str]) -> Printed<Vec<String>> {
+    fn loop_names(&mut self, step: NodeId, counts: bool) -> Printed<Names> {
         let index = self.str(step, "index").filter(|_| counts);
         let Some(item) = self.str(step, "as") else {
             return Err((step, NO_ITEMS));
         };
-        let mut list = Vec::new();
+        let mut names = Names::default();
+        let bound = self.all_bound(&self.steps(step, "steps"));
         for name in [Some(item), index].into_iter().flatten() {
-            let bound = bodies.iter().any(|key| {
-                let steps = self.steps(step, key);
-                self.all_bound(&steps).contains(name)
-            });
-            if bound || self.scopes.is_constant(name) {
+            if self.scopes.is_constant(name) {
                 return Err((step, LOOP_NAME));
             }
-            list.push(self.scopes.declare(name));
+            names.are_set |= bound.contains(name);
+            names.js.push(self.scopes.declare(name));
             self.scopes.bind(name);
+            names.own.push(name.to_vec());
         }
-        Ok(list)
+        Ok(names)
     }
 
     pub(super) fn each(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
-        let items = self.items(step, false)?;
+        let over = self.over(step)?;
+        let items = self.over_lists(step)?;
         self.loops(step, "steps");
         let before = self.scopes.snapshot();
         self.scopes.enter(false);
-        let names = self.loop_names(step, true, &["steps"])?;
+        let names = self.loop_names(step, true)?;
         let body = self.shared(step, "steps")?;
         self.scopes.leave();
         self.scopes.join(&before);
         let leaves = self.leaves(step) || body.contains("await ");
-        if names.len() == 2 && !leaves {
+        let is_callback = names.js.len() == 2 || matches!(over, Over::Lists(_));
+        if is_callback && !leaves {
             let items = self.items(step, true)?;
             self.line(
                 out,
-                &format!("{items}.forEach(({}) => {{", names.join(", ")),
+                &format!("{items}.forEach(({}) => {{", names.js.join(", ")),
             );
             out.push_str(&body);
             self.line(out, "})");
             return Ok(());
         }
+        let items = match (names.js.len(), over) {
+            (2, Over::Items(items) | Over::Lists(items)) => items,
+            _ => items,
+        };
         self.line(out, &head(&names, &items));
         out.push_str(&body);
         self.line(out, "}");
@@ -150,7 +163,12 @@ impl<'d> Printer<'d> {
 
     pub(super) fn attempt(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
         if self.doc.get(step, "catch").is_none() {
-            return Err((step, NO_CATCH));
+            // Nothing is caught: what fails goes on.
+            let inner = self.shared(step, "try")?;
+            self.line(out, "{");
+            out.push_str(&inner);
+            self.line(out, "}");
+            return Ok(());
         }
         let before = self.scopes.snapshot();
         let tried = self.shared(step, "try")?;
@@ -161,9 +179,30 @@ impl<'d> Printer<'d> {
         if self.scopes.is_constant(name) {
             return Err((step, LOOP_NAME));
         }
+        let mut kept = String::new();
+        let escapes = |name: &[u8]| self.escaping.contains(name);
+        let (keeps, keeps_op) = (escapes(name), escapes(b"errorOp"));
+        let mut js = String::new();
+        if keeps {
+            js = self.scopes.temporary("e");
+            let target = self.scopes.target(name).ok_or((step, LOOP_NAME))?;
+            kept.push_str(&format!("{target} = {js}.message\n"));
+            self.scopes.bind(name);
+        }
         self.scopes.enter(false);
-        let js = self.scopes.declare_error(name);
-        self.scopes.declare_as(b"errorOp", &format!("{js}.op"));
+        let is_set = || self.all_bound(&self.steps(step, "catch")).contains(name);
+        if !keeps {
+            js = self.scopes.declare_error(name);
+        } else if !is_set() {
+            self.scopes.declare_error_as(name, &js);
+        }
+        if keeps_op {
+            let target = self.scopes.target(b"errorOp").ok_or((step, LOOP_NAME))?;
+            kept.push_str(&format!("{target} = {js}.op\n"));
+            self.scopes.bind(b"errorOp");
+        } else {
+            self.scopes.declare_as(b"errorOp", &format!("{js}.op"));
+        }
         let caught = self.shared(step, "catch")?;
         self.scopes.leave();
         match (self.ends(step, "catch"), self.ends(step, "try")) {
@@ -171,12 +210,19 @@ impl<'d> Printer<'d> {
             (false, true) => {}
             (false, false) => self.scopes.join(&after),
         }
-        for name in [name, b"errorOp"] {
-            self.poisoned.insert(name.to_vec());
+        for (name, is_kept) in [(name, keeps), (&b"errorOp"[..], keeps_op)] {
+            if !is_kept {
+                self.poisoned.insert(name.to_vec());
+            }
         }
         self.line(out, "try {");
         out.push_str(&tried);
         self.line(out, &format!("}} catch ({js}) {{"));
+        self.level += 1;
+        for text in kept.lines() {
+            self.line(out, text);
+        }
+        self.level -= 1;
         out.push_str(&caught);
         self.line(out, "}");
         Ok(())
@@ -190,13 +236,24 @@ impl<'d> Printer<'d> {
         key: &str,
         wanted: &[&[u8]],
     ) -> Printed<(String, String)> {
+        self.own_but(step, key, wanted, &[])
+    }
+
+    /// The same, where these names are variables of the loop.
+    fn own_but(
+        &mut self,
+        step: NodeId,
+        key: &str,
+        wanted: &[&[u8]],
+        others: &[Vec<u8>],
+    ) -> Printed<(String, String)> {
         let steps = self.steps(step, key);
         let before = self.scopes.snapshot();
         self.level += 1;
         self.scopes.enter(false);
         let outer = wanted.first().map(|name| self.scopes.written(name));
         let depth = self.scopes.go_within(1);
-        let body = self.body_with(&steps, wanted);
+        let body = self.body_with(&steps, wanted, others);
         self.scopes.come_back(depth);
         let written = wanted.first().and_then(|name| self.scopes.written(name));
         let is_new = written.is_some() && Some(&written) != outer.as_ref();
@@ -213,7 +270,7 @@ impl<'d> Printer<'d> {
         if matches!(op, "filter" | "find") {
             let items = self.items(step, true)?;
             self.scopes.enter(false);
-            let names = self.loop_names(step, counts, &[])?;
+            let names = self.loop_names(step, counts)?;
             let test = self.condition(step)?;
             self.scopes.leave();
             let test = if test.starts_with('{') {
@@ -221,7 +278,7 @@ impl<'d> Printer<'d> {
             } else {
                 test
             };
-            let call = format!("{items}.{op}(({}) => {test})", names.join(", "));
+            let call = format!("{items}.{op}(({}) => {test})", names.js.join(", "));
             let call = if op == "find" {
                 format!("{call} ?? null")
             } else {
@@ -234,11 +291,12 @@ impl<'d> Printer<'d> {
             && op == "map"
             && self.op(only) == Some("varSet")
             && self.str(only, "key") == Some(b"result")
+            && ![self.str(step, "as"), self.str(step, "index")].contains(&Some(b"result"))
             && let Some(value) = self.doc.get(only, "value")
         {
             let items = self.items(step, true)?;
             self.scopes.enter(false);
-            let names = self.loop_names(step, counts, &["steps"])?;
+            let names = self.loop_names(step, counts)?;
             let text = self.value(value)?;
             self.scopes.leave();
             let text = match self.is_defined(value) {
@@ -246,14 +304,14 @@ impl<'d> Printer<'d> {
                 true => text,
                 false => format!("({text}) ?? null"),
             };
-            let call = format!("{items}.map(({}) => {text})", names.join(", "));
+            let call = format!("{items}.map(({}) => {text})", names.js.join(", "));
             return self.give(step, &call, false, out);
         }
         self.long_turns(step, op, out)
     }
 
     /// Whether a value is surely not `undefined`.
-    fn is_defined(&self, node: NodeId) -> bool {
+    pub(super) fn is_defined(&self, node: NodeId) -> bool {
         let field = |key: &str| {
             self.doc
                 .get(node, key)
@@ -281,7 +339,10 @@ impl<'d> Printer<'d> {
 
     /// `map` and `reduce` with several steps: a loop.
     fn long_turns(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
-        let items = self.items(step, false)?;
+        let items = match self.str(step, "index").filter(|_| self.is_current) {
+            Some(_) => self.items(step, false)?,
+            None => self.over_lists(step)?,
+        };
         let kept = match op {
             "map" => "[]".to_owned(),
             _ => self.value_of(step, "initial")?,
@@ -302,16 +363,22 @@ impl<'d> Printer<'d> {
             self.scopes.declare_as(name, &total);
         }
         let counts = self.is_current;
-        let names = self.loop_names(step, counts, &["steps"])?;
-        let bound = self.all_bound(&self.steps(step, "steps"));
-        if self.scopes.is_declared(b"result") && !bound.contains(&b"result"[..]) {
-            return Err((step, INHERITED));
+        let names = self.loop_names(step, counts)?;
+        if names.own.iter().any(|name| name == b"result") {
+            return Err((step, LOOP_NAME));
         }
+        let bound = self.all_bound(&self.steps(step, "steps"));
+        let inherited = match bound.contains(&b"result"[..]) {
+            true => None,
+            false => self.scopes.written(b"result"),
+        };
         let was = std::mem::replace(&mut self.in_turn, true);
-        let body = self.own(step, "steps", &[b"result"]);
+        let body = self.own_but(step, "steps", &[b"result"], &names.own);
         self.in_turn = was;
         self.scopes.leave();
         let (mut body, result) = body?;
+        // What no step of the turn binds is that of the scopes around (D32).
+        let result = inherited.unwrap_or(result);
         self.level += 1;
         let last = match op {
             "map" => format!("{total}.push({result} ?? null)"),
@@ -328,9 +395,10 @@ impl<'d> Printer<'d> {
 }
 
 /// The head of a loop over items, whose number may have a name, too.
-fn head(names: &[String], items: &str) -> String {
-    match names {
-        [item, index] => format!("for (const [{index}, {item}] of ({items}).entries()) {{"),
-        _ => format!("for (const {} of {items}) {{", names.join("")),
+fn head(names: &Names, items: &str) -> String {
+    let word = if names.are_set { "let" } else { "const" };
+    match &names.js[..] {
+        [item, index] => format!("for ({word} [{index}, {item}] of ({items}).entries()) {{"),
+        js => format!("for ({word} {} of {items}) {{", js.join("")),
     }
 }

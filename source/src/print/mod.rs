@@ -6,6 +6,7 @@
 //! would mean something else there, is told with its place.
 
 mod calls;
+mod iterate;
 mod loops;
 mod names;
 mod places;
@@ -69,6 +70,8 @@ pub(crate) struct Printer<'d> {
     pub(crate) in_agent: bool,
     /// Whether the program is of version 4.
     pub(crate) is_current: bool,
+    /// Whether it is of version 3.
+    pub(crate) is_third: bool,
     /// Whether names are variables or nothing: in formulas of older programs.
     pub(crate) only_variables: bool,
     /// Names that `vars` of a step give, and their values.
@@ -79,6 +82,12 @@ pub(crate) struct Printer<'d> {
     pub(crate) pending: BTreeSet<Vec<u8>>,
     /// Names that inner lists of steps declare.
     pub(crate) declares: BTreeMap<NodeId, BTreeSet<&'d [u8]>>,
+    /// Names of errors of a `catch` that are read elsewhere.
+    pub(crate) escaping: BTreeSet<Vec<u8>>,
+    /// Variables that only ever are one list.
+    pub(crate) lists: BTreeSet<Vec<u8>>,
+    /// Variables that steps bind.
+    pub(crate) rebound: BTreeSet<Vec<u8>>,
     /// Whether nothing reads the variable `_`, into which goes what nobody wants.
     pub(crate) sink: bool,
     /// Whether a `return` would end a turn of a loop only.
@@ -92,16 +101,20 @@ impl<'d> Printer<'d> {
             doc,
             atoms,
             speller: Rc::new(Speller::new(doc, Dialect::JavaScript)),
-            scopes: Scopes::new(ops(doc)),
+            scopes: Scopes::new(taken(doc)),
             arguments: Vec::new(),
             helpers: BTreeMap::new(),
             in_agent: false,
             is_current: false,
+            is_third: false,
             only_variables: false,
             overlay: Vec::new(),
             poisoned: BTreeSet::new(),
             pending: BTreeSet::new(),
             declares: BTreeMap::new(),
+            escaping: BTreeSet::new(),
+            lists: BTreeSet::new(),
+            rebound: BTreeSet::new(),
             sink: false,
             in_turn: false,
             level: 0,
@@ -111,12 +124,11 @@ impl<'d> Printer<'d> {
     fn program(&mut self) -> Printed<String> {
         let (doc, root) = (self.doc, self.doc.root());
         let version = doc.get(root, "a99").map(|version| doc.kind(version));
-        if version == Some(Kind::Number(3.0)) {
-            let help = "texts in literals are names there: write nodes, and version 4";
-            return Err((root, ("version 3", help)));
-        }
+        self.is_third = version == Some(Kind::Number(3.0));
         self.is_current = version == Some(Kind::Number(4.0));
         self.sink = self.is_sink();
+        self.note_lists();
+        self.note_escaping();
         let helpers = doc.get(root, "helpers");
         let helpers = helpers.into_iter().flat_map(|node| doc.members(node));
         let helpers: Vec<(&[u8], NodeId)> = helpers.collect();
@@ -277,10 +289,18 @@ impl<'d> Printer<'d> {
     }
 }
 
-/// The ops that steps of a program name.
-fn ops(doc: &Document) -> BTreeSet<String> {
+/// Names that no function has: the ops that steps of a program name, and `context` where it
+/// reads the request context.
+fn taken(doc: &Document) -> BTreeSet<String> {
     let nodes = (0..doc.ends().len() as u32).map(NodeId);
-    let ops = nodes.filter_map(|node| doc.str(doc.get(node, "op")?));
-    ops.map(|op| String::from_utf8_lossy(op).into_owned())
+    let names = nodes.filter_map(|node| {
+        let tag = doc.get(node, "$expr").or_else(|| doc.get(node, "$kind"));
+        let tag = tag
+            .and_then(|tag| doc.str(tag))
+            .filter(|tag| *tag == b"context");
+        tag.or_else(|| doc.str(doc.get(node, "op")?))
+    });
+    names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect()
 }

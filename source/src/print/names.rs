@@ -65,6 +65,8 @@ pub(crate) enum State {
     Free,
     /// It has one.
     Bound,
+    /// What it was given, unless that was missing, which bound nothing.
+    Given,
     /// On some ways.
     Maybe,
 }
@@ -182,6 +184,14 @@ impl Scopes {
         js
     }
 
+    /// The same of an error whose variable has a name.
+    pub(crate) fn declare_error_as(&mut self, name: &[u8], js: &str) {
+        self.declare_as(name, js);
+        if let Some(variable) = self.find_mut(name) {
+            variable.is_error = true;
+        }
+    }
+
     /// Makes a name stand for this text.
     pub(crate) fn declare_as(&mut self, name: &[u8], text: &str) {
         let variable = Variable {
@@ -268,6 +278,13 @@ impl Scopes {
     pub(crate) fn bind(&mut self, name: &[u8]) {
         if let Some(variable) = self.find_mut(name) {
             variable.state = State::Bound;
+        }
+    }
+
+    /// Gives a name a state.
+    pub(crate) fn set_state(&mut self, name: &[u8], state: State) {
+        if let Some(variable) = self.find_mut(name) {
+            variable.state = state;
         }
     }
 

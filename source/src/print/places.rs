@@ -3,6 +3,7 @@
 use super::Printer;
 use a99_core::json::{Kind, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// The members of forms that hold steps which share the variables around them.
 pub(crate) fn bodies(op: &str) -> &'static [&'static str] {
@@ -70,21 +71,109 @@ impl<'d> Printer<'d> {
                 let map = keys.into_iter().flat_map(|keys| doc.members(keys));
                 names.extend(map.map(|(name, _)| name));
             }
+            Some("try") => {
+                let caught = self.caught(step).into_iter().flatten();
+                names.extend(caught.filter(|name| self.escaping.contains(*name)));
+            }
             _ => {}
         }
         names.extend(self.str(step, "result"));
         names
     }
 
+    /// The names that the `catch` of a step binds, if it has one.
+    pub(crate) fn caught(&self, step: NodeId) -> Option<[&'d [u8]; 2]> {
+        self.doc.get(step, "catch")?;
+        let name = self.str(step, "catchParam").unwrap_or(b"error");
+        Some([name, b"errorOp"])
+    }
+
+    /// Notes which names that a `catch` binds are read outside of such a one.
+    pub(super) fn note_escaping(&mut self) {
+        let doc = self.doc;
+        let nodes = (0..doc.ends().len() as u32).map(NodeId);
+        let bound: BTreeSet<&[u8]> = nodes
+            .clone()
+            .filter(|node| self.op(*node) == Some("try"))
+            .filter_map(|step| self.caught(step))
+            .flatten()
+            .collect();
+        if bound.is_empty() {
+            return;
+        }
+        for node in nodes {
+            let around = doc.parent(node);
+            let texts = match doc.kind(node) {
+                Kind::String(text) if !around.is_some_and(|around| self.is_word(around, node)) => {
+                    vec![text]
+                }
+                // A schema that is returned names variables by its keys.
+                Kind::Object if self.is_returned(node) => {
+                    doc.members(node).map(|(key, _)| key).collect()
+                }
+                _ => continue,
+            };
+            for text in texts {
+                let root = text.split(|byte| *byte == b'.').next().unwrap_or_default();
+                if bound.contains(root) && !self.is_caught(node, root) {
+                    self.escaping.insert(root.to_vec());
+                }
+            }
+        }
+    }
+
+    /// Whether a text in this object is one whatever variables there are.
+    fn is_word(&self, around: NodeId, text: NodeId) -> bool {
+        let is_literal = self.str(around, "$expr") == Some(b"literal");
+        is_literal || self.doc.get(around, "op") == Some(text)
+    }
+
+    /// Whether an object is the properties of a schema that is returned.
+    fn is_returned(&self, node: NodeId) -> bool {
+        let schema = self.doc.parent(node);
+        let schema = schema.filter(|schema| self.doc.get(*schema, "properties") == Some(node));
+        let step = schema.and_then(|schema| self.doc.parent(schema));
+        step.is_some_and(|step| self.op(step) == Some("return"))
+    }
+
+    /// Whether a node stands in the `catch` that binds a name, or says that it does.
+    fn is_caught(&self, node: NodeId, name: &[u8]) -> bool {
+        let doc = self.doc;
+        let mut inner = node;
+        while let Some(around) = doc.parent(inner) {
+            let binds = self.op(around) == Some("try")
+                && self
+                    .caught(around)
+                    .is_some_and(|names| names.contains(&name));
+            let is_within = doc.get(around, "catch") == Some(inner);
+            let is_name = doc.get(around, "catchParam") == Some(inner);
+            if binds && (is_within || is_name) {
+                return true;
+            }
+            inner = around;
+        }
+        false
+    }
+
     /// All names that steps bind, those in their bodies among them.
     pub(crate) fn all_bound(&self, steps: &[NodeId]) -> BTreeSet<&'d [u8]> {
         let mut names = BTreeSet::new();
-        let mut todo = steps.to_vec();
-        while let Some(step) = todo.pop() {
-            names.extend(self.binds(step));
-            for key in bodies(self.op(step).unwrap_or_default()) {
-                let body = self.doc.get(step, key);
-                todo.extend(body.into_iter().flat_map(|body| self.doc.elements(body)));
+        // A loop's own names are those of its turns.
+        let own: Rc<Vec<&[u8]>> = Rc::default();
+        let mut todo: Vec<_> = steps.iter().map(|step| (*step, Rc::clone(&own))).collect();
+        while let Some((step, own)) = todo.pop() {
+            let bound = self.binds(step).into_iter();
+            names.extend(bound.filter(|name| !own.contains(name)));
+            let op = self.op(step).unwrap_or_default();
+            let mut inner = Rc::clone(&own);
+            if op == "forEach" {
+                let those = ["as", "index"].iter().filter_map(|key| self.str(step, key));
+                Rc::make_mut(&mut inner).extend(those);
+            }
+            for key in bodies(op) {
+                let body = self.doc.get(step, key).into_iter();
+                let steps = body.flat_map(|body| self.doc.elements(body));
+                todo.extend(steps.map(|step| (step, Rc::clone(&inner))));
             }
         }
         names
@@ -143,7 +232,11 @@ impl<'d> Printer<'d> {
             .members(step)
             .filter(|(key, _)| !matches!(*key, b"key" | b"result"));
         let mut others = others.map(|(_, value)| value);
-        self.binds(step).contains(&name) && !others.any(|value| self.mentions(value).contains(name))
+        // What a `catch` binds is declared around its `try`.
+        let is_own = self.op(step) != Some("try") || self.str(step, "result") == Some(name);
+        is_own
+            && self.binds(step).contains(&name)
+            && !others.any(|value| self.mentions(value).contains(name))
     }
 
     /// The names that a list declares where it first sets them; the others are declared at

@@ -22,7 +22,6 @@ pub(super) const UNKNOWN: Reason = (
     "a step that is no known atom",
     "see docs/atoms.md for what there is",
 );
-const NO_RESULT: Reason = ("`result` of a form that gives nothing", "drop it");
 pub(super) const MISSING: Reason = (
     "an input that is missing",
     "give all inputs that the atom needs",
@@ -71,13 +70,20 @@ impl<'d> Printer<'d> {
 
     /// The steps of a function or of a scope of its own.
     pub(super) fn body(&mut self, steps: &[NodeId]) -> Printed<String> {
-        self.body_with(steps, &[])
+        self.body_with(steps, &[], &[])
     }
 
-    /// The same, where these names are read behind the steps.
-    pub(super) fn body_with(&mut self, steps: &[NodeId], read: &[&[u8]]) -> Printed<String> {
+    /// The same, where these names are read behind the steps, and others are declared
+    /// around them.
+    pub(super) fn body_with(
+        &mut self,
+        steps: &[NodeId],
+        read: &[&[u8]],
+        others: &[Vec<u8>],
+    ) -> Printed<String> {
         let mut names = self.all_bound(steps);
         names.retain(|name| !(self.scopes.is_own(name) || *name == b"_" && self.sink));
+        names.retain(|name| !others.iter().any(|other| other == name));
         self.block(steps, &names, read)
     }
 
@@ -121,6 +127,9 @@ impl<'d> Printer<'d> {
             at += usize::from(clears);
             let text = self.step(steps[at])?;
             out.push_str(&text);
+            if let Some(name) = self.str(steps[at], "result").filter(|_| clears) {
+                self.scopes.bind(name);
+            }
             at += 1;
         }
         self.pending = pending;
@@ -193,7 +202,6 @@ impl<'d> Printer<'d> {
                         self.set(step, name, &value, false, &mut out)?;
                     }
                 }
-                self.no_result(step)?;
             }
             "varsImport" => self.imports(step, &mut out)?,
             "varGet" => {
@@ -220,14 +228,12 @@ impl<'d> Printer<'d> {
             "forEach" => self.each(step, &mut out)?,
             "try" => self.attempt(step, &mut out)?,
             "seq" => {
-                self.no_result(step)?;
                 let inner = self.shared(step, "steps")?;
                 self.line(&mut out, "{");
                 out.push_str(&inner);
                 self.line(&mut out, "}");
             }
             "scope" => {
-                self.no_result(step)?;
                 let inner = self.own(step, "steps", &[])?.0;
                 self.line(&mut out, "{");
                 out.push_str(&inner);
@@ -237,7 +243,8 @@ impl<'d> Printer<'d> {
             "memberSet" | "memberDelete" => self.member(step, op, &mut out)?,
             "callLocal" => {
                 let call = self.local(step)?;
-                self.give(step, &call, true, &mut out)?;
+                let may_miss = !self.helper_gives(step);
+                self.give(step, &call, may_miss, &mut out)?;
             }
             "callAll" => {
                 let call = self.together(step)?;
@@ -257,7 +264,6 @@ impl<'d> Printer<'d> {
 
     /// A member that is set or deleted.
     fn member(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
-        self.no_result(step)?;
         let (doc, atoms) = (self.doc, self.atoms);
         let signature = atoms.signature(op).ok_or((step, UNKNOWN))?;
         let mut parts = Vec::new();
@@ -278,17 +284,34 @@ impl<'d> Printer<'d> {
             Some(name) => format!("{object}.{name}"),
             None => format!("{object}[{key}]"),
         };
-        match value {
-            [value] => self.line(out, &format!("{place} = {value}")),
-            _ => self.line(out, &format!("delete {place}")),
+        let gives = self.doc.get(step, "result");
+        let is_plain = |text: &str| !text.contains('(') && !text.contains('[');
+        if let Some(node) = gives.filter(|_| object.contains('.') || !is_plain(key)) {
+            return Err((node, OBJECT));
         }
-        Ok(())
-    }
-
-    fn no_result(&self, step: NodeId) -> Printed<()> {
-        match self.doc.get(step, "result") {
-            Some(node) => Err((node, NO_RESULT)),
-            None => Ok(()),
+        let (object, key) = (object.clone(), key.clone());
+        match value {
+            [value] => {
+                self.line(out, &format!("{place} = {value}"));
+                match gives {
+                    Some(_) => self.give(step, &object, false, out),
+                    None => Ok(()),
+                }
+            }
+            _ => {
+                let was = gives.map(|_| self.scopes.temporary("was"));
+                if let Some(was) = &was {
+                    self.line(
+                        out,
+                        &format!("const {was} = Object.hasOwn({object}, {key})"),
+                    );
+                }
+                self.line(out, &format!("delete {place}"));
+                match was {
+                    Some(was) => self.give(step, &was, false, out),
+                    None => Ok(()),
+                }
+            }
         }
     }
 
@@ -312,11 +335,15 @@ impl<'d> Printer<'d> {
                 self.scopes.keep(name);
             }
         } else {
-            if self.scopes.is_constant(name) {
-                return Err((step, SET_AGAIN));
+            if self.scopes.is_constant(name) && !is_const {
+                return self.set_again(step, name, value, out);
             }
             if is_const {
-                return Err((step, CONSTANT));
+                let why = match self.scopes.is_constant(name) {
+                    true => SET_AGAIN,
+                    false => CONSTANT,
+                };
+                return Err((step, why));
             }
             let Some(js) = self.scopes.target(name) else {
                 return Err((step, LOOP_NAME));
@@ -324,6 +351,27 @@ impl<'d> Printer<'d> {
             self.line(out, &format!("{js} = {value}"));
         }
         self.scopes.bind(name);
+        Ok(())
+    }
+
+    /// A constant that is set again fails when that is reached.
+    fn set_again(
+        &mut self,
+        step: NodeId,
+        name: &[u8],
+        value: &str,
+        out: &mut String,
+    ) -> Printed<()> {
+        let Ok(name) = str::from_utf8(name) else {
+            return Err((step, SET_AGAIN));
+        };
+        let mut text = Vec::new();
+        let message = format!("Cannot reassign const variable '{name}'");
+        crate::spell::quoted(message.as_bytes(), &mut text);
+        let unused = self.scopes.temporary("unused");
+        self.line(out, &format!("const {unused} = {value}"));
+        let text = String::from_utf8_lossy(&text).into_owned();
+        self.line(out, &format!("throw new Error({text})"));
         Ok(())
     }
 
@@ -350,13 +398,19 @@ impl<'d> Printer<'d> {
         };
         let had = self.scopes.state(name) != State::Free && !self.pending.contains(name);
         if !(may_miss && had) {
-            return self.set(step, name, value, is_const, out);
+            self.set(step, name, value, is_const, out)?;
+            if may_miss {
+                self.scopes.set_state(name, State::Given);
+            }
+            return Ok(());
         }
+        let before = self.scopes.state(name);
         let given = self.scopes.temporary("given");
         self.line(out, &format!("const {given} = {value}"));
         self.line(out, &format!("if ({given} !== undefined) {{"));
         self.level += 1;
         self.set(step, name, &given, is_const, out)?;
+        self.scopes.set_state(name, before);
         self.level -= 1;
         self.line(out, "}");
         Ok(())
@@ -365,8 +419,7 @@ impl<'d> Printer<'d> {
     /// Whether a step is what `throw new Error(value)` becomes.
     fn throws(&self, step: NodeId) -> bool {
         let value = self.doc.get(step, "value");
-        self.str(step, "key") == Some(b"_")
-            && value.and_then(|value| self.str(value, "callee")) == Some(b"Error")
+        value.and_then(|value| self.str(value, "callee")) == Some(b"Error")
     }
 
     fn thrown(&mut self, step: NodeId) -> Printed<String> {
@@ -383,7 +436,6 @@ impl<'d> Printer<'d> {
 
     fn imports(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
         let doc = self.doc;
-        self.no_result(step)?;
         let keys = doc.get(step, "keys");
         let list = keys.into_iter().flat_map(|keys| doc.elements(keys));
         let list = list.filter_map(|key| Some((doc.str(key)?, key)));
@@ -481,7 +533,10 @@ impl<'d> Printer<'d> {
         let schema = doc.get(step, "schema");
         let value = match (doc.get(step, "value"), schema) {
             (Some(value), _) => self.value(value)?,
-            (None, Some(schema)) => self.selected(schema)?,
+            (None, Some(schema)) => {
+                let filter = doc.get(step, "filter").map(|filter| doc.kind(filter));
+                self.selected(schema, filter != Some(Kind::Bool(false)))?
+            }
             (None, None) => "{}".to_owned(),
         };
         if !self.is_current && self.in_agent && self.is_no_object(step) {
@@ -502,13 +557,13 @@ impl<'d> Printer<'d> {
     }
 
     /// The variables that a schema names.
-    fn selected(&mut self, schema: NodeId) -> Printed<String> {
+    fn selected(&mut self, schema: NodeId, drops: bool) -> Printed<String> {
         let doc = self.doc;
         let properties = doc.get(schema, "properties");
         let mut items = Vec::new();
         for (name, property) in properties.into_iter().flat_map(|list| doc.members(list)) {
             let deep = ["properties", "items", "anyOf", "additionalProperties"];
-            if deep.iter().any(|key| doc.get(property, key).is_some()) {
+            if drops && deep.iter().any(|key| doc.get(property, key).is_some()) {
                 return Err((property, SCHEMA));
             }
             let value = match self.scopes.state(name) {

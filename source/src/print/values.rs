@@ -37,8 +37,26 @@ impl<'d> Printer<'d> {
                 let path = self.str(node, "path").unwrap_or_default();
                 self.argument_path(node, path)
             }
+            Kind::Object if self.is_context(node) => self.context(node),
             Kind::Object if doc.get(node, "$expr").is_some() => self.expression(node),
             _ => self.literal(node),
+        }
+    }
+
+    /// Whether a node in a value position is a part of the request context.
+    fn is_context(&self, node: NodeId) -> bool {
+        self.is_current && self.str(node, "$kind") == Some(b"context")
+    }
+
+    fn context(&self, node: NodeId) -> Printed<String> {
+        let path = self.doc.get(node, "path");
+        match path.filter(|path| {
+            self.doc
+                .str(*path)
+                .is_some_and(|path| str::from_utf8(path).is_ok())
+        }) {
+            Some(path) => Ok(format!("context({})", self.data(path))),
+            None => Err((node, NODE)),
         }
     }
 
@@ -76,8 +94,11 @@ impl<'d> Printer<'d> {
 
     fn nested(&mut self, node: NodeId) -> Printed<String> {
         match self.doc.kind(node) {
+            // Texts in literals are names in programs of version 3 alone (D13).
+            Kind::String(text) if self.is_third => self.text(node, text),
             Kind::String(_) => Ok(self.data(node)),
             Kind::Object if self.str(node, "$kind") == Some(b"arg") => self.value(node),
+            Kind::Object if self.is_context(node) => self.context(node),
             Kind::Object if self.doc.get(node, "$expr").is_some() => self.expression(node),
             _ => self.literal(node),
         }
@@ -130,7 +151,7 @@ impl<'d> Printer<'d> {
         let root = segments.next().unwrap_or_default();
         let is_path = root.len() < text.len();
         match self.scopes.state(root) {
-            State::Bound => {}
+            State::Bound | State::Given => {}
             State::Maybe => return Err((node, MAYBE)),
             State::Free if self.poisoned.contains(root) => return Err((node, AFTER)),
             State::Free => return Ok(self.data(node)),
@@ -141,12 +162,26 @@ impl<'d> Printer<'d> {
             segments.next();
         }
         for segment in segments {
-            if is_forbidden(segment) {
-                return Err((node, FORBIDDEN));
-            }
+            self.may_name(node, segment)?;
             out.push_str(&link(segment));
         }
+        if self.scopes.state(root) == State::Given {
+            // Nothing bound the name: then the text is itself.
+            let js = self.scopes.written(root).unwrap_or_default();
+            return Ok(format!(
+                "({js} === undefined ? {} : {out})",
+                self.data(node)
+            ));
+        }
         Ok(out)
+    }
+
+    /// Refuses names that older programs refuse (D68).
+    fn may_name(&self, node: NodeId, segment: &[u8]) -> Printed<()> {
+        match is_forbidden(segment) && !self.is_current {
+            true => Err((node, FORBIDDEN)),
+            false => Ok(()),
+        }
     }
 
     /// An argument of the run, by its path.
@@ -155,9 +190,7 @@ impl<'d> Printer<'d> {
         let key = segments.next().unwrap_or_default();
         let mut out = self.argument(node, key)?;
         for segment in segments {
-            if is_forbidden(segment) {
-                return Err((node, FORBIDDEN));
-            }
+            self.may_name(node, segment)?;
             out.push_str(&link(segment));
         }
         Ok(out)
@@ -210,7 +243,7 @@ impl<'d> Printer<'d> {
             return Ok(text.clone());
         }
         let is_known = match self.scopes.state(name) {
-            State::Bound => true,
+            State::Bound | State::Given => true,
             State::Maybe => self.argument_name(name).is_none(),
             State::Free => false,
         };

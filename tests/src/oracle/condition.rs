@@ -495,6 +495,21 @@ impl Reader {
         let tag = part("$expr");
         if tag.as_str() == Some("ident") && !optional {
             let name = part("name");
+            if self.literals && name.as_str() == Some("context") {
+                return match arguments.as_array() {
+                    Some([path])
+                        if path.get("$expr").and_then(Value::as_str) == Some("literal") =>
+                    {
+                        match path.get("value") {
+                            Some(path @ Value::String(_)) => {
+                                Ok(node("context", [("path", path.clone())]))
+                            }
+                            _ => self.fail("a path is a text"),
+                        }
+                    }
+                    _ => self.fail("a path is a text"),
+                };
+            }
             return match builtins::function("", name.as_str().unwrap_or_default()) {
                 Some(_) => Ok(node("call", [("callee", name), ("arguments", arguments)])),
                 None => self.fail("unknown function"),

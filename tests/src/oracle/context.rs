@@ -6,6 +6,7 @@ use super::meter::{pay, pay_crossing, pay_metered};
 use super::value::{Fail, JsStr, OVal, Res, from_value, lossy};
 use a99_core::costs::{CROSSING_VALUE, READ, Sizes};
 use a99_core::error::ErrorCode;
+use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
 
 impl Machine<'_> {
@@ -37,5 +38,42 @@ impl Machine<'_> {
         let value = from_value(&at);
         pay_crossing(&value)?;
         Ok(value)
+    }
+}
+
+/// Whether a program of version 4 reads a part of the context, in nodes or in texts.
+pub(super) fn reads(program: &str) -> bool {
+    let document = Document::parse(program, &Limits::default());
+    document.is_ok_and(|document| holds(&document.to_value(document.root())))
+}
+
+fn holds(value: &Value) -> bool {
+    let member = |key: &str| value.get(key).and_then(Value::as_str);
+    let text = |key: &str| match value.get(key) {
+        Some(Value::String(text)) => says(&text.to_string_lossy()),
+        _ => false,
+    };
+    let is_step = |ops: &[&str]| member("op").is_some_and(|op| ops.contains(&op));
+    let of_step = is_step(&["if", "while", "filter", "find"]) && text("condition")
+        || is_step(&["mathCalc"]) && text("expr");
+    let of_text = super::expr::expr_text(value);
+    let of_text = of_text.is_some_and(|text| says(&text.to_string_lossy()));
+    let tags = ["$kind", "$expr"];
+    let is_node = tags.iter().any(|key| member(key) == Some("context"));
+    is_node
+        || of_step
+        || of_text
+        || match value {
+            Value::Array(items) => items.iter().any(holds),
+            Value::Object(map) => map.values().any(holds),
+            _ => false,
+        }
+}
+
+/// Whether a text says a node of the context.
+fn says(text: &str) -> bool {
+    match super::condition::parse_expression(text) {
+        Ok(Some(node)) => holds(&node),
+        _ => false,
     }
 }

@@ -176,8 +176,7 @@ impl Machine<'_> {
         let own = super::prices::price("hash", self.meter.model());
         self.meter.take(price.unwrap_or(own))?;
         let program = lossy(self.frame.program.as_slice());
-        let reads = [r#""$kind":"context""#, r#""$expr":"context""#];
-        let reads = self.frame.version_4 && reads.iter().any(|node| program.contains(node));
+        let reads = self.frame.version_4 && super::context::reads(&program);
         if with_program && reads {
             let why = "cache needs a key: the program reads the context";
             return Err(Fail::new(why).at("hash"));

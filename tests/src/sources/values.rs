@@ -4,7 +4,7 @@ use super::{Bool, List, Number, Object, Text, Writer};
 
 impl Writer {
     pub(super) fn number(&mut self, depth: usize) -> String {
-        let choice = self.below(26);
+        let choice = self.below(27);
         let mut of = |ty| self.expr(ty, depth);
         match choice {
             0..=3 => {
@@ -38,6 +38,14 @@ impl Writer {
             21 => format!("({} ?? 0)", self.found("find", depth)),
             22 => format!("Object.keys({}).length", of(Object)),
             23 => format!("(+{})", of(Bool)),
+            25 => self
+                .pick(&[
+                    "context('user.id')",
+                    "(context('user.age') ?? 3)",
+                    "context('user.scores.1')",
+                    "context('user.name').length",
+                ])
+                .to_owned(),
             24 => format!("({}).at(-1) ?? 1", of(List)).replacen('(', "((", 1) + ")",
             _ => format!("note({})", of(Number)).replace("note", self.noting()),
         }
@@ -56,12 +64,21 @@ impl Writer {
         let (item, index) = (self.name("x"), self.name("i"));
         let mark = self.variables.len();
         self.declare(&item, Number, false);
-        let list = match self.one_in(3) {
-            true => {
+        let list = match self.below(9) {
+            0..=2 => {
                 self.declare(&index, Number, false);
                 format!("({item}, {index})")
             }
-            false => format!("({item})"),
+            3 => {
+                let all = self.name("l");
+                self.declare(&all, List, false);
+                format!("({item}, {index}, {all})")
+            }
+            4 => {
+                self.declare(&index, Number, false);
+                format!("({item}, ...[{index}])")
+            }
+            _ => format!("({item})"),
         };
         let waits = std::mem::take(&mut self.may_wait);
         let value = self.expr(gives, depth);
@@ -84,7 +101,22 @@ impl Writer {
         let value = self.expr(Number, depth);
         self.may_wait = waits;
         self.variables.truncate(mark);
-        format!("{list}.reduce(({sum}, {item}) => {sum} + {value}, 0)")
+        match self.below(4) {
+            0 => {
+                let (index, all) = (self.name("i"), self.name("l"));
+                format!(
+                    "{list}.reduce(({sum}, {item}, {index}, {all}) => \
+                     {sum} + {value} * {index} + {all}.length, 0)"
+                )
+            }
+            1 => {
+                let index = self.name("i");
+                format!(
+                    "[7, ...{list}].reduce(({sum}, {item}, {index}) => {sum} + {value} - {index})"
+                )
+            }
+            _ => format!("{list}.reduce(({sum}, {item}) => {sum} + {value}, 0)"),
+        }
     }
 
     fn found(&mut self, method: &str, depth: usize) -> String {
@@ -94,7 +126,7 @@ impl Writer {
     }
 
     pub(super) fn text(&mut self, depth: usize) -> String {
-        let choice = self.below(20);
+        let choice = self.below(22);
         let mut of = |ty| self.expr(ty, depth);
         match choice {
             0..=2 => format!("({} + {})", of(Text), of(Text)),
@@ -127,6 +159,18 @@ impl Writer {
             }
             17 => format!("{}.map(({{ length }}) => length).join('/')", "words"),
             18 => format!("{}.repeat({})", of(Text), self.below(3)),
+            19 => self
+                .pick(&["context('user.name')", "(context('user.nick.name') ?? 'x')"])
+                .to_owned(),
+            20 => {
+                let (n, o, l) = (of(Number), of(Object), of(List));
+                let tmpl = self.pick(&[
+                    "{{n}} {{o.a}}/{{l.1}}",
+                    "{{o.b}}{{o.q.r}}-{{l.0}}",
+                    "{{l.7}}{{o.zz}} {{n}}{{n}}",
+                ]);
+                format!("template({{ tmpl: '{tmpl}', vars: {{ n: {n}, o: {o}, l: {l} }} }})")
+            }
             _ => format!("({}).toFixed({})", of(Number), self.below(3)),
         }
         .replace("words.map", self.words())
@@ -165,8 +209,9 @@ impl Writer {
     }
 
     pub(super) fn list(&mut self, depth: usize) -> String {
-        let choice = self.below(16);
+        let choice = self.below(17);
         match choice {
+            15 => "context('user.scores')".to_owned(),
             0 | 1 => self.mapped("map", Number, depth),
             2 | 3 => self.found("filter", depth),
             4 => self.mapped("flatMap", List, depth),
@@ -201,7 +246,7 @@ impl Writer {
     }
 
     pub(super) fn object(&mut self, depth: usize) -> String {
-        let choice = self.below(8);
+        let choice = self.below(11);
         let mut of = |ty| self.expr(ty, depth);
         match choice {
             0 | 1 => format!("{{ a: {}, b: {} }}", of(Number), of(Number)),
@@ -216,6 +261,23 @@ impl Writer {
                 of(Object),
                 of(Number)
             ),
+            7 => format!(
+                "{{ [{}]: {}, [{}]: {}, a: {} }}",
+                of(Number),
+                of(Number),
+                of(Text),
+                of(Number),
+                of(Number)
+            ),
+            8 => format!(
+                "{{ ...{}, [{}]: {}, [{}]: {} }}",
+                of(Object),
+                of(Bool),
+                of(Number),
+                of(Text),
+                of(Number)
+            ),
+            9 => "context('limits')".to_owned(),
             _ => format!("{{ n: {}, ...{} }}", of(Number), of(Object)),
         }
     }

@@ -17,6 +17,15 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
+/// The request context of each run; `tests/source/record.mjs` says the same.
+fn request_context() -> agent99::Value {
+    let context = serde_json::json!({
+        "user": {"id": 7, "name": "Ada", "scores": [3, 1, 2]},
+        "limits": {"a": 5, "b": 6},
+    });
+    context.into()
+}
+
 pub(crate) fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -26,6 +35,9 @@ pub(crate) fn run(engine: &Engine, agent: &Agent, args: &Json, script: &Json) ->
         let script = Script::new(script.clone().into()).expect("a script");
         let granted = script.granted().await.expect("capabilities");
         let options = RunOptions::new().fuel(100_000.0).expect("fuel");
+        let options = options
+            .context(request_context())
+            .readable_context(["user", "limits"]);
         engine.run(agent, args.clone(), options, granted).await
     })
 }
@@ -377,4 +389,42 @@ fn forge(bytes: &[u8], text: &[u8], other: &[u8]) -> Vec<u8> {
     let content = [&forged[..32], &forged[64..]].concat();
     forged[32..64].copy_from_slice(&Sha256::digest(content));
     forged
+}
+
+/// Programs in the dialect of tjs-lang, of the kinds of its published examples: they run, or
+/// are refused with the form that works. `docs/migration.md` lists what differs.
+#[test]
+fn programs_of_the_older_dialect_run_or_are_told_what_to_write() {
+    let engine = Engine::new();
+    let (mut ran, mut refused) = (0, 0);
+    for line in read("tests/source/dialect.jsonl").lines() {
+        let row: Json = serde_json::from_str(line).expect(line);
+        let source = row["source"].as_str().expect("a source");
+        let compiled = engine.compile_source(source);
+        if let Some(offending) = row["refused"].as_str() {
+            let found = compiled.expect_err(line);
+            let first = &found.0[0];
+            assert_eq!(first.offending, offending, "{line}: {found}");
+            let help = first.help.as_deref().unwrap_or_default();
+            assert!(
+                help.contains(row["help"].as_str().expect("a help")),
+                "{line}: {help}"
+            );
+            refused += 1;
+            continue;
+        }
+        let agent = compiled.unwrap_or_else(|found| panic!("{line}\n{found}"));
+        let script = row.get("script").cloned().unwrap_or(serde_json::json!({}));
+        let outcome = run(&engine, &agent, &row["args"], &script);
+        let code = outcome.error.as_ref().map(|error| error.code.as_str());
+        assert_eq!(code, row["fails"].as_str(), "{line}: {:?}", outcome.error);
+        if let Some(result) = row.get("result") {
+            assert_eq!(&outcome.result.to_json(), result, "{line}");
+        }
+        ran += 1;
+    }
+    assert!(
+        ran >= 14 && refused >= 5,
+        "{ran} ran, {refused} were refused"
+    );
 }

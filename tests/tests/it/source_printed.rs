@@ -85,7 +85,7 @@ fn printed_programs_do_the_same() {
     }
     assert!(list == read(LIST), "{LIST} differs; BLESS=1 writes it");
     let listed = list.lines().count();
-    assert!(listed * 5 < count, "{listed} of {count} are not printed");
+    assert!(listed * 6 < count, "{listed} of {count} are not printed");
 }
 
 /// What a source stands for, printed and compiled, is the same tree.

@@ -1,0 +1,131 @@
+//! `finally`: its statements stand behind the `try`, and how that was left is kept in
+//! variables meanwhile.
+
+use crate::control::{ends, fail};
+use crate::lower::{Around, Lowerer, branch, place, set};
+use crate::tree::{Place, Tree};
+use crate::value::Value;
+use oxc_ast::ast::{BlockStatement, TryStatement};
+use oxc_span::Span;
+
+/// How statements that a `finally` follows are left.
+pub(crate) struct Exits {
+    /// The variable that says how they were left: by one of `used`, or not.
+    kind: String,
+    /// The variable of the value of a `return`.
+    pub(crate) value: String,
+    used: Vec<&'static str>,
+}
+
+impl<'a> Lowerer<'a> {
+    pub(crate) fn finally(
+        &mut self,
+        statement: &'a TryStatement<'a>,
+        last: &'a BlockStatement<'a>,
+        out: &mut Vec<Tree>,
+    ) {
+        let (span, at) = (statement.span, place(statement.span));
+        let (kind, value) = (self.fresh(), self.fresh());
+        self.around.push(Around::Finally(Exits {
+            kind: kind.clone(),
+            value: value.clone(),
+            used: Vec::new(),
+        }));
+        let mut steps = Vec::new();
+        self.attempt(statement, &mut steps);
+        let used = match self.around.pop() {
+            Some(Around::Finally(exits)) => exits.used,
+            _ => Vec::new(),
+        };
+        if !used.is_empty() {
+            let none = Value::text("", &at);
+            out.push(set(&kind, none.resolved(), &at));
+            if used.contains(&"return") {
+                out.push(set(&value, Tree::undefined(&at), &at));
+            }
+            steps = one_turn(steps, &at);
+        }
+        let (error, failed) = (self.fresh(), self.fresh());
+        out.push(set(&failed, Tree::null(&at), &at));
+        let keep = vec![set(&failed, Tree::ident(&error, &at), &at)];
+        let inputs = [
+            ("try", Tree::list(steps, &at)),
+            ("catch", Tree::list(keep, &at)),
+            ("catchParam", Tree::text(&error, &at)),
+        ];
+        out.push(Tree::step("try", inputs, &at));
+        self.push_scope();
+        self.block(&last.body, out);
+        self.pop_scope();
+        if last.body.last().is_some_and(ends) {
+            return;
+        }
+        let test = Tree::binary("!==", Tree::ident(&failed, &at), Tree::null(&at), &at);
+        let again = fail(Value::ident(&failed, &at), &at);
+        out.push(branch(test, again, Vec::new(), &at));
+        for word in used {
+            let mut steps = Vec::new();
+            match word {
+                "return" => self.give_back(Value::ident(&value, &at), span, &mut steps),
+                word => self.jump(word, false, span, &mut steps),
+            }
+            let (left, right) = (Tree::ident(&kind, &at), Tree::text(word, &at));
+            let test = Tree::binary("===", left, right, &at);
+            out.push(branch(test, steps, Vec::new(), &at));
+        }
+    }
+
+    /// Leaves the statements that a `finally` follows, and the loops within.
+    pub(crate) fn exit(&mut self, word: &'static str, at: Span, out: &mut Vec<Tree>) {
+        let at = place(at);
+        for around in self.around.iter_mut().rev() {
+            match around {
+                Around::Loop { is_left, .. } => *is_left = true,
+                Around::Finally(exits) => {
+                    if !exits.used.contains(&word) {
+                        exits.used.push(word);
+                    }
+                    let how = Value::text(word, &at);
+                    out.push(set(&exits.kind, how.resolved(), &at));
+                    break;
+                }
+                _ => {}
+            }
+        }
+        out.push(Tree::step("break", [], &at));
+    }
+
+    /// Behind a loop that ended because more than it is left: leaves what is around it.
+    pub(crate) fn leave_further(
+        &mut self,
+        ended: Option<Around<'a>>,
+        at: Span,
+        out: &mut Vec<Tree>,
+    ) {
+        if !matches!(ended, Some(Around::Loop { is_left: true, .. })) {
+            return;
+        }
+        let kinds = self.around.iter().rev().filter_map(|around| match around {
+            Around::Finally(exits) => Some(exits.kind.clone()),
+            _ => None,
+        });
+        if let Some(kind) = kinds.take(1).next() {
+            let at = place(at);
+            let leave = vec![Tree::step("break", [], &at)];
+            out.push(branch(Tree::ident(&kind, &at), leave, Vec::new(), &at));
+        }
+    }
+}
+
+/// Steps in a loop that ends behind them.
+fn one_turn(mut steps: Vec<Tree>, at: &Place) -> Vec<Tree> {
+    let op = steps.last().and_then(|last| last.get("op")?.as_str());
+    if !matches!(op, Some("break" | "Error")) {
+        steps.push(Tree::step("break", [], at));
+    }
+    let inputs = [
+        ("condition", Tree::bool(true, at)),
+        ("body", Tree::list(steps, at)),
+    ];
+    vec![Tree::step("while", inputs, at)]
+}

@@ -1,0 +1,253 @@
+//! What `for ... of` goes over: the step takes lists, JavaScript texts and sets, too.
+
+use crate::lower::Lowerer;
+use crate::pattern::of;
+use crate::tree::{Data, Tree};
+use crate::types::Named;
+use crate::value::Value;
+use oxc_ast::ast::{
+    BindingPattern, Expression, ForOfStatement, ForStatementLeft, TSType, TSTypeAnnotation,
+    TSTypeName,
+};
+use std::collections::HashMap;
+
+/// Names of types that stand for each other.
+const MAX_ALIASES: u32 = 8;
+
+/// What a loop goes over, as far as that is known.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Iterable {
+    List,
+    Text,
+    Set,
+    Unknown,
+}
+
+/// A list, and the patterns of the numbers of its items and of those.
+pub(crate) type Counted<'a> = (
+    &'a Expression<'a>,
+    &'a BindingPattern<'a>,
+    &'a BindingPattern<'a>,
+);
+
+/// Methods that give a list, whatever they are called on.
+const LISTS: [&str; 15] = [
+    "map",
+    "filter",
+    "flatMap",
+    "flat",
+    "sort",
+    "toSorted",
+    "reverse",
+    "toReversed",
+    "splice",
+    "toSpliced",
+    "split",
+    "keys",
+    "values",
+    "entries",
+    "matchAll",
+];
+
+/// Methods that give a text, whatever they are called on.
+const TEXTS: [&str; 13] = [
+    "trim",
+    "trimStart",
+    "trimEnd",
+    "toUpperCase",
+    "toLowerCase",
+    "padStart",
+    "padEnd",
+    "repeat",
+    "join",
+    "toFixed",
+    "toString",
+    "replace",
+    "replaceAll",
+];
+
+/// Whether a method gives a list, whatever it is called on.
+pub(crate) fn gives_list(method: &str) -> bool {
+    LISTS.contains(&method)
+}
+
+impl<'a> Lowerer<'a> {
+    /// The items that `for ... of` goes over: of a text its characters.
+    pub(crate) fn iterated(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
+        let sort = self.sort_of(expr);
+        let value = self.expr(expr, out);
+        let at = value.place.clone();
+        let list = |value: Value| of("Array", "from", vec![value.operand()], &at);
+        match sort {
+            Iterable::List => value,
+            Iterable::Text | Iterable::Set => Value::node(list(value)),
+            Iterable::Unknown => {
+                let value = self.named(value, out);
+                let kind = Tree::node(
+                    "unary",
+                    [
+                        ("op", Tree::text("typeof", &at)),
+                        ("argument", value.clone().operand()),
+                    ],
+                    &at,
+                );
+                let test = Tree::binary("===", kind, Tree::text("string", &at), &at);
+                let (text, other) = (list(value.clone()), value.operand());
+                Value::node(Tree::conditional(test, text, other, &at))
+            }
+        }
+    }
+
+    /// `for (const [index, item] of list.entries())`: the list, and what its items and
+    /// their numbers are called.
+    pub(crate) fn counted(&self, statement: &'a ForOfStatement<'a>) -> Option<Counted<'a>> {
+        let Expression::CallExpression(call) = &statement.right else {
+            return None;
+        };
+        let Expression::StaticMemberExpression(member) = &call.callee else {
+            return None;
+        };
+        let ForStatementLeft::VariableDeclaration(declaration) = &statement.left else {
+            return None;
+        };
+        let is_entries = member.property.name == "entries" && call.arguments.is_empty();
+        let is_plain = is_entries && !member.optional && !call.optional;
+        let object = &member.object;
+        let is_function = matches!(object, Expression::Identifier(id)
+            if self.lookup(id.name.as_str()).is_none());
+        let BindingPattern::ArrayPattern(pair) = &declaration.declarations.first()?.id else {
+            return None;
+        };
+        let (None, [Some(index), Some(item)]) = (&pair.rest, &pair.elements[..]) else {
+            return None;
+        };
+        let fits = is_plain && !is_function && self.sort_of(object) != Iterable::Set;
+        fits.then_some((object, index, item))
+    }
+
+    /// What an expression gives, as far as its form tells.
+    pub(crate) fn sort_of(&self, expr: &Expression<'a>) -> Iterable {
+        use Iterable::{List, Set, Text, Unknown};
+        match expr {
+            Expression::TSAsExpression(cast) => match self.sort_of_type(&cast.type_annotation, 0) {
+                Unknown => self.sort_of(&cast.expression),
+                sort => sort,
+            },
+            Expression::TSSatisfiesExpression(inner) => self.sort_of(&inner.expression),
+            Expression::TSNonNullExpression(inner) => self.sort_of(&inner.expression),
+            Expression::AwaitExpression(inner) => self.sort_of(&inner.argument),
+            Expression::ArrayExpression(_) => List,
+            Expression::StringLiteral(_) | Expression::TemplateLiteral(_) => Text,
+            Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
+                Some(id) => self.bindings[id].sort,
+                None => Unknown,
+            },
+            Expression::NewExpression(new) => match &new.callee {
+                Expression::Identifier(id) if self.lookup(id.name.as_str()).is_none() => {
+                    match id.name.as_str() {
+                        "Set" => Set,
+                        "Array" => List,
+                        _ => Unknown,
+                    }
+                }
+                _ => Unknown,
+            },
+            Expression::ConditionalExpression(conditional) => {
+                let yes = self.sort_of(&conditional.consequent);
+                match yes == self.sort_of(&conditional.alternate) {
+                    true => yes,
+                    false => Unknown,
+                }
+            }
+            Expression::CallExpression(call) => match &call.callee {
+                Expression::StaticMemberExpression(member) if !member.optional => {
+                    let name = member.property.name.as_str();
+                    match &member.object {
+                        Expression::Identifier(id)
+                            if self.lookup(id.name.as_str()).is_none()
+                                && matches!(
+                                    (id.name.as_str(), name),
+                                    ("Object", "keys" | "values" | "entries")
+                                        | ("Array", "from" | "of")
+                                ) =>
+                        {
+                            List
+                        }
+                        object if matches!(name, "slice" | "concat" | "at") => {
+                            match (self.sort_of(object), name) {
+                                (_, "at") => Unknown,
+                                (sort, _) => sort,
+                            }
+                        }
+                        _ if gives_list(name) => List,
+                        _ if TEXTS.contains(&name) => Text,
+                        _ => Unknown,
+                    }
+                }
+                Expression::Identifier(id)
+                    if id.name == "String" && self.lookup("String").is_none() =>
+                {
+                    Text
+                }
+                _ => Unknown,
+            },
+            _ => Unknown,
+        }
+    }
+
+    fn sort_of_type(&self, ty: &TSType<'a>, depth: u32) -> Iterable {
+        match ty {
+            TSType::TSArrayType(_) | TSType::TSTupleType(_) => Iterable::List,
+            TSType::TSStringKeyword(_) => Iterable::Text,
+            TSType::TSParenthesizedType(inner) => self.sort_of_type(&inner.type_annotation, depth),
+            TSType::TSTypeOperatorType(inner) => self.sort_of_type(&inner.type_annotation, depth),
+            TSType::TSTypeReference(reference) => {
+                let TSTypeName::IdentifierReference(name) = &reference.type_name else {
+                    return Iterable::Unknown;
+                };
+                match (name.name.as_str(), self.types.get(name.name.as_str())) {
+                    (_, Some(Named::Alias(ty))) if depth < MAX_ALIASES => {
+                        self.sort_of_type(ty, depth + 1)
+                    }
+                    ("Array" | "ReadonlyArray", None) => Iterable::List,
+                    _ => Iterable::Unknown,
+                }
+            }
+            _ => Iterable::Unknown,
+        }
+    }
+
+    /// Notes the type of a variable that was declared last.
+    pub(crate) fn note_type(&mut self, js: &str, ty: Option<&TSTypeAnnotation<'a>>) {
+        if let Some(ty) = ty {
+            let sort = self.sort_of_type(&ty.type_annotation, 0);
+            self.note_sort(js, sort);
+        }
+    }
+
+    /// Notes what a variable is that is only set where it is declared.
+    pub(crate) fn note_sort(&mut self, js: &str, sort: Iterable) {
+        if !self.assigned.contains(js)
+            && let Some(id) = self.lookup(js)
+        {
+            self.bindings[id].sort = sort;
+        }
+    }
+}
+
+/// What the schema of the arguments says of each.
+pub(crate) fn sorts_of(schema: &Tree) -> HashMap<String, Iterable> {
+    let mut sorts = HashMap::new();
+    let properties = schema.get("properties").map(|tree| &tree.data);
+    if let Some(Data::Map(members)) = properties {
+        for (key, ty) in members {
+            let sort = match ty.get("type").and_then(Tree::as_str) {
+                Some("array") => Iterable::List,
+                Some("string") => Iterable::Text,
+                _ => continue,
+            };
+            sorts.insert(String::from_utf8_lossy(key).into_owned(), sort);
+        }
+    }
+    sorts
+}

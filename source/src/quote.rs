@@ -1,0 +1,47 @@
+//! Names, texts and keys as JavaScript and expression texts write them.
+
+use a99_core::text::surrogate_at;
+
+/// Whether a text is a name as it stands behind a dot.
+pub(crate) fn is_name(text: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(text) else {
+        return false;
+    };
+    let mut chars = text.chars();
+    let begins = |c: char| c.is_alphabetic() || matches!(c, '_' | '$');
+    chars.next().is_some_and(begins) && chars.all(|c| begins(c) || c.is_ascii_digit())
+}
+
+/// A text in quotes. JavaScript ends lines at U+2028 and U+2029 outside of texts only.
+pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'\'');
+    let mut done = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        if at < done {
+            continue;
+        }
+        match byte {
+            b'\n' => out.extend(b"\\n"),
+            b'\r' => out.extend(b"\\r"),
+            b'\t' => out.extend(b"\\t"),
+            b'\'' | b'\\' => out.extend([b'\\', byte]),
+            _ => match surrogate_at(&text[at..]) {
+                // Only in JavaScript: texts have none that is alone.
+                Some(unit) => {
+                    out.extend(format!("\\u{unit:04x}").bytes());
+                    done = at + 3;
+                }
+                None => out.push(byte),
+            },
+        }
+    }
+    out.push(b'\'');
+}
+
+/// The key of an object.
+pub(crate) fn property_key(key: &[u8], out: &mut Vec<u8>) {
+    match is_name(key) {
+        true => out.extend(key),
+        false => quoted(key, out),
+    }
+}

@@ -1,0 +1,63 @@
+//! `...` in calls of functions, and rest parameters.
+
+use crate::lower::{Lowerer, place};
+use crate::pattern::{member_of, method};
+use crate::tree::{Place, Tree};
+use crate::value::{Kind, Value};
+use oxc_ast::ast::{Argument, CallExpression, Expression};
+
+impl<'a> Lowerer<'a> {
+    /// The arguments of a call of a function; lists that are spread in it give as many as
+    /// it takes.
+    pub(crate) fn spread_arguments(
+        &mut self,
+        function: usize,
+        call: &'a CallExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Vec<Value> {
+        let at = place(call.span);
+        let elements = call.arguments.iter().filter_map(|argument| match argument {
+            Argument::SpreadElement(spread) => Some((&spread.argument, true)),
+            argument => Some((argument.as_expression()?, false)),
+        });
+        let elements: Vec<(&Expression<'a>, bool)> = elements.collect();
+        let Some(first) = elements.iter().position(|(_, is_spread)| *is_spread) else {
+            let exprs: Vec<_> = elements.into_iter().map(|(expr, _)| expr).collect();
+            let arguments = self.exprs(&exprs, out);
+            return self.with_rest(function, arguments, &at);
+        };
+        let (arity, has_rest) = {
+            let function = &self.functions[function];
+            (function.arity, function.has_rest)
+        };
+        if first == 0 && arity == 0 && has_rest {
+            return vec![self.elements(&elements, &at, out)];
+        }
+        let all = self.elements(&elements, &at, out);
+        let all = self.named(all, out);
+        let item = |index: usize| member_of(all.clone(), Value::number(index as f64, &at), &at);
+        let mut arguments: Vec<Value> = (0..arity).map(item).collect();
+        if has_rest {
+            let start = vec![Tree::number(arity as f64, &at)];
+            arguments.push(Value::node(method(all.operand(), "slice", start, &at)));
+        }
+        arguments
+    }
+
+    /// Arguments of a function: those of a rest parameter as a list.
+    pub(crate) fn with_rest(
+        &self,
+        function: usize,
+        mut arguments: Vec<Value>,
+        at: &Place,
+    ) -> Vec<Value> {
+        let function = &self.functions[function];
+        if !function.has_rest {
+            return arguments;
+        }
+        let rest = arguments.split_off(function.arity.min(arguments.len()));
+        arguments.resize_with(function.arity, || Value::undefined(at));
+        arguments.push(Value::new(Kind::List(rest), at));
+        arguments
+    }
+}

@@ -1,0 +1,165 @@
+//! A turn of a callback: the names of what it is given, and its value.
+
+use crate::call::{builtin, convert};
+use crate::callback::Callback;
+use crate::code::only_expression;
+use crate::expr::Hint;
+use crate::lower::{Lowerer, place, set};
+use crate::pattern::of;
+use crate::tree::Tree;
+use crate::value::{Kind, Value};
+use oxc_ast::ast::{BindingPattern, FormalParameters};
+use oxc_span::Span;
+
+/// The code of a callback, and the names of what it gets.
+pub(crate) struct Turn<'a> {
+    pub(crate) callback: Callback<'a>,
+    /// The names of the item, its number, and the list, as far as there are any.
+    pub(crate) names: Vec<String>,
+    /// What the callback is given.
+    pub(crate) given: Vec<String>,
+    /// Steps before it: patterns that are taken apart.
+    pub(crate) steps: Vec<Tree>,
+    /// Names of the list that it is called for.
+    pub(crate) lists: Vec<String>,
+    pub(crate) at: Span,
+}
+
+impl<'a> Lowerer<'a> {
+    /// Opens the scope of a callback that gets so many values.
+    pub(crate) fn turn(&mut self, callback: Callback<'a>, given: usize, at: Span) -> Turn<'a> {
+        self.push_scope();
+        let mut turn = Turn {
+            callback,
+            names: Vec::new(),
+            given: Vec::new(),
+            steps: Vec::new(),
+            lists: Vec::new(),
+            at,
+        };
+        match callback {
+            Callback::Code(code) => {
+                self.turn_params(&mut turn, code.params(), given);
+            }
+            Callback::Helper(function) => {
+                let wanted = match self.functions[function].has_rest {
+                    true => given,
+                    false => self.functions[function].arity.min(given),
+                };
+                turn.names = (0..wanted).map(|_| self.fresh()).collect();
+            }
+            Callback::Builtin(namespace, name) => {
+                // Only these look at more than the first.
+                let wanted = match (namespace, name) {
+                    ("Math", _) | ("Array" | "Object", _) => given,
+                    (_, "parseInt") | ("JSON", _) => 2,
+                    _ => 1,
+                };
+                turn.names = (0..wanted.min(given)).map(|_| self.fresh()).collect();
+            }
+        }
+        turn.given = turn.names.clone();
+        turn
+    }
+
+    fn turn_params(&mut self, turn: &mut Turn<'a>, params: &'a FormalParameters<'a>, given: usize) {
+        for (index, param) in params.items.iter().enumerate() {
+            if index >= given {
+                let help = "the method hands over less: name what it needs in a constant";
+                self.unsupported(param.span, "this parameter of a callback", help);
+                continue;
+            }
+            if param.initializer.is_some() {
+                let help = "write `x ?? other` in the callback";
+                self.unsupported(param.span, "a default in a callback", help);
+            }
+            let at = place(param.span);
+            let name = match &param.pattern {
+                BindingPattern::BindingIdentifier(id) => {
+                    self.variable(id.name.as_str(), id.span, false)
+                }
+                pattern => {
+                    let name = self.fresh();
+                    let value = Value::ident(&name, &at);
+                    let mut steps = Vec::new();
+                    self.bind_pattern(pattern, value, false, &mut steps);
+                    turn.steps.append(&mut steps);
+                    name
+                }
+            };
+            turn.names.push(name);
+        }
+        if let Some(rest) = &params.rest {
+            let at = place(rest.span);
+            let first = turn.names.len();
+            turn.names.extend((first..given).map(|_| self.fresh()));
+            let rest_of = turn.names[first..].iter();
+            let rest_of = rest_of.map(|name| Value::ident(name, &at)).collect();
+            let value = Value::new(Kind::List(rest_of), &at);
+            let mut steps = Vec::new();
+            self.bind_pattern(&rest.rest.argument, value, false, &mut steps);
+            turn.steps.append(&mut steps);
+        }
+    }
+
+    /// The items of a loop: where its callback has a name for the list, a variable, which
+    /// that name stands for in each turn.
+    pub(crate) fn listed(
+        &mut self,
+        items: Value,
+        turn: &mut Turn<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        if let Kind::Node(tree) = &items.kind {
+            turn.lists.extend(tree.ident_name().map(str::to_owned));
+        }
+        if turn.names.len() < 3 {
+            return items;
+        }
+        let at = items.place.clone();
+        let list = self.fresh();
+        out.push(set(&list, items.resolved(), &at));
+        let name = turn.names[2].clone();
+        if let Callback::Code(_) = turn.callback {
+            turn.steps
+                .insert(0, set(&name, Tree::ident(&list, &at), &at));
+            turn.lists.push(name);
+        } else {
+            let given = turn.given.iter_mut().filter(|given| **given == name);
+            given.for_each(|given| given.clone_from(&list));
+        }
+        Value::ident(&list, &at)
+    }
+
+    /// The value of a callback that is one expression, and the steps for it; `None` if
+    /// it has statements.
+    pub(crate) fn turn_value(&mut self, turn: &Turn<'a>, out: &mut Vec<Tree>) -> Option<Value> {
+        let at = place(turn.at);
+        let names = turn.given.clone();
+        let given = || {
+            names
+                .iter()
+                .map(|name| Value::ident(name, &at))
+                .collect::<Vec<_>>()
+        };
+        match turn.callback {
+            Callback::Code(code) => {
+                let expr = only_expression(code)?;
+                Some(self.expr(expr, out))
+            }
+            Callback::Helper(function) => {
+                let arguments = self.with_rest(function, given(), &at);
+                Some(self.helper_call(function, arguments, turn.at, Hint::None, out))
+            }
+            Callback::Builtin("", to @ ("Number" | "String" | "Boolean")) => {
+                let first = given().into_iter().next();
+                first.map(|value| convert(to, value, &at))
+            }
+            Callback::Builtin("", name) => Some(Value::node(builtin(name, given(), &at))),
+            Callback::Builtin(namespace, name) => {
+                let arguments = given().into_iter().map(Value::operand).collect();
+                Some(Value::node(of(namespace, name, arguments, &at)))
+            }
+        }
+    }
+}
