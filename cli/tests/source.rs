@@ -132,7 +132,7 @@ fn programs_in_json_are_printed_as_sources() {
     }
 
     let again = r#"{"op": "seq", "steps": [{"op": "constSet", "key": "k", "value": 1},
-        {"op": "varSet", "key": "k", "value": 2}]}"#;
+        {"op": "constSet", "key": "k", "value": 2}]}"#;
     folder.write("again.json", again);
     let done = folder.run(&["fmt", "--to", "ajs", "again.json"]);
     assert_eq!((done.code, done.out.as_str()), (3, ""), "{done:?}");
