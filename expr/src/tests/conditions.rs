@@ -229,7 +229,7 @@ fn only_texts_of_version_4_read_the_request_context() {
 #[test]
 fn computed_keys_are_nodes_of_objects() {
     let read = parse_expression("{[k]: 1, a: context('x')}").expect("it is read");
-    let node = crate::to_expr_json(&read);
+    let node = to_expr_json(&read);
     let expected = serde_json::json!({"$expr": "object", "properties": [
         {"key": {"$expr": "ident", "name": "k"}, "value": {"$expr": "literal", "value": 1}},
         {"key": "a", "value": {"$expr": "context", "path": "x"}},

@@ -1,5 +1,9 @@
 //! Code in texts: literals that look like expressions or templates.
 
+use super::{Finding, Lower};
+use a99_core::diag::codes;
+use a99_core::json::NodeId;
+
 /// What a text looks like that stands for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Looks {
@@ -336,6 +340,88 @@ pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Loo
     };
     let starts = right.starts_with(|c: char| is_name(c) || "('\"[{!-".contains(c));
     (known && starts && !punctuation && words <= 12).then_some(Looks::Expression)
+}
+
+/// Whether a template has a hole whose name is known.
+fn names_known(text: &str, knows: impl Fn(&str) -> bool) -> bool {
+    text.split(['{', '}', '$', ' ', '.'])
+        .any(|word| !word.is_empty() && knows(word))
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// A text that looks like code. Tells whether it does.
+    pub(super) fn lint_code(&mut self, node: NodeId, shown: &str, resolved: bool) -> bool {
+        let knows = |name: &str| self.vars.knows(name.as_bytes()) || self.is_argument(name);
+        let Some(looks) = looks_like(shown, knows) else {
+            return false;
+        };
+        // In a source a text has quotes, so that it is none of JSON's.
+        let is_source = self.s.doc.has_origin();
+        if is_source && !(looks == Looks::Template && shown.contains("${")) {
+            return false;
+        }
+        // Inside a list or an object a template may be another's.
+        if !resolved && looks == Looks::Template && !names_known(shown, knows) {
+            return false;
+        }
+        let help = match looks {
+            Looks::Template if is_source => {
+                "a template literal has backticks: write `` `...${name}` ``".to_owned()
+            }
+            Looks::Template => {
+                "a value is a name, a path or a text: use `template {tmpl, vars, result}`".to_owned()
+            }
+            Looks::Expression => {
+                "a value is a name, a path or a text: use `mathCalc {expr, vars, result}`, or an \
+                 expression node `{\"$expr\": \"binary\", ...}`"
+                    .to_owned()
+            }
+            Looks::Access => {
+                "a value is a name, a path like `a.b.0` or a text: use an expression node \
+                 `{\"$expr\": \"member\", ...}` or `{\"$expr\": \"methodCall\", ...}`"
+                    .to_owned()
+            }
+            Looks::Call => {
+                "use an expression node: `{\"$expr\": \"methodCall\", \"object\": {\"$expr\": \
+                 \"ident\", \"name\": \"Math\"}, \"method\": \"max\", \"arguments\": [...]}` for what has \
+                 a dot, `{\"$expr\": \"call\", \"callee\": \"parseInt\", \"arguments\": [...]}` for the rest"
+                    .to_owned()
+            }
+            Looks::Function => {
+                "there are no functions as values: use the atoms `map`, `filter`, `sort` and `reduce`, \
+                 or a helper of the root"
+                    .to_owned()
+            }
+            Looks::Reference(name) => {
+                let value = match self.vars.knows(name.split('.').next().unwrap_or(&name).as_bytes()) {
+                    true => name,
+                    false => format!("args.{name}"),
+                };
+                match resolved {
+                    true => format!("a name stands alone: write `\"{value}\"`"),
+                    false => format!("write `{}`", self.node_for(&value)),
+                }
+            }
+            Looks::Argument(path) => match resolved {
+                true => format!("a path has points alone: write `\"args.{path}\"`"),
+                false => format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`"),
+            },
+            Looks::Path => {
+                "a path has no `$` and no point in front: write `\"name.0.id\"` for a variable, `\"args.name\"` for an \
+                 argument; for each item of a list use `map {items, as, steps, result}`"
+                    .to_owned()
+            }
+            Looks::Spread => {
+                "join lists with the method `concat`, `{\"$expr\": \"methodCall\", \"object\": ..., \
+                 \"method\": \"concat\", \"arguments\": [...]}`, and objects with `merge`"
+                    .to_owned()
+            }
+        };
+        let text = "this text is not evaluated, it stands for itself";
+        let finding = Finding::new(codes::CODE_AS_TEXT, node, text);
+        self.found(finding.offending(shown).help(help));
+        true
+    }
 }
 
 #[cfg(test)]

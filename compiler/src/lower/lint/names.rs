@@ -1,7 +1,6 @@
 //! Names: those that nothing binds, those that are not visible where they stand,
 //! and assignments that are lost.
 
-use super::code_text::{Looks, looks_like};
 use super::{Finding, Lower};
 use crate::vars::VarId;
 use a99_core::builtins;
@@ -239,80 +238,6 @@ impl<'a> Lower<'_, 'a> {
             return None;
         }
         super::nearest_of(text, names).filter(|near| is_typo(text, near))
-    }
-
-    /// A text that looks like code. Tells whether it does.
-    pub(super) fn lint_code(&mut self, node: NodeId, shown: &str, resolved: bool) -> bool {
-        let knows = |name: &str| self.vars.knows(name.as_bytes()) || self.is_argument(name);
-        let Some(looks) = looks_like(shown, knows) else {
-            return false;
-        };
-        // In a source a text has quotes, so that it is none of JSON's.
-        let is_source = self.s.doc.has_origin();
-        if is_source && !(looks == Looks::Template && shown.contains("${")) {
-            return false;
-        }
-        // Inside a list or an object a template may be another's.
-        if !resolved && looks == Looks::Template && !names_known(shown, knows) {
-            return false;
-        }
-        let help = match looks {
-            Looks::Template if is_source => {
-                "a template literal has backticks: write `` `...${name}` ``".to_owned()
-            }
-            Looks::Template => {
-                "a value is a name, a path or a text: use `template {tmpl, vars, result}`".to_owned()
-            }
-            Looks::Expression => {
-                "a value is a name, a path or a text: use `mathCalc {expr, vars, result}`, or an \
-                 expression node `{\"$expr\": \"binary\", ...}`"
-                    .to_owned()
-            }
-            Looks::Access => {
-                "a value is a name, a path like `a.b.0` or a text: use an expression node \
-                 `{\"$expr\": \"member\", ...}` or `{\"$expr\": \"methodCall\", ...}`"
-                    .to_owned()
-            }
-            Looks::Call => {
-                "use an expression node: `{\"$expr\": \"methodCall\", \"object\": {\"$expr\": \
-                 \"ident\", \"name\": \"Math\"}, \"method\": \"max\", \"arguments\": [...]}` for what has \
-                 a dot, `{\"$expr\": \"call\", \"callee\": \"parseInt\", \"arguments\": [...]}` for the rest"
-                    .to_owned()
-            }
-            Looks::Function => {
-                "there are no functions as values: use the atoms `map`, `filter`, `sort` and `reduce`, \
-                 or a helper of the root"
-                    .to_owned()
-            }
-            Looks::Reference(name) => {
-                let value = match self.vars.knows(name.split('.').next().unwrap_or(&name).as_bytes()) {
-                    true => name,
-                    false => format!("args.{name}"),
-                };
-                match resolved {
-                    true => format!("a name stands alone: write `\"{value}\"`"),
-                    false => format!("write `{}`", self.node_for(&value)),
-                }
-            }
-            Looks::Argument(path) => match resolved {
-                true => format!("a path has points alone: write `\"args.{path}\"`"),
-                false => format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`"),
-            },
-            Looks::Path => {
-                "a path has no `$` and no point in front: write `\"name.0.id\"` for a variable, `\"args.name\"` for an \
-                 argument; for each item of a list use `map {items, as, steps, result}`"
-                    .to_owned()
-            }
-            Looks::Spread => {
-                "join lists with the method `concat`, `{\"$expr\": \"methodCall\", \"object\": ..., \
-                 \"method\": \"concat\", \"arguments\": [...]}`, and objects with `merge`"
-                    .to_owned()
-            }
-        };
-        let text = "this text is not evaluated, it stands for itself";
-        let finding = Finding::new(codes::CODE_AS_TEXT, node, text);
-        self.found(finding.offending(shown).help(help));
-        true
     }
 
     /// The node that finds a name or a path.
@@ -595,10 +520,4 @@ fn may_be_typo(text: &[u8], name: &[u8]) -> bool {
 
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// Whether a template has a hole whose name is known.
-fn names_known(text: &str, knows: impl Fn(&str) -> bool) -> bool {
-    text.split(['{', '}', '$', ' ', '.'])
-        .any(|word| !word.is_empty() && knows(word))
 }
