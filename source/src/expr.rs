@@ -16,6 +16,11 @@ use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
 /// Holes of a template, and cases of a `switch`: each is a level of nesting.
 pub(crate) const MAX_PARTS: usize = 250;
 
+const REGEX_VALUE: &str = "a regular expression as a value";
+
+const REGEX_HELP: &str = "use it, or a constant that is the literal, where a method takes it: \
+                          `/a+/.test(text)`, `text.replace(/a+/g, \"b\")`";
+
 /// Where the value of an expression goes, if that is known.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Hint<'h> {
@@ -142,10 +147,7 @@ impl<'a> Lowerer<'a> {
             Expression::ThisExpression(_) | Expression::Super(_) => {
                 ("`this`", "hand objects over as parameters")
             }
-            Expression::RegExpLiteral(_) => (
-                "a regular expression as a value",
-                "use it where it stands: `/a+/.test(text)`, `text.replace(/a+/g, \"b\")`",
-            ),
+            Expression::RegExpLiteral(_) => (REGEX_VALUE, REGEX_HELP),
             Expression::BigIntLiteral(_) => ("a BigInt", "use numbers, exact up to 2 ** 53"),
             Expression::SequenceExpression(_) => ("a comma", "write statements of their own"),
             Expression::TaggedTemplateExpression(_) => {
@@ -199,6 +201,10 @@ impl<'a> Lowerer<'a> {
             What::Arguments => {
                 let help = "read its members, or write `function agent({ a, b })`";
                 self.unsupported(span, "the arguments as one value", help);
+                Value::undefined(&at)
+            }
+            What::Regex => {
+                self.unsupported(span, REGEX_VALUE, REGEX_HELP);
                 Value::undefined(&at)
             }
             What::Caught => {

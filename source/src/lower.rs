@@ -11,7 +11,7 @@ use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, Expression, FormalParameters, Function as FunctionNode,
+    ArrowFunctionExpression, Expression, FormalParameters, Function as FunctionNode, RegExpLiteral,
 };
 use oxc_span::{GetSpan, Span};
 use std::collections::{HashMap, HashSet};
@@ -46,6 +46,8 @@ pub(crate) enum What {
     Arguments,
     /// The error of a `catch`, of which programs have the message.
     Caught,
+    /// A regular expression literal, which stands wherever it is used.
+    Regex,
 }
 
 /// A declared name.
@@ -171,6 +173,8 @@ pub(crate) struct Lowerer<'a> {
     sight: HashMap<String, usize>,
     /// Variables of lists that nobody else has.
     pub(crate) new_lists: HashSet<String>,
+    /// The literals of constants that are regular expressions.
+    pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
     /// What the types of arguments of the run say that loops over them go over.
     pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: name, variable.
@@ -210,6 +214,7 @@ impl<'a> Lowerer<'a> {
             calls: Vec::new(),
             sight: HashMap::new(),
             new_lists: HashSet::new(),
+            regexes: HashMap::new(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
             types: HashMap::new(),

@@ -6,7 +6,7 @@ use crate::pattern::{member_of, method, of};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpFlags, RegExpLiteral};
-use oxc_span::Span;
+use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
     /// A method of a regular expression, or of a text that is given one.
@@ -18,7 +18,7 @@ impl<'a> Lowerer<'a> {
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Option<Value> {
-        if let Expression::RegExpLiteral(regex) = object.get_inner_expression() {
+        if let Some(regex) = self.regex_of(object) {
             let arguments = self.arguments(&call.arguments);
             let ([text], "test" | "exec") = (&arguments[..], name) else {
                 let help = "write `/a+/.test(text)`, or `text.match(/a+/)`";
@@ -35,9 +35,8 @@ impl<'a> Lowerer<'a> {
                 _ => self.first(regex, text, call.span, out),
             });
         }
-        let Some(Argument::RegExpLiteral(regex)) = call.arguments.first() else {
-            return None;
-        };
+        let first = call.arguments.first().and_then(Argument::as_expression)?;
+        let regex = self.regex_of(first)?;
         let is_global = regex.regex.flags.contains(RegExpFlags::G);
         let mut text = [self.chained(object, out)];
         let mut steps = Vec::new();
@@ -64,10 +63,22 @@ impl<'a> Lowerer<'a> {
             "split" => self.split(regex, text, rest, call.span, hint, out),
             _ => {
                 let help = "there are test, match, matchAll, replace, split and search";
-                self.unsupported(regex.span, "a regular expression here", help);
+                self.unsupported(first.span(), "a regular expression here", help);
                 Value::undefined(&place(call.span))
             }
         })
+    }
+
+    /// The literal that an expression is, or that the constant of this name is.
+    pub(crate) fn regex_of(&self, expr: &'a Expression<'a>) -> Option<&'a RegExpLiteral<'a>> {
+        match expr.get_inner_expression() {
+            Expression::RegExpLiteral(regex) => Some(regex),
+            Expression::Identifier(id) => {
+                let id = self.lookup(id.name.as_str())?;
+                self.regexes.get(&id).copied()
+            }
+            _ => None,
+        }
     }
 
     /// A step of an atom for regular expressions.

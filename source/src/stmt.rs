@@ -319,6 +319,11 @@ impl<'a> Lowerer<'a> {
             Some(Expression::FunctionExpression(function)) if is_const => {
                 self.named_function(js, Code::Function(function), id.span);
             }
+            Some(Expression::RegExpLiteral(regex)) if is_const || !self.assigned.contains(js) => {
+                let binding = self.declare(js, id.span, What::Regex, true);
+                self.bindings[binding].is_ready = true;
+                self.regexes.insert(binding, regex);
+            }
             Some(init) => {
                 let binding = self.declare(js, id.span, What::Variable, is_const);
                 let name = self.bindings[binding].name.clone();

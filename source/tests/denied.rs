@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 79] = [
+const DENIED: [(&str, &str, &str, &str); 84] = [
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
@@ -119,6 +119,31 @@ const DENIED: [(&str, &str, &str, &str); 79] = [
         UNSUPPORTED,
         "{ message }",
         "e.message",
+    ),
+    (
+        "const re = /a/; return [re]",
+        UNSUPPORTED,
+        "re",
+        ".test(text)",
+    ),
+    (
+        "const re = /a/g; return re.test(a)",
+        UNSUPPORTED,
+        "/a/g",
+        "leave `g` out",
+    ),
+    (
+        "let re = /a/; re = /b/; return re.test(a)",
+        UNSUPPORTED,
+        "/a/",
+        ".test(text)",
+    ),
+    ("const re = /a/; re = a", BAD_BINDING, "re", "another name"),
+    (
+        "const re = /a/; return a.includes(re)",
+        UNSUPPORTED,
+        "re",
+        "matchAll",
     ),
     ("throw { code: 1 }", UNSUPPORTED, "{ code: 1 }", "new Error"),
     ("break", UNSUPPORTED, "break", "callback"),
