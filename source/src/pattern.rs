@@ -162,6 +162,7 @@ impl<'a> Lowerer<'a> {
         };
         if !taken.iter().all(|key| matches!(key.data, Data::Text(_))) {
             let help = "name the members, or use `Object.entries`";
+            self.variable(id.name.as_str(), id.span, is_const);
             return self.unsupported(rest.span, "`...` behind computed names", help);
         }
         let inputs = [
@@ -269,6 +270,8 @@ impl<'a> Lowerer<'a> {
         if let Some(rest) = &object.rest {
             let help = "name the arguments";
             self.unsupported(rest.span, "`...` of the arguments", help);
+            let nothing = Value::undefined(&place(rest.span));
+            self.bind_pattern(&rest.argument, nothing, is_const, out);
         }
         for property in &object.properties {
             let at = place(property.span);

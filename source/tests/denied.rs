@@ -115,10 +115,10 @@ const DENIED: [(&str, &str, &str, &str); 84] = [
         "`message`",
     ),
     (
-        "try { f() } catch ({ message }) { }",
+        "try { f() } catch ({ code }) { }",
         UNSUPPORTED,
+        "{ code }",
         "{ message }",
-        "e.message",
     ),
     (
         "const re = /a/; return [re]",
@@ -338,6 +338,21 @@ fn forms_outside_are_refused_in_place() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a refused pattern declares is not told as unknown again.
+#[test]
+fn one_finding_for_a_refused_pattern() {
+    let atoms = a99_atoms::all_atoms();
+    for source in [
+        "function agent() { try { f() } catch ({ code, name: [b] }) { return [code, b] } }
+         function f() {}",
+        "function agent({ a, ...others }) { return others.a }",
+        "function agent({ a, k }) { const { [k]: v, ...rest } = a; return [v, rest] }",
+    ] {
+        let found = a99_source::read(source, &atoms).expect_err(source);
+        assert_eq!(found.len(), 1, "{source}\n{found}");
+    }
 }
 
 #[test]
