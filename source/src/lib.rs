@@ -33,6 +33,7 @@ mod expr;
 mod finally;
 mod guard;
 mod iterable;
+mod known;
 mod literals;
 mod lower;
 mod module;

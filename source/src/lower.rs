@@ -7,6 +7,7 @@
 
 use crate::codes;
 use crate::iterable::Iterable;
+use crate::known::Known;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
@@ -64,8 +65,8 @@ pub(crate) struct Binding {
     pub(crate) at: u32,
     /// Whether its declaration was passed.
     pub(crate) is_ready: bool,
-    /// Whether it is known to be a date.
-    pub(crate) is_date: bool,
+    /// What it surely is.
+    pub(crate) known: Known,
     /// What a loop over it goes over.
     pub(crate) sort: Iterable,
 }
@@ -179,6 +180,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: name, variable.
     pub(crate) arguments: Vec<(String, String)>,
+    /// The method whose callback is lowered next, and what its items surely are.
+    pub(crate) given: (&'a str, Known),
     /// Types by their names.
     pub(crate) types: HashMap<&'a str, crate::types::Named<'a>>,
     /// JSDoc comments by the place of what follows.
@@ -217,6 +220,7 @@ impl<'a> Lowerer<'a> {
             regexes: HashMap::new(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
+            given: ("", Known::Nothing),
             types: HashMap::new(),
             comments: HashMap::new(),
             next_temp: 0,
@@ -304,6 +308,13 @@ impl<'a> Lowerer<'a> {
         }
         self.nesting += 1;
         true
+    }
+
+    /// Counts code that is lowered in many places and written in one.
+    pub(crate) fn repeat_work(&mut self, amount: usize) {
+        if self.work < MAX_WORK {
+            self.work = self.work.saturating_add(amount).min(MAX_WORK);
+        }
     }
 
     pub(crate) fn leave(&mut self) {
@@ -396,7 +407,7 @@ impl<'a> Lowerer<'a> {
             owner: self.current,
             at: at.start,
             is_ready: false,
-            is_date: false,
+            known: Known::Nothing,
             sort: Iterable::Unknown,
         });
         let id = self.bindings.len() - 1;

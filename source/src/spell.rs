@@ -270,6 +270,10 @@ impl<'d> Speller<'d> {
                 if !is_method_in(method, self.context()) || self.takes_callback(node, method) {
                     return None;
                 }
+                // In a source it is a number.
+                if self.is_script() && method == "parse" && self.is_of(node, b"Date") {
+                    return None;
+                }
                 let size = self.child(node, "object")? + self.children(node, "arguments")?;
                 let fields = &["object", "method", "arguments", "optional"];
                 (fields, size + method.len() as u32 + 4)
@@ -295,6 +299,12 @@ impl<'d> Speller<'d> {
         let count = arguments.map_or(0, |list| self.doc.len(list));
         let most = usize::from(method == "from");
         self.is_script() && crate::callback::takes_callback(method) && count > most
+    }
+
+    /// Whether a method is one of this namespace.
+    fn is_of(&self, node: NodeId, namespace: &[u8]) -> bool {
+        let object = self.doc.get(node, "object");
+        object.is_some_and(|object| self.str(object, "name") == Some(namespace))
     }
 
     fn literal(&self, value: NodeId) -> Option<u32> {

@@ -5,7 +5,31 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 84] = [
+const DENIED: [(&str, &str, &str, &str); 88] = [
+    (
+        "const m = a.match(/(b)/); m.push(1)",
+        UNSUPPORTED,
+        "m.push(1)",
+        "[...match]",
+    ),
+    (
+        "return a.match(/(b)/).sort()",
+        UNSUPPORTED,
+        "a.match(/(b)/).sort()",
+        "[...match]",
+    ),
+    (
+        "return a.match(/(?<constructor>b)/)",
+        UNSUPPORTED,
+        "/(?<constructor>b)/",
+        "another name",
+    ),
+    (
+        "return Number.isNaN(new Date(a))",
+        BAD_CALL,
+        "Number.isNaN(new Date(a))",
+        "getTime()",
+    ),
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
@@ -423,6 +447,14 @@ fn silent_differences_are_warned_of() {
             "a.filter((x) => a.pop() > x)",
         ),
         ("await hash({ value: a })", "a"),
+        ("return { m: a.match(/(b)/) }", "a.match(/(b)/)"),
+        ("const m = /b/.exec(a); return [m, m[0]]", "m"),
+        ("return a.match(/b/)", "a.match(/b/)"),
+        ("const d = new Date(a); return isNaN(d)", "d"),
+        (
+            "const d = new Date(a); return Number.isNaN(d.getTime())",
+            "d.getTime()",
+        ),
         (
             "const context = (x) => x + a; return context('user.id')",
             "context('user.id')",
@@ -436,7 +468,13 @@ fn silent_differences_are_warned_of() {
         assert_eq!((found.code, found.severity), (DIFFERS, Severity::Warning));
         assert_eq!(found.offending, offending, "{code}");
     }
-    let plain = "function agent({ a }) { for (const x of a) a.push(x) }";
-    let read = a99_source::read(plain, &atoms).expect("it is read");
-    assert!(read.warnings.is_empty(), "{}", read.warnings);
+    for plain in [
+        "function agent({ a }) { for (const x of a) a.push(x) }",
+        "function agent({ a }) { const m = a.match(/(b)/); return m ? [m[1], ...m] : m === null }",
+        "function agent({ a }) { return [a.match(/b/g), isNaN(new Date(a)), isNaN(a)] }",
+        "function agent({ a }) { return a.localeCompare('b') }",
+    ] {
+        let read = a99_source::read(plain, &atoms).expect(plain);
+        assert!(read.warnings.is_empty(), "{plain}: {}", read.warnings);
+    }
 }
