@@ -251,6 +251,7 @@ impl<'a> Lowerer<'a> {
             ("Array", "from") if call.arguments.len() > 1 => {
                 return self.array_from(call, hint, out);
             }
+            ("Object", "assign") => self.check_assign(call),
             ("Object", "freeze") => {
                 let help = "constants are enough: nobody else sees the object";
                 self.unsupported(call.span, "`Object.freeze`", help);

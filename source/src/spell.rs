@@ -307,6 +307,23 @@ impl<'d> Speller<'d> {
         object.is_some_and(|object| self.str(object, "name") == Some(namespace))
     }
 
+    /// Whether a call makes a new object of one that may have another name, which
+    /// JavaScript would change.
+    fn copies_first(&self, node: NodeId) -> bool {
+        let doc = self.doc;
+        let first = doc
+            .get(node, "arguments")
+            .and_then(|list| doc.elements(list).next());
+        let is_new = |first: NodeId| match self.str(first, "$expr") {
+            Some(b"object") => true,
+            Some(b"methodCall") => self.is_of(first, b"Object"),
+            Some(_) => false,
+            None => doc.kind(first) == Kind::Object,
+        };
+        let is_assign = self.str(node, "method") == Some(b"assign") && self.is_of(node, b"Object");
+        self.is_script() && is_assign && first.is_some_and(|first| !is_new(first))
+    }
+
     fn literal(&self, value: NodeId) -> Option<u32> {
         if self.is_script() {
             return self.data(value);
@@ -456,6 +473,11 @@ impl<'d> Speller<'d> {
                 self.field(node, "object", PRIMARY, names, out);
                 out.extend(if is_optional() { &b"?."[..] } else { b"." });
                 out.extend(text("method"));
+                if self.copies_first(node) {
+                    out.extend(b"({}, ");
+                    self.list(node, "arguments", names, out);
+                    return out.push(b')');
+                }
                 self.arguments(node, names, out);
             }
         }

@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 88] = [
+const DENIED: [(&str, &str, &str, &str); 91] = [
     (
         "const m = a.match(/(b)/); m.push(1)",
         UNSUPPORTED,
@@ -29,6 +29,24 @@ const DENIED: [(&str, &str, &str, &str); 88] = [
         BAD_CALL,
         "Number.isNaN(new Date(a))",
         "getTime()",
+    ),
+    (
+        "Object.assign(a, items)",
+        UNSUPPORTED,
+        "Object.assign(a, items)",
+        "target.y = 2",
+    ),
+    (
+        "const o = {}; return Object.assign(o, { y: 2 })",
+        UNSUPPORTED,
+        "Object.assign(o, { y: 2 })",
+        "...target",
+    ),
+    (
+        "return Object.assign(f(a), { y: 2 })",
+        UNSUPPORTED,
+        "Object.assign(f(a), { y: 2 })",
+        "...target",
     ),
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
