@@ -533,6 +533,15 @@ impl<'a> Lowerer<'a> {
             "toLocaleString" if call.arguments.is_empty() => return,
             "toLocaleString" => "call it without arguments, or use toFixed and padStart",
             "delete" => return,
+            "localeCompare" if call.arguments.len() == 2 => {
+                let message = "`localeCompare` is the same in all locales here";
+                let help = "leave the locale out: `a.localeCompare(b)`";
+                return self.differs(call.span, message, help);
+            }
+            "localeCompare" if call.arguments.len() > 2 => {
+                "there are no options: compare `a.toLowerCase()` and `b.toLowerCase()`, or \
+                 numbers by `-`"
+            }
             _ if utc(name).is_some() => return,
             _ if builtins::method(name).is_some() => return,
             _ => {

@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 91] = [
+const DENIED: [(&str, &str, &str, &str); 92] = [
     (
         "const m = a.match(/(b)/); m.push(1)",
         UNSUPPORTED,
@@ -47,6 +47,12 @@ const DENIED: [(&str, &str, &str, &str); 91] = [
         UNSUPPORTED,
         "Object.assign(f(a), { y: 2 })",
         "...target",
+    ),
+    (
+        "return a.localeCompare(items, 'en', { numeric: true })",
+        UNSUPPORTED,
+        "a.localeCompare(items, 'en', { numeric: true })",
+        "no options",
     ),
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
@@ -472,6 +478,10 @@ fn silent_differences_are_warned_of() {
         (
             "const d = new Date(a); return Number.isNaN(d.getTime())",
             "d.getTime()",
+        ),
+        (
+            "return a.localeCompare('b', 'de')",
+            "a.localeCompare('b', 'de')",
         ),
         (
             "const context = (x) => x + a; return context('user.id')",
