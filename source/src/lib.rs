@@ -27,6 +27,7 @@ mod callback;
 mod code;
 pub mod codes;
 mod control;
+mod dates;
 mod defined;
 mod effect;
 mod expr;

@@ -523,28 +523,6 @@ impl<'a> Lowerer<'a> {
             }
         }
     }
-
-    /// The captured variables of each function: what it reads itself, and what the
-    /// functions that it calls need and it does not own.
-    pub(crate) fn captures(&self) -> Vec<Vec<BindingId>> {
-        let mut all: Vec<Vec<BindingId>> = self.functions.iter().map(|f| f.reads.clone()).collect();
-        loop {
-            let mut changed = false;
-            for (id, function) in self.functions.iter().enumerate() {
-                for &called in &function.calls {
-                    for binding in all[called].clone() {
-                        if self.bindings[binding].owner != id && !all[id].contains(&binding) {
-                            all[id].push(binding);
-                            changed = true;
-                        }
-                    }
-                }
-            }
-            if !changed {
-                return all;
-            }
-        }
-    }
 }
 
 /// A step that sets a variable.

@@ -6,7 +6,7 @@
 //! cost more.
 
 use a99_core::builtins::{CallContext, Global, global, is_forbidden, is_function_in, is_method_in};
-use a99_core::json::{Document, Kind, NodeId, write_js_number};
+use a99_core::json::{Document, Kind, NodeId};
 use a99_core::text::surrogate_at;
 
 pub(crate) use crate::quote::{is_name, property_key, quoted};
@@ -544,39 +544,7 @@ impl<'d> Speller<'d> {
 
     /// A literal.
     pub(crate) fn constant(&self, value: NodeId, out: &mut Vec<u8>) {
-        let doc = self.doc;
-        match doc.kind(value) {
-            Kind::Bool(true) => out.extend(b"true"),
-            Kind::Bool(false) => out.extend(b"false"),
-            Kind::Number(number) if number == 0.0 && number.is_sign_negative() => {
-                out.extend(b"-0");
-            }
-            Kind::Number(number) => write_js_number(number, out),
-            Kind::String(text) => quoted(text, out),
-            Kind::Null => out.extend(b"null"),
-            Kind::Array => {
-                out.push(b'[');
-                for (index, item) in doc.elements(value).enumerate() {
-                    out.extend(if index > 0 { &b", "[..] } else { b"" });
-                    self.constant(item, out);
-                }
-                out.push(b']');
-            }
-            Kind::Object => {
-                out.push(b'{');
-                for (index, (key, item)) in doc.members(value).enumerate() {
-                    out.extend(if index > 0 { &b", "[..] } else { b" " });
-                    property_key(key, out);
-                    out.extend(b": ");
-                    self.constant(item, out);
-                }
-                out.extend(if doc.is_empty(value) {
-                    &b"}"[..]
-                } else {
-                    b" }"
-                });
-            }
-        }
+        crate::quote::constant(self.doc, value, out);
     }
 
     fn object(&self, node: NodeId, names: &mut Names<'_>, out: &mut Vec<u8>) {
