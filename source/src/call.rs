@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::expr::Hint;
+use crate::known::{Known, parsed, time_of};
 use crate::lower::{Lowerer, What, branch, for_each, place, set};
 use crate::pattern::{is_there, member_of, method, of};
 use crate::stmt::not;
@@ -126,7 +127,12 @@ impl<'a> Lowerer<'a> {
             "Number" | "String" | "Boolean" => {
                 let exprs = self.arguments(&call.arguments);
                 let mut values = self.exprs(&exprs, out).into_iter();
-                match values.next() {
+                let first = exprs.first().filter(|_| js == "Number");
+                let time = |value| match first {
+                    Some(first) => self.time(first, value),
+                    None => value,
+                };
+                match values.next().map(time) {
                     Some(value) => convert(js, value, &at),
                     None if js == "Number" => Value::number(0.0, &at),
                     None if js == "String" => Value::text("", &at),
@@ -153,6 +159,10 @@ impl<'a> Lowerer<'a> {
                 let help = "write `throw new Error(message)`";
                 self.unsupported(call.span, "an error that is not thrown", help);
                 Value::undefined(&at)
+            }
+            "isNaN" | "isFinite" if call.arguments.len() == 1 => {
+                let value = self.numeric(&call.arguments, out);
+                Value::node(builtin(js, value, &at))
             }
             _ if builtins::function("", js).is_some() => {
                 let exprs = self.arguments(&call.arguments);
@@ -239,6 +249,7 @@ impl<'a> Lowerer<'a> {
             ("Array", "from") if call.arguments.len() > 1 => {
                 return self.array_from(call, hint, out);
             }
+            ("Object", "assign") => self.check_assign(call),
             ("Object", "freeze") => {
                 let help = "constants are enough: nobody else sees the object";
                 self.unsupported(call.span, "`Object.freeze`", help);
@@ -254,8 +265,19 @@ impl<'a> Lowerer<'a> {
             }
             _ => {}
         }
+        if (namespace, name) == ("Number", "isNaN") && call.arguments.len() == 1 {
+            return self.is_nan(call, out);
+        }
         let exprs = self.arguments(&call.arguments);
-        let values = self.exprs(&exprs, out);
+        let mut values = self.exprs(&exprs, out);
+        match (namespace, name) {
+            ("Math", _) => {
+                let timed = exprs.iter().zip(values);
+                values = timed.map(|(expr, value)| self.time(expr, value)).collect();
+            }
+            ("Date", "parse") if !values.is_empty() => return parsed(values.remove(0)),
+            _ => {}
+        }
         let values = values.into_iter().map(Value::operand).collect();
         Value::node(of(namespace, name, values, &at))
     }
@@ -289,7 +311,11 @@ impl<'a> Lowerer<'a> {
             _ => Tree::ident("Infinity", &at),
         };
         out.push(set(&best, start, &at));
-        let both = vec![Tree::ident(&best, &at), Tree::ident(&item, &at)];
+        let number = match self.known(&spread.argument).item() {
+            Known::Date => time_of(Value::ident(&item, &at)).operand(),
+            _ => Tree::ident(&item, &at),
+        };
+        let both = vec![Tree::ident(&best, &at), number];
         let step = set(&best, of("Math", name, both, &at), &at);
         out.push(for_each(items.resolved(), &item, None, vec![step], &at));
         Value::ident(&best, &at)
@@ -342,6 +368,10 @@ impl<'a> Lowerer<'a> {
             self.effect(object, out);
             return Value::number(0.0, &at);
         }
+        if name == "valueOf" && !optional && self.known(object) == Known::Date {
+            return time_of(self.expr(object, out));
+        }
+        self.check_match(object, name, call.span);
         if name == "push" && matches!(&call.arguments[..], [Argument::SpreadElement(_)]) {
             return self.push_all(object, call, out);
         }
@@ -351,7 +381,11 @@ impl<'a> Lowerer<'a> {
             name => utc(name).unwrap_or(name),
         };
         let exprs = self.arguments(&call.arguments);
-        let mut done = vec![self.chained(object, out)];
+        let receiver = self.chained(object, out);
+        let mut done = vec![match optional {
+            true => receiver,
+            false => self.match_list(object, receiver),
+        }];
         let mut steps = Vec::new();
         let mut arguments = self.exprs(&exprs, &mut steps);
         if optional && !steps.is_empty() {
@@ -398,6 +432,15 @@ impl<'a> Lowerer<'a> {
             "toLocaleString" if call.arguments.is_empty() => return,
             "toLocaleString" => "call it without arguments, or use toFixed and padStart",
             "delete" => return,
+            "localeCompare" if call.arguments.len() == 2 => {
+                let message = "`localeCompare` is the same in all locales here";
+                let help = "leave the locale out: `a.localeCompare(b)`";
+                return self.differs(call.span, message, help);
+            }
+            "localeCompare" if call.arguments.len() > 2 => {
+                "there are no options: compare `a.toLowerCase()` and `b.toLowerCase()`, or \
+                 numbers by `-`"
+            }
             _ if utc(name).is_some() => return,
             _ if builtins::method(name).is_some() => return,
             _ => {

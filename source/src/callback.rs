@@ -96,7 +96,13 @@ impl<'a> Lowerer<'a> {
             self.unsupported(call.span, &format!("`.{name}()` without a callback"), help);
             return Some(Value::undefined(&at));
         };
+        self.check_match(object, name, call.span);
         let items = self.chained(object, out);
+        let items = match optional {
+            true => items,
+            false => self.match_list(object, items),
+        };
+        self.given = (name, self.known(object).item());
         if !optional {
             return Some(self.iterate(name, items, callback, call, hint, out));
         }

@@ -2,11 +2,13 @@
 
 use crate::codes;
 use crate::expr::MAX_PARTS;
+use crate::iterable::Iterable;
 use crate::lower::{Around, Lowerer, What, branch, place, set};
 use crate::tree::{Place, Tree};
 use crate::value::Value;
 use oxc_ast::ast::{
-    Argument, BindingPattern, CatchClause, Expression, Statement, SwitchStatement, TryStatement,
+    Argument, BindingIdentifier, BindingPattern, CatchClause, Expression, Statement,
+    SwitchStatement, TryStatement,
 };
 use oxc_span::{GetSpan, Span};
 
@@ -192,13 +194,40 @@ impl<'a> Lowerer<'a> {
                 self.bindings[id].is_ready = true;
                 self.bindings[id].name.clone()
             }
-            Some(pattern) => {
-                let help = "write `catch (e)`, and `e.message` for its text";
-                self.unsupported(pattern.span(), "a pattern in `catch`", help);
-                "error".to_owned()
-            }
+            Some(pattern) => match message_name(pattern) {
+                Some(id) => {
+                    let js = id.name.as_str();
+                    let name = self.variable(js, id.span, false);
+                    self.note_sort(js, Iterable::Text);
+                    name
+                }
+                None => {
+                    let help = "write `catch (e)`, and `e.message` for its text, or \
+                                `catch ({ message })`";
+                    self.unsupported(pattern.span(), "this pattern in `catch`", help);
+                    // Its names are declared all the same: one finding is enough.
+                    let nothing = Value::undefined(&place(pattern.span()));
+                    self.bind_pattern(pattern, nothing, false, &mut Vec::new());
+                    "error".to_owned()
+                }
+            },
             None => self.fresh(),
         }
+    }
+}
+
+/// The name that a pattern gives to the message of an error, if that is all it takes.
+fn message_name<'a>(pattern: &'a BindingPattern<'a>) -> Option<&'a BindingIdentifier<'a>> {
+    let BindingPattern::ObjectPattern(object) = pattern else {
+        return None;
+    };
+    let (None, [property]) = (&object.rest, &object.properties[..]) else {
+        return None;
+    };
+    let is_message = !property.computed && property.key.static_name().as_deref() == Some("message");
+    match &property.value {
+        BindingPattern::BindingIdentifier(id) if is_message => Some(id),
+        _ => None,
     }
 }
 

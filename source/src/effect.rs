@@ -8,8 +8,9 @@ use crate::stmt::not;
 use crate::tree::{Place, Tree};
 use crate::value::Value;
 use oxc_ast::ast::{
-    AssignmentExpression, AssignmentTarget, AssignmentTargetMaybeDefault, ChainElement, Expression,
-    SimpleAssignmentTarget, UpdateExpression,
+    Argument, AssignmentExpression, AssignmentTarget, AssignmentTargetMaybeDefault, CallExpression,
+    ChainElement, Expression, ObjectPropertyKind, PropertyKind, SimpleAssignmentTarget,
+    UpdateExpression,
 };
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{AssignmentOperator, UnaryOperator, UpdateOperator};
@@ -66,6 +67,9 @@ impl<'a> Lowerer<'a> {
             Expression::UnaryExpression(unary) if unary.operator == UnaryOperator::Void => {
                 self.effect(&unary.argument, out);
             }
+            Expression::CallExpression(call) if self.assigns_members(call) => {
+                self.assign_members(call, out);
+            }
             Expression::CallExpression(call) => {
                 let value = self.call(call, Hint::Drop, out);
                 done(value, &at, out);
@@ -106,6 +110,116 @@ impl<'a> Lowerer<'a> {
         self.needs_member_atoms("memberDelete", span);
         let inputs = [("object", object.resolved()), ("key", key.resolved())];
         out.push(Tree::step("memberDelete", inputs, &at));
+    }
+
+    /// Whether a call is `Object.assign(target, { ... })` of what has a name, with members
+    /// that are named.
+    fn assigns_members(&self, call: &'a CallExpression<'a>) -> bool {
+        let [target, sources @ ..] = &call.arguments[..] else {
+            return false;
+        };
+        let has_name = matches!(
+            target.as_expression().map(Expression::get_inner_expression),
+            Some(Expression::Identifier(_) | Expression::StaticMemberExpression(_))
+        );
+        let is_named = |property: &ObjectPropertyKind<'a>| match property {
+            ObjectPropertyKind::ObjectProperty(property) => {
+                !property.computed && !property.method && property.kind == PropertyKind::Init
+            }
+            ObjectPropertyKind::SpreadProperty(_) => false,
+        };
+        has_name
+            && self.is_object_assign(call)
+            && sources.iter().all(|source| match source {
+                Argument::ObjectExpression(object) => object.properties.iter().all(is_named),
+                _ => false,
+            })
+    }
+
+    /// `Object.assign(target, { key: value })` as a statement: all values first.
+    fn assign_members(&mut self, call: &'a CallExpression<'a>, out: &mut Vec<Tree>) {
+        let [target, sources @ ..] = &call.arguments[..] else {
+            return;
+        };
+        let Some(target) = target.as_expression() else {
+            return;
+        };
+        let object = self.expr(target, out);
+        let object = self.named(object, out);
+        let mut properties = Vec::new();
+        for source in sources {
+            if let Argument::ObjectExpression(source) = source {
+                properties.extend(source.properties.iter().filter_map(|one| match one {
+                    ObjectPropertyKind::ObjectProperty(property) => Some(property),
+                    ObjectPropertyKind::SpreadProperty(_) => None,
+                }));
+            }
+        }
+        let exprs: Vec<&Expression<'a>> = properties.iter().map(|one| &one.value).collect();
+        let mut object = [object];
+        let mut steps = Vec::new();
+        let values = self.exprs(&exprs, &mut steps);
+        self.keep(&mut object, &steps, out);
+        out.append(&mut steps);
+        let [object] = object;
+        let is_one = values.len() == 1;
+        let values: Vec<Value> = values
+            .into_iter()
+            .map(|value| match is_one || value.is_constant() {
+                true => value,
+                false => {
+                    // Even a variable: nothing that is set before may change it.
+                    let at = value.place.clone();
+                    let name = self.fresh();
+                    out.push(set(&name, value.resolved(), &at));
+                    Value::ident(&name, &at)
+                }
+            })
+            .collect();
+        for (property, value) in properties.into_iter().zip(values) {
+            let Some(key) = self.key(&property.key, false, out) else {
+                continue;
+            };
+            self.needs_member_atoms("memberSet", property.span);
+            let target = Target::Member(object.clone(), key);
+            out.push(store(target, value, &place(property.span)));
+        }
+    }
+
+    /// Whether a call is one of `Object.assign`.
+    fn is_object_assign(&self, call: &'a CallExpression<'a>) -> bool {
+        match call.callee.get_inner_expression() {
+            Expression::StaticMemberExpression(member) => {
+                member.property.name == "assign"
+                    && matches!(&member.object, Expression::Identifier(id)
+                        if id.name == "Object" && self.lookup("Object").is_none())
+            }
+            _ => false,
+        }
+    }
+
+    /// Refuses `Object.assign` to what may have another name: it makes a new object.
+    pub(crate) fn check_assign(&mut self, call: &'a CallExpression<'a>) {
+        let target = call.arguments.first().and_then(Argument::as_expression);
+        let Some(target) = target else {
+            return;
+        };
+        let is_new = match target.get_inner_expression() {
+            Expression::ObjectExpression(_) => true,
+            Expression::CallExpression(inner) => match &inner.callee {
+                Expression::StaticMemberExpression(member) => {
+                    matches!(&member.object, Expression::Identifier(id)
+                        if id.name == "Object" && self.lookup("Object").is_none())
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if !is_new {
+            let help = "set its members, `target.y = 2`, or make a new object: \
+                        `target = { ...target, y: 2 }`";
+            self.unsupported(call.span, "`Object.assign` to this", help);
+        }
     }
 
     /// The variable of a name that is set, if it may be.

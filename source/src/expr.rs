@@ -1,6 +1,7 @@
 //! Expressions.
 
 use crate::codes;
+use crate::known::Known;
 use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of, of};
 use crate::tree::{Data, Tree};
@@ -15,6 +16,11 @@ use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
 
 /// Holes of a template, and cases of a `switch`: each is a level of nesting.
 pub(crate) const MAX_PARTS: usize = 250;
+
+const REGEX_VALUE: &str = "a regular expression as a value";
+
+const REGEX_HELP: &str = "use it, or a constant that is the literal, where a method takes it: \
+                          `/a+/.test(text)`, `text.replace(/a+/g, \"b\")`";
 
 /// Where the value of an expression goes, if that is known.
 #[derive(Copy, Clone, Debug)]
@@ -142,10 +148,7 @@ impl<'a> Lowerer<'a> {
             Expression::ThisExpression(_) | Expression::Super(_) => {
                 ("`this`", "hand objects over as parameters")
             }
-            Expression::RegExpLiteral(_) => (
-                "a regular expression as a value",
-                "use it where it stands: `/a+/.test(text)`, `text.replace(/a+/g, \"b\")`",
-            ),
+            Expression::RegExpLiteral(_) => (REGEX_VALUE, REGEX_HELP),
             Expression::BigIntLiteral(_) => ("a BigInt", "use numbers, exact up to 2 ** 53"),
             Expression::SequenceExpression(_) => ("a comma", "write statements of their own"),
             Expression::TaggedTemplateExpression(_) => {
@@ -199,6 +202,10 @@ impl<'a> Lowerer<'a> {
             What::Arguments => {
                 let help = "read its members, or write `function agent({ a, b })`";
                 self.unsupported(span, "the arguments as one value", help);
+                Value::undefined(&at)
+            }
+            What::Regex => {
+                self.unsupported(span, REGEX_VALUE, REGEX_HELP);
                 Value::undefined(&at)
             }
             What::Caught => {
@@ -276,16 +283,25 @@ impl<'a> Lowerer<'a> {
         let (Some(right), Some(left)) = (values.pop(), values.pop()) else {
             return Value::undefined(&at);
         };
-        let is_arithmetic = matches!(op, "-" | "*" | "/" | "%" | "**");
-        let time = |value: Value, is_date: bool| match is_date && is_arithmetic {
-            true => {
-                let at = value.place.clone();
-                member_of(value, Value::text("timestamp", &at), &at)
+        let (left, right) = match op {
+            "-" | "*" | "/" | "%" | "**" => (
+                self.time(&binary.left, left),
+                self.time(&binary.right, right),
+            ),
+            // With what nothing tells, dates are compared as they are.
+            "<" | "<=" | ">" | ">=" => {
+                let both = [&binary.left, &binary.right].map(|side| self.known(side));
+                let is_told = |known: &Known| matches!(known, Known::Date | Known::Number);
+                match both.iter().all(is_told) {
+                    true => (
+                        self.time(&binary.left, left),
+                        self.time(&binary.right, right),
+                    ),
+                    false => (left, right),
+                }
             }
-            false => value,
+            _ => (left, right),
         };
-        let left = time(left, self.is_date(&binary.left));
-        let right = time(right, self.is_date(&binary.right));
         Value::node(Tree::binary(op, left.operand(), right.operand(), &at))
     }
 
@@ -393,14 +409,13 @@ impl<'a> Lowerer<'a> {
                 return Value::undefined(&at);
             }
         };
-        let is_date = self.is_date(&unary.argument);
         let value = self.expr(&unary.argument, out);
         if let (Kind::Scalar(Data::Number(number)), "-") = (&value.kind, op) {
             return Value::number(-number, &at);
         }
-        let value = match is_date && matches!(op, "-" | "+") {
-            true => member_of(value, Value::text("timestamp", &at), &at),
-            false => value,
+        let value = match op {
+            "-" | "+" => self.time(&unary.argument, value),
+            _ => value,
         };
         let fields = [("op", Tree::text(op, &at)), ("argument", value.operand())];
         Value::node(Tree::node("unary", fields, &at))
@@ -535,20 +550,6 @@ impl<'a> Lowerer<'a> {
         match expr {
             Expression::CallExpression(call) => self.optional_call(call, Hint::None, out),
             expr => self.expr(expr, out),
-        }
-    }
-
-    /// Whether an expression surely gives a date.
-    pub(crate) fn is_date(&self, expr: &Expression<'a>) -> bool {
-        match expr.get_inner_expression() {
-            Expression::NewExpression(new) => {
-                matches!(&new.callee, Expression::Identifier(id)
-                    if id.name == "Date" && self.lookup("Date").is_none())
-            }
-            Expression::Identifier(id) => self
-                .lookup(id.name.as_str())
-                .is_some_and(|id| self.bindings[id].is_date),
-            _ => false,
         }
     }
 }

@@ -254,7 +254,9 @@ impl<'s> Scan<'s> {
                     let ops = rest.iter().take(3);
                     let ops = ops.take_while(|byte| signs.contains(byte)).count();
                     let behind = &rest[ops..];
-                    let is_one = !behind.starts_with(b"==") && !behind.starts_with(b"=>");
+                    let compares = matches!(&rest[..ops], b"<" | b">");
+                    let is_one =
+                        !compares && !behind.starts_with(b"==") && !behind.starts_with(b"=>");
                     return behind.starts_with(b"=") && is_one
                         || rest.starts_with(b"++")
                         || rest.starts_with(b"--");

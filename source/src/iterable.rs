@@ -1,5 +1,6 @@
 //! What `for ... of` goes over: the step takes lists, JavaScript texts and sets, too.
 
+use crate::known::Known;
 use crate::lower::Lowerer;
 use crate::pattern::of;
 use crate::tree::{Data, Tree};
@@ -76,6 +77,9 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn iterated(&mut self, expr: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         let sort = self.sort_of(expr);
         let value = self.expr(expr, out);
+        if self.known(expr) == Known::Match {
+            return self.match_list(expr, value);
+        }
         let at = value.place.clone();
         let list = |value: Value| of("Array", "from", vec![value.operand()], &at);
         match sort {

@@ -93,7 +93,9 @@ impl<'a> Lowerer<'a> {
         for (expr, is_spread) in elements {
             let mut steps = Vec::new();
             let mut value = self.expr(expr, &mut steps);
-            if *is_spread {
+            if !is_spread {
+                self.warn_of_match(expr);
+            } else {
                 // Taken here: what follows may change the list.
                 let place = value.place.clone();
                 value = Value::node(of("Array", "from", vec![value.operand()], &place));
@@ -156,6 +158,7 @@ impl<'a> Lowerer<'a> {
                     } else {
                         key
                     };
+                    self.warn_of_match(&property.value);
                     let mut value_steps = Vec::new();
                     let value = self.expr(&property.value, &mut value_steps);
                     let mut key = [key];

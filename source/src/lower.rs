@@ -7,11 +7,12 @@
 
 use crate::codes;
 use crate::iterable::Iterable;
+use crate::known::Known;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, Expression, FormalParameters, Function as FunctionNode,
+    ArrowFunctionExpression, Expression, FormalParameters, Function as FunctionNode, RegExpLiteral,
 };
 use oxc_span::{GetSpan, Span};
 use std::collections::{HashMap, HashSet};
@@ -46,6 +47,8 @@ pub(crate) enum What {
     Arguments,
     /// The error of a `catch`, of which programs have the message.
     Caught,
+    /// A regular expression literal, which stands wherever it is used.
+    Regex,
 }
 
 /// A declared name.
@@ -62,8 +65,8 @@ pub(crate) struct Binding {
     pub(crate) at: u32,
     /// Whether its declaration was passed.
     pub(crate) is_ready: bool,
-    /// Whether it is known to be a date.
-    pub(crate) is_date: bool,
+    /// What it surely is.
+    pub(crate) known: Known,
     /// What a loop over it goes over.
     pub(crate) sort: Iterable,
 }
@@ -171,10 +174,14 @@ pub(crate) struct Lowerer<'a> {
     sight: HashMap<String, usize>,
     /// Variables of lists that nobody else has.
     pub(crate) new_lists: HashSet<String>,
+    /// The literals of constants that are regular expressions.
+    pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
     /// What the types of arguments of the run say that loops over them go over.
     pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: name, variable.
     pub(crate) arguments: Vec<(String, String)>,
+    /// The method whose callback is lowered next, and what its items surely are.
+    pub(crate) given: (&'a str, Known),
     /// Types by their names.
     pub(crate) types: HashMap<&'a str, crate::types::Named<'a>>,
     /// JSDoc comments by the place of what follows.
@@ -210,8 +217,10 @@ impl<'a> Lowerer<'a> {
             calls: Vec::new(),
             sight: HashMap::new(),
             new_lists: HashSet::new(),
+            regexes: HashMap::new(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
+            given: ("", Known::Nothing),
             types: HashMap::new(),
             comments: HashMap::new(),
             next_temp: 0,
@@ -299,6 +308,13 @@ impl<'a> Lowerer<'a> {
         }
         self.nesting += 1;
         true
+    }
+
+    /// Counts code that is lowered in many places and written in one.
+    pub(crate) fn repeat_work(&mut self, amount: usize) {
+        if self.work < MAX_WORK {
+            self.work = self.work.saturating_add(amount).min(MAX_WORK);
+        }
     }
 
     pub(crate) fn leave(&mut self) {
@@ -391,7 +407,7 @@ impl<'a> Lowerer<'a> {
             owner: self.current,
             at: at.start,
             is_ready: false,
-            is_date: false,
+            known: Known::Nothing,
             sort: Iterable::Unknown,
         });
         let id = self.bindings.len() - 1;
@@ -504,28 +520,6 @@ impl<'a> Lowerer<'a> {
                 if let Some(value) = body.as_expression() {
                     self.return_value(Some(value), value.span(), true, out);
                 }
-            }
-        }
-    }
-
-    /// The captured variables of each function: what it reads itself, and what the
-    /// functions that it calls need and it does not own.
-    pub(crate) fn captures(&self) -> Vec<Vec<BindingId>> {
-        let mut all: Vec<Vec<BindingId>> = self.functions.iter().map(|f| f.reads.clone()).collect();
-        loop {
-            let mut changed = false;
-            for (id, function) in self.functions.iter().enumerate() {
-                for &called in &function.calls {
-                    for binding in all[called].clone() {
-                        if self.bindings[binding].owner != id && !all[id].contains(&binding) {
-                            all[id].push(binding);
-                            changed = true;
-                        }
-                    }
-                }
-            }
-            if !changed {
-                return all;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::codes;
 use crate::iterable::sorts_of;
-use crate::lower::{Code, Function, Lowerer, What, place};
+use crate::lower::{BindingId, Code, Function, Lowerer, What, place};
 use crate::tree::{Data, Place, Tree};
 use crate::types::Named;
 use oxc_ast::ast::{
@@ -411,6 +411,28 @@ impl<'a> Lowerer<'a> {
             .get(&start)
             .filter(|text| !text.is_empty())
             .cloned()
+    }
+
+    /// The captured variables of each function: what it reads itself, and what the
+    /// functions that it calls need and it does not own.
+    pub(crate) fn captures(&self) -> Vec<Vec<BindingId>> {
+        let mut all: Vec<Vec<BindingId>> = self.functions.iter().map(|f| f.reads.clone()).collect();
+        loop {
+            let mut changed = false;
+            for (id, function) in self.functions.iter().enumerate() {
+                for &called in &function.calls {
+                    for binding in all[called].clone() {
+                        if self.bindings[binding].owner != id && !all[id].contains(&binding) {
+                            all[id].push(binding);
+                            changed = true;
+                        }
+                    }
+                }
+            }
+            if !changed {
+                return all;
+            }
+        }
     }
 
     /// Refuses calls before the variables that the called function reads are there.

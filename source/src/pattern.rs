@@ -39,6 +39,7 @@ impl<'a> Lowerer<'a> {
                 (&param.pattern, &param.initializer)
             {
                 self.note_type(id.name.as_str(), param.type_annotation.as_deref());
+                self.note_known_type(id.name.as_str(), param.type_annotation.as_deref());
             }
             names.push(Tree::text(&name, &at));
         }
@@ -162,6 +163,7 @@ impl<'a> Lowerer<'a> {
         };
         if !taken.iter().all(|key| matches!(key.data, Data::Text(_))) {
             let help = "name the members, or use `Object.entries`";
+            self.variable(id.name.as_str(), id.span, is_const);
             return self.unsupported(rest.span, "`...` behind computed names", help);
         }
         let inputs = [
@@ -193,10 +195,24 @@ impl<'a> Lowerer<'a> {
             return;
         };
         let at = place(rest.span);
+        // Texts, sets and matches have items, too.
         let from = from.clone().operand();
-        let start = Tree::number(list.elements.len() as f64, &at);
-        let rest_of = method(from, "slice", vec![start], &at);
+        let is_list = from
+            .ident_name()
+            .is_some_and(|name| self.new_lists.contains(name));
+        let start_at = list.elements.len();
+        let from = match is_list && start_at > 0 {
+            true => from,
+            false => of("Array", "from", vec![from], &at),
+        };
+        let rest_of = match start_at {
+            0 => from,
+            _ => method(from, "slice", vec![Tree::number(start_at as f64, &at)], &at),
+        };
         self.bind_pattern(&rest.argument, Value::node(rest_of), is_const, out);
+        if let BindingPattern::BindingIdentifier(id) = &rest.argument {
+            self.note_sort(id.name.as_str(), Iterable::List);
+        }
     }
 
     /// The name of a property, of a literal or of a pattern.
@@ -269,6 +285,8 @@ impl<'a> Lowerer<'a> {
         if let Some(rest) = &object.rest {
             let help = "name the arguments";
             self.unsupported(rest.span, "`...` of the arguments", help);
+            let nothing = Value::undefined(&place(rest.span));
+            self.bind_pattern(&rest.argument, nothing, is_const, out);
         }
         for property in &object.properties {
             let at = place(property.span);

@@ -1,5 +1,6 @@
 //! Names, texts and keys as JavaScript and expression texts write them.
 
+use a99_core::json::{Document, Kind, NodeId, write_js_number};
 use a99_core::text::surrogate_at;
 
 /// Whether a text is a name as it stands behind a dot.
@@ -43,5 +44,41 @@ pub(crate) fn property_key(key: &[u8], out: &mut Vec<u8>) {
     match is_name(key) {
         true => out.extend(key),
         false => quoted(key, out),
+    }
+}
+
+/// A literal.
+pub(crate) fn constant(doc: &Document, value: NodeId, out: &mut Vec<u8>) {
+    match doc.kind(value) {
+        Kind::Bool(true) => out.extend(b"true"),
+        Kind::Bool(false) => out.extend(b"false"),
+        Kind::Number(number) if number == 0.0 && number.is_sign_negative() => {
+            out.extend(b"-0");
+        }
+        Kind::Number(number) => write_js_number(number, out),
+        Kind::String(text) => quoted(text, out),
+        Kind::Null => out.extend(b"null"),
+        Kind::Array => {
+            out.push(b'[');
+            for (index, item) in doc.elements(value).enumerate() {
+                out.extend(if index > 0 { &b", "[..] } else { b"" });
+                constant(doc, item, out);
+            }
+            out.push(b']');
+        }
+        Kind::Object => {
+            out.push(b'{');
+            for (index, (key, item)) in doc.members(value).enumerate() {
+                out.extend(if index > 0 { &b", "[..] } else { b" " });
+                property_key(key, out);
+                out.extend(b": ");
+                constant(doc, item, out);
+            }
+            out.extend(if doc.is_empty(value) {
+                &b"}"[..]
+            } else {
+                b" }"
+            });
+        }
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::expr::Hint;
 use crate::lower::{After, Lowerer, for_each, place, set};
-use crate::pattern::{member_of, method, of};
+use crate::pattern::member_of;
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{Argument, CallExpression, Expression, RegExpFlags, RegExpLiteral};
-use oxc_span::Span;
+use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
     /// A method of a regular expression, or of a text that is given one.
@@ -18,7 +18,7 @@ impl<'a> Lowerer<'a> {
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Option<Value> {
-        if let Expression::RegExpLiteral(regex) = object.get_inner_expression() {
+        if let Some(regex) = self.regex_of(object) {
             let arguments = self.arguments(&call.arguments);
             let ([text], "test" | "exec") = (&arguments[..], name) else {
                 let help = "write `/a+/.test(text)`, or `text.match(/a+/)`";
@@ -35,9 +35,8 @@ impl<'a> Lowerer<'a> {
                 _ => self.first(regex, text, call.span, out),
             });
         }
-        let Some(Argument::RegExpLiteral(regex)) = call.arguments.first() else {
-            return None;
-        };
+        let first = call.arguments.first().and_then(Argument::as_expression)?;
+        let regex = self.regex_of(first)?;
         let is_global = regex.regex.flags.contains(RegExpFlags::G);
         let mut text = [self.chained(object, out)];
         let mut steps = Vec::new();
@@ -64,15 +63,28 @@ impl<'a> Lowerer<'a> {
             "split" => self.split(regex, text, rest, call.span, hint, out),
             _ => {
                 let help = "there are test, match, matchAll, replace, split and search";
-                self.unsupported(regex.span, "a regular expression here", help);
+                self.unsupported(first.span(), "a regular expression here", help);
                 Value::undefined(&place(call.span))
             }
         })
     }
 
+    /// The literal that an expression is, or that the constant of this name is.
+    pub(crate) fn regex_of(&self, expr: &'a Expression<'a>) -> Option<&'a RegExpLiteral<'a>> {
+        match expr.get_inner_expression() {
+            Expression::RegExpLiteral(regex) => Some(regex),
+            Expression::Identifier(id) => {
+                let id = self.lookup(id.name.as_str())?;
+                self.regexes.get(&id).copied()
+            }
+            _ => None,
+        }
+    }
+
     /// A step of an atom for regular expressions.
     fn step(&mut self, op: &str, regex: &'a RegExpLiteral<'a>, text: Value, span: Span) -> Tree {
         let at = place(span);
+        self.bounded(regex, op);
         let pattern = Tree::text(regex.regex.pattern.text.as_str(), &place(regex.span));
         let mut step = Tree::step(op, [("text", text.resolved()), ("pattern", pattern)], &at);
         let flags = self.flags(regex, op == "regexReplace");
@@ -80,6 +92,19 @@ impl<'a> Lowerer<'a> {
             step.put("flags", Tree::text(&flags, &at));
         }
         step
+    }
+
+    /// Counts the work of a pattern, which stands wherever its constant is used, and refuses
+    /// names of groups that no member may have.
+    fn bounded(&mut self, regex: &'a RegExpLiteral<'a>, op: &str) {
+        let pattern = regex.regex.pattern.text.as_str();
+        let groups = groups(pattern);
+        self.repeat_work(pattern.len() / 16 + 4 * groups.len());
+        let is_forbidden = |name: &&str| a99_core::builtins::is_forbidden(name.as_bytes());
+        if op != "regexReplace" && groups.iter().flatten().any(is_forbidden) {
+            let help = "give the group another name";
+            self.unsupported(regex.span, "the name of a group of this", help);
+        }
     }
 
     /// What such an atom gives, in a variable of its own.
@@ -155,7 +180,7 @@ impl<'a> Lowerer<'a> {
         Value::node(Tree::conditional(
             is_none,
             Tree::null(&at),
-            as_match(&found, &at),
+            as_match(&found, regex, &at),
             &at,
         ))
     }
@@ -208,7 +233,7 @@ impl<'a> Lowerer<'a> {
         let list = self.new_list(hint, &at, out);
         let item = self.fresh();
         let mut body = Vec::new();
-        let value = Value::node(as_match(&Value::ident(&item, &at), &at));
+        let value = Value::node(as_match(&Value::ident(&item, &at), regex, &at));
         self.after(&After::Push(list.clone()), value, &mut body);
         out.push(for_each(found.resolved(), &item, None, body, &at));
         Value::ident(&list, &at)
@@ -241,7 +266,7 @@ impl<'a> Lowerer<'a> {
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Value {
-        if has_group(regex.regex.pattern.text.as_str()) {
+        if !groups(regex.regex.pattern.text.as_str()).is_empty() {
             let help = "write groups as `(?:...)`";
             self.unsupported(regex.span, "a group in the pattern of `split`", help);
         }
@@ -280,49 +305,59 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Whether a pattern has a group that captures.
-fn has_group(pattern: &str) -> bool {
+/// The names of the groups of a pattern that capture, in their order.
+fn groups(pattern: &str) -> Vec<Option<&str>> {
     let (mut escaped, mut class) = (false, false);
-    let bytes = pattern.as_bytes();
-    for (at, &byte) in bytes.iter().enumerate() {
+    let mut found = Vec::new();
+    for (at, byte) in pattern.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'[' => class = true,
             b']' => class = false,
             b'(' if !class => {
-                let rest = &bytes[at + 1..];
-                if !rest.starts_with(b"?")
-                    || (rest.starts_with(b"?<")
-                        && !rest.starts_with(b"?<=")
-                        && !rest.starts_with(b"?<!"))
-                {
-                    return true;
+                let rest = &pattern[at + 1..];
+                let named = rest.strip_prefix("?<");
+                match named.filter(|rest| !rest.starts_with(['=', '!'])) {
+                    Some(rest) => found.push(rest.split('>').next()),
+                    None if !rest.starts_with('?') => found.push(None),
+                    None => {}
                 }
             }
             _ => {}
         }
     }
-    false
+    found
 }
 
 /// A match with the members that JavaScript's list of it has: the text and the groups by
-/// number, `index`, `groups`, `length`.
-fn as_match(found: &Value, at: &Place) -> Tree {
+/// number, `index`, `groups`, `length`. Groups that took no part are `undefined`.
+fn as_match(found: &Value, regex: &RegExpLiteral<'_>, at: &Place) -> Tree {
     let part = |key: &str| member_of(found.clone(), Value::text(key, at), at);
-    let whole = Value::new(Kind::List(vec![part("match")]), at).operand();
-    let texts = method(whole, "concat", vec![part("groups").operand()], at);
-    let count = member_of(part("groups"), Value::text("length", at), at);
-    let length = Tree::binary("+", count.operand(), Tree::number(1.0, at), at);
-    let members = [
-        ("index", part("index")),
-        ("groups", part("named")),
-        ("length", Value::node(length)),
-    ];
-    let members = members
-        .into_iter()
-        .map(|(key, value)| (key.as_bytes().to_vec(), value));
-    let others = Value::new(Kind::Map(members.collect()), at).operand();
-    let fresh = Value::new(Kind::Map(Vec::new()), at).operand();
-    of("Object", "assign", vec![fresh, texts, others], at)
+    let given = |part: Value| {
+        let part = Tree::logical("??", part.operand(), Tree::undefined(at), at);
+        Value::node(part)
+    };
+    let groups = groups(regex.regex.pattern.text.as_str());
+    let mut members = vec![("0".to_owned(), part("match"))];
+    for number in 0..groups.len() {
+        let group = member_of(part("groups"), Value::number(number as f64, at), at);
+        members.push(((number + 1).to_string(), given(group)));
+    }
+    let named = groups.iter().flatten().map(|name| {
+        let group = member_of(part("named"), Value::text(name, at), at);
+        (name.as_bytes().to_vec(), given(group))
+    });
+    let named: Vec<(Vec<u8>, Value)> = named.collect();
+    let named = match named.is_empty() {
+        true => Value::undefined(at),
+        false => Value::new(Kind::Map(named), at),
+    };
+    members.push(("index".to_owned(), part("index")));
+    members.push(("groups".to_owned(), named));
+    let length = groups.len() + 1;
+    members.push(("length".to_owned(), Value::number(length as f64, at)));
+    let members = members.into_iter();
+    let members = members.map(|(key, value)| (key.into_bytes(), value));
+    Value::new(Kind::Map(members.collect()), at).operand()
 }

@@ -6,7 +6,7 @@
 //! cost more.
 
 use a99_core::builtins::{CallContext, Global, global, is_forbidden, is_function_in, is_method_in};
-use a99_core::json::{Document, Kind, NodeId, write_js_number};
+use a99_core::json::{Document, Kind, NodeId};
 use a99_core::text::surrogate_at;
 
 pub(crate) use crate::quote::{is_name, property_key, quoted};
@@ -270,6 +270,10 @@ impl<'d> Speller<'d> {
                 if !is_method_in(method, self.context()) || self.takes_callback(node, method) {
                     return None;
                 }
+                // In a source it is a number.
+                if self.is_script() && method == "parse" && self.is_of(node, b"Date") {
+                    return None;
+                }
                 let size = self.child(node, "object")? + self.children(node, "arguments")?;
                 let fields = &["object", "method", "arguments", "optional"];
                 (fields, size + method.len() as u32 + 4)
@@ -295,6 +299,29 @@ impl<'d> Speller<'d> {
         let count = arguments.map_or(0, |list| self.doc.len(list));
         let most = usize::from(method == "from");
         self.is_script() && crate::callback::takes_callback(method) && count > most
+    }
+
+    /// Whether a method is one of this namespace.
+    fn is_of(&self, node: NodeId, namespace: &[u8]) -> bool {
+        let object = self.doc.get(node, "object");
+        object.is_some_and(|object| self.str(object, "name") == Some(namespace))
+    }
+
+    /// Whether a call makes a new object of one that may have another name, which
+    /// JavaScript would change.
+    fn copies_first(&self, node: NodeId) -> bool {
+        let doc = self.doc;
+        let first = doc
+            .get(node, "arguments")
+            .and_then(|list| doc.elements(list).next());
+        let is_new = |first: NodeId| match self.str(first, "$expr") {
+            Some(b"object") => true,
+            Some(b"methodCall") => self.is_of(first, b"Object"),
+            Some(_) => false,
+            None => doc.kind(first) == Kind::Object,
+        };
+        let is_assign = self.str(node, "method") == Some(b"assign") && self.is_of(node, b"Object");
+        self.is_script() && is_assign && first.is_some_and(|first| !is_new(first))
     }
 
     fn literal(&self, value: NodeId) -> Option<u32> {
@@ -446,6 +473,11 @@ impl<'d> Speller<'d> {
                 self.field(node, "object", PRIMARY, names, out);
                 out.extend(if is_optional() { &b"?."[..] } else { b"." });
                 out.extend(text("method"));
+                if self.copies_first(node) {
+                    out.extend(b"({}, ");
+                    self.list(node, "arguments", names, out);
+                    return out.push(b')');
+                }
                 self.arguments(node, names, out);
             }
         }
@@ -512,39 +544,7 @@ impl<'d> Speller<'d> {
 
     /// A literal.
     pub(crate) fn constant(&self, value: NodeId, out: &mut Vec<u8>) {
-        let doc = self.doc;
-        match doc.kind(value) {
-            Kind::Bool(true) => out.extend(b"true"),
-            Kind::Bool(false) => out.extend(b"false"),
-            Kind::Number(number) if number == 0.0 && number.is_sign_negative() => {
-                out.extend(b"-0");
-            }
-            Kind::Number(number) => write_js_number(number, out),
-            Kind::String(text) => quoted(text, out),
-            Kind::Null => out.extend(b"null"),
-            Kind::Array => {
-                out.push(b'[');
-                for (index, item) in doc.elements(value).enumerate() {
-                    out.extend(if index > 0 { &b", "[..] } else { b"" });
-                    self.constant(item, out);
-                }
-                out.push(b']');
-            }
-            Kind::Object => {
-                out.push(b'{');
-                for (index, (key, item)) in doc.members(value).enumerate() {
-                    out.extend(if index > 0 { &b", "[..] } else { b" " });
-                    property_key(key, out);
-                    out.extend(b": ");
-                    self.constant(item, out);
-                }
-                out.extend(if doc.is_empty(value) {
-                    &b"}"[..]
-                } else {
-                    b" }"
-                });
-            }
-        }
+        crate::quote::constant(self.doc, value, out);
     }
 
     fn object(&self, node: NodeId, names: &mut Names<'_>, out: &mut Vec<u8>) {

@@ -3,6 +3,7 @@
 use crate::codes;
 use crate::expr::Hint;
 use crate::iterable::Iterable;
+use crate::known::Known;
 use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, set};
 use crate::tree::{Place, Tree};
 use crate::value::Value;
@@ -228,6 +229,10 @@ impl<'a> Lowerer<'a> {
             Some((list, _, _)) => self.expr(list, out),
             None => self.iterated(&statement.right, out),
         };
+        let known = match counted {
+            Some((list, _, _)) => self.known(list).item(),
+            None => self.known(&statement.right).item(),
+        };
         self.push_scope();
         let mut body = Vec::new();
         let mut index = None;
@@ -240,7 +245,13 @@ impl<'a> Lowerer<'a> {
                     pattern = Some(item);
                 }
                 match pattern {
-                    Some(pattern) => self.item(pattern, is_const, &mut body),
+                    Some(pattern) => {
+                        let name = self.item(pattern, is_const, &mut body);
+                        if let BindingPattern::BindingIdentifier(id) = pattern {
+                            self.note_known(id.name.as_str(), known);
+                        }
+                        name
+                    }
                     None => self.fresh(),
                 }
             }
@@ -307,7 +318,12 @@ impl<'a> Lowerer<'a> {
             if self.arguments_pattern(&one.id, init, is_const, out) {
                 return;
             }
-            let value = self.expr(init, out);
+            let mut value = self.expr(init, out);
+            if let (BindingPattern::ArrayPattern(_), Iterable::Set) = (&one.id, self.sort_of(init))
+            {
+                let from = vec![value.operand()];
+                value = Value::node(crate::pattern::of("Array", "from", from, &at));
+            }
             return self.bind_pattern(&one.id, value, is_const, out);
         };
         let js = id.name.as_str();
@@ -319,15 +335,23 @@ impl<'a> Lowerer<'a> {
             Some(Expression::FunctionExpression(function)) if is_const => {
                 self.named_function(js, Code::Function(function), id.span);
             }
+            Some(Expression::RegExpLiteral(regex)) if is_const || !self.assigned.contains(js) => {
+                let binding = self.declare(js, id.span, What::Regex, true);
+                self.bindings[binding].is_ready = true;
+                self.regexes.insert(binding, regex);
+            }
             Some(init) => {
                 let binding = self.declare(js, id.span, What::Variable, is_const);
                 let name = self.bindings[binding].name.clone();
-                self.bindings[binding].is_date = is_const && self.is_date(init);
                 if is_const || !self.assigned.contains(js) {
+                    self.bindings[binding].known = self.known(init);
                     self.bindings[binding].sort = self.sort_of(one.init.as_ref().unwrap_or(init));
                 }
                 if self.bindings[binding].sort == Iterable::Unknown {
                     self.note_type(js, one.type_annotation.as_deref());
+                }
+                if self.bindings[binding].known == Known::Nothing {
+                    self.note_known_type(js, one.type_annotation.as_deref());
                 }
                 self.assign(init, &name, Hint::Fresh(&name), &at, out);
                 self.bindings[binding].is_ready = true;
@@ -385,7 +409,10 @@ impl<'a> Lowerer<'a> {
             ReturnTo::Callback(after, is_in_loop) => (after, is_in_loop),
             _ => {
                 let value = match value {
-                    Some(value) => self.expr(value, out),
+                    Some(value) => {
+                        self.warn_of_match(value);
+                        self.expr(value, out)
+                    }
                     None => Value::undefined(&place(at)),
                 };
                 return self.give_back(value, at, out);

@@ -4,6 +4,7 @@ use crate::call::{builtin, convert};
 use crate::callback::Callback;
 use crate::code::only_expression;
 use crate::expr::Hint;
+use crate::known::{Known, parsed};
 use crate::lower::{Lowerer, place, set};
 use crate::pattern::of;
 use crate::tree::Tree;
@@ -28,6 +29,7 @@ pub(crate) struct Turn<'a> {
 impl<'a> Lowerer<'a> {
     /// Opens the scope of a callback that gets so many values.
     pub(crate) fn turn(&mut self, callback: Callback<'a>, given: usize, at: Span) -> Turn<'a> {
+        let (method, item) = std::mem::replace(&mut self.given, ("", Known::Nothing));
         self.push_scope();
         let mut turn = Turn {
             callback,
@@ -40,6 +42,20 @@ impl<'a> Lowerer<'a> {
         match callback {
             Callback::Code(code) => {
                 self.turn_params(&mut turn, code.params(), given);
+                let items = match method {
+                    "sort" | "toSorted" => 0..2,
+                    "reduce" => 1..2,
+                    _ => 0..1,
+                };
+                for (index, param) in code.params().items.iter().enumerate() {
+                    if let BindingPattern::BindingIdentifier(id) = &param.pattern {
+                        let js = id.name.as_str();
+                        match items.contains(&index) && item != Known::Nothing {
+                            true => self.note_known(js, item),
+                            false => self.note_known_type(js, param.type_annotation.as_deref()),
+                        }
+                    }
+                }
             }
             Callback::Helper(function) => {
                 let wanted = match self.functions[function].has_rest {
@@ -156,6 +172,7 @@ impl<'a> Lowerer<'a> {
                 first.map(|value| convert(to, value, &at))
             }
             Callback::Builtin("", name) => Some(Value::node(builtin(name, given(), &at))),
+            Callback::Builtin("Date", "parse") => given().into_iter().next().map(parsed),
             Callback::Builtin(namespace, name) => {
                 let arguments = given().into_iter().map(Value::operand).collect();
                 Some(Value::node(of(namespace, name, arguments, &at)))

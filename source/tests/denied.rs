@@ -5,7 +5,55 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 79] = [
+const DENIED: [(&str, &str, &str, &str); 92] = [
+    (
+        "const m = a.match(/(b)/); m.push(1)",
+        UNSUPPORTED,
+        "m.push(1)",
+        "[...match]",
+    ),
+    (
+        "return a.match(/(b)/).sort()",
+        UNSUPPORTED,
+        "a.match(/(b)/).sort()",
+        "[...match]",
+    ),
+    (
+        "return a.match(/(?<constructor>b)/)",
+        UNSUPPORTED,
+        "/(?<constructor>b)/",
+        "another name",
+    ),
+    (
+        "return Number.isNaN(new Date(a))",
+        BAD_CALL,
+        "Number.isNaN(new Date(a))",
+        "getTime()",
+    ),
+    (
+        "Object.assign(a, items)",
+        UNSUPPORTED,
+        "Object.assign(a, items)",
+        "target.y = 2",
+    ),
+    (
+        "const o = {}; return Object.assign(o, { y: 2 })",
+        UNSUPPORTED,
+        "Object.assign(o, { y: 2 })",
+        "...target",
+    ),
+    (
+        "return Object.assign(f(a), { y: 2 })",
+        UNSUPPORTED,
+        "Object.assign(f(a), { y: 2 })",
+        "...target",
+    ),
+    (
+        "return a.localeCompare(items, 'en', { numeric: true })",
+        UNSUPPORTED,
+        "a.localeCompare(items, 'en', { numeric: true })",
+        "no options",
+    ),
     ("class A {}", UNSUPPORTED, "class A {}", "plain objects"),
     ("return this", UNSUPPORTED, "this", "parameters"),
     ("return new Map()", UNSUPPORTED, "new Map()", "plain object"),
@@ -115,10 +163,35 @@ const DENIED: [(&str, &str, &str, &str); 79] = [
         "`message`",
     ),
     (
-        "try { f() } catch ({ message }) { }",
+        "try { f() } catch ({ code }) { }",
         UNSUPPORTED,
+        "{ code }",
         "{ message }",
-        "e.message",
+    ),
+    (
+        "const re = /a/; return [re]",
+        UNSUPPORTED,
+        "re",
+        ".test(text)",
+    ),
+    (
+        "const re = /a/g; return re.test(a)",
+        UNSUPPORTED,
+        "/a/g",
+        "leave `g` out",
+    ),
+    (
+        "let re = /a/; re = /b/; return re.test(a)",
+        UNSUPPORTED,
+        "/a/",
+        ".test(text)",
+    ),
+    ("const re = /a/; re = a", BAD_BINDING, "re", "another name"),
+    (
+        "const re = /a/; return a.includes(re)",
+        UNSUPPORTED,
+        "re",
+        "matchAll",
     ),
     ("throw { code: 1 }", UNSUPPORTED, "{ code: 1 }", "new Error"),
     ("break", UNSUPPORTED, "break", "callback"),
@@ -315,6 +388,21 @@ fn forms_outside_are_refused_in_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a refused pattern declares is not told as unknown again.
+#[test]
+fn one_finding_for_a_refused_pattern() {
+    let atoms = a99_atoms::all_atoms();
+    for source in [
+        "function agent() { try { f() } catch ({ code, name: [b] }) { return [code, b] } }
+         function f() {}",
+        "function agent({ a, ...others }) { return others.a }",
+        "function agent({ a, k }) { const { [k]: v, ...rest } = a; return [v, rest] }",
+    ] {
+        let found = a99_source::read(source, &atoms).expect_err(source);
+        assert_eq!(found.len(), 1, "{source}\n{found}");
+    }
+}
+
 #[test]
 fn sources_without_an_agent_are_refused() {
     let atoms = a99_atoms::all_atoms();
@@ -383,6 +471,18 @@ fn silent_differences_are_warned_of() {
             "a.filter((x) => a.pop() > x)",
         ),
         ("await hash({ value: a })", "a"),
+        ("return { m: a.match(/(b)/) }", "a.match(/(b)/)"),
+        ("const m = /b/.exec(a); return [m, m[0]]", "m"),
+        ("return a.match(/b/)", "a.match(/b/)"),
+        ("const d = new Date(a); return isNaN(d)", "d"),
+        (
+            "const d = new Date(a); return Number.isNaN(d.getTime())",
+            "d.getTime()",
+        ),
+        (
+            "return a.localeCompare('b', 'de')",
+            "a.localeCompare('b', 'de')",
+        ),
         (
             "const context = (x) => x + a; return context('user.id')",
             "context('user.id')",
@@ -396,7 +496,13 @@ fn silent_differences_are_warned_of() {
         assert_eq!((found.code, found.severity), (DIFFERS, Severity::Warning));
         assert_eq!(found.offending, offending, "{code}");
     }
-    let plain = "function agent({ a }) { for (const x of a) a.push(x) }";
-    let read = a99_source::read(plain, &atoms).expect("it is read");
-    assert!(read.warnings.is_empty(), "{}", read.warnings);
+    for plain in [
+        "function agent({ a }) { for (const x of a) a.push(x) }",
+        "function agent({ a }) { const m = a.match(/(b)/); return m ? [m[1], ...m] : m === null }",
+        "function agent({ a }) { return [a.match(/b/g), isNaN(new Date(a)), isNaN(a)] }",
+        "function agent({ a }) { return a.localeCompare('b') }",
+    ] {
+        let read = a99_source::read(plain, &atoms).expect(plain);
+        assert!(read.warnings.is_empty(), "{plain}: {}", read.warnings);
+    }
 }

@@ -6,29 +6,27 @@ use a99_core::sig::Form;
 
 /// The rules, in the order in which they matter.
 const RULES: &str = "\
-Write the agent as one module in a subset of JavaScript. It is compiled, not executed by a \
-JavaScript engine; what is outside of the subset is refused.
+Write the agent as one module in a subset of JavaScript; what is outside of it is refused.
 
 - `export default async function agent({ a, b = 1 }) { ... return { result } }`: its \
-argument is one object. Other functions may stand beside it. TypeScript types are allowed; \
-those of the argument are checked.
-- There are let, const, destructuring, `...` in lists and objects, templates, `?.`, `??`, `? :`, \
+argument is one object. Other functions may stand beside it. TypeScript types are allowed.
+- There are let, const, destructuring, `...`, templates, `?.`, `??`, `? :`, \
 if, while, for, for...of, break, continue, switch with `break`, try/catch/finally, \
 `throw new Error(text)`. Of a caught `e` there is `e.message` only.
-- Assignments and `x++` are statements of their own, never parts of expressions; of an object \
-with another member make a new one, `o = { ...o, [key]: value }`.
+- Assignments and `x++` are statements of their own; MEMBERS.
 - map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort and Array.from take \
 arrow functions or names of functions, which may set variables outside. Other functions only \
-read what is outside: hand values over and return new ones. Functions are no values.
+read what is outside. Functions are no values; calls nest at most 256 deep.
 - Texts, lists, numbers, Math, JSON, Object, `new Date(x)` (UTC), `new Set(list)`, Number, \
-String, parseInt and regular expression literals (no look-around) work as in JavaScript. A \
-member of undefined is undefined.
+String, parseInt and regular expression literals (no look-around) work as in JavaScript. \
+Differences: a member of undefined is undefined; `replace` takes no function; dates subtract by \
+`getTime()`; a match is an object, `[...m]` its list; sort compares undefined, too.
 - There is no class, this, new Map (use objects), var, do, for...in, label, \
 generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
-- The world is reached by atoms, functions of one object written in place: \
+- The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \
 `await Promise.all(urls.map((url) => httpFetch({ url })))`.
-- Fuel is limited: every step costs.
+- Fuel is limited.
 
 Example:
 export default async function agent({ urls, min = 10 }) {
@@ -49,6 +47,12 @@ export default async function agent({ urls, min = 10 }) {
 }
 
 ";
+
+/// How an object gets another member, with atoms that set members and without.
+const MEMBERS: [&str; 2] = [
+    "`o[k] = v`, `o.a += 1` and `delete o.a`, too",
+    "of an object with another member make a new one, `o = { ...o, [key]: value }`",
+];
 
 /// Atoms that the short text leaves out, as JavaScript does the same or few need them.
 pub(super) const SELDOM: &[&str] = &[
@@ -111,8 +115,9 @@ pub(super) const SELDOM: &[&str] = &[
 
 /// The text for this engine.
 pub(super) fn text(engine: &Engine) -> String {
-    let mut out = RULES.to_owned();
-    out.push_str("Atoms (`?`: optional), each called with one object:\n");
+    let sets = engine.atoms().get("memberSet").is_some();
+    let mut out = RULES.replace("MEMBERS", MEMBERS[usize::from(!sets)]);
+    out.push_str("Atoms (`?`: optional):\n");
     for (sig, is_own) in atoms(engine) {
         let is_form = sig
             .form

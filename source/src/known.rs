@@ -1,0 +1,278 @@
+//! What an expression surely gives, where that changes how it is lowered: dates, which
+//! calculate as numbers in JavaScript, and matches, which are lists there.
+
+use crate::code::only_expression;
+use crate::lower::Lowerer;
+use crate::pattern::{member_of, of};
+use crate::tree::Tree;
+use crate::types::Named;
+use crate::value::Value;
+use oxc_ast::ast::{
+    Argument, ArrayExpressionElement, CallExpression, Expression, RegExpFlags, TSType,
+    TSTypeAnnotation, TSTypeName,
+};
+use oxc_span::{GetSpan, Span};
+use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
+
+/// What a value surely is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Nothing,
+    Number,
+    Date,
+    /// What `match` and `exec` give: an object here, or `null`.
+    Match,
+    /// A list of dates.
+    Dates,
+    /// A list of matches.
+    Matches,
+}
+
+impl Known {
+    /// What an item of it is.
+    pub(crate) fn item(self) -> Known {
+        match self {
+            Known::Dates => Known::Date,
+            Known::Matches => Known::Match,
+            _ => Known::Nothing,
+        }
+    }
+
+    /// A list of such.
+    fn list(self) -> Known {
+        match self {
+            Known::Date => Known::Dates,
+            Known::Match => Known::Matches,
+            _ => Known::Nothing,
+        }
+    }
+}
+
+impl<'a> Lowerer<'a> {
+    pub(crate) fn known(&self, expr: &'a Expression<'a>) -> Known {
+        match expr.get_inner_expression() {
+            Expression::AwaitExpression(inner) => self.known(&inner.argument),
+            Expression::NumericLiteral(_) => Known::Number,
+            Expression::NewExpression(_) if self.new_date(expr).is_some() => Known::Date,
+            Expression::Identifier(id) => self
+                .lookup(id.name.as_str())
+                .map_or(Known::Nothing, |id| self.bindings[id].known),
+            Expression::UnaryExpression(unary) => match unary.operator {
+                UnaryOperator::UnaryNegation | UnaryOperator::UnaryPlus => Known::Number,
+                _ => Known::Nothing,
+            },
+            Expression::BinaryExpression(binary) => match binary.operator {
+                BinaryOperator::Subtraction
+                | BinaryOperator::Multiplication
+                | BinaryOperator::Division
+                | BinaryOperator::Remainder
+                | BinaryOperator::Exponential => Known::Number,
+                _ => Known::Nothing,
+            },
+            Expression::ConditionalExpression(conditional) => {
+                let yes = self.known(&conditional.consequent);
+                match yes == self.known(&conditional.alternate) {
+                    true => yes,
+                    false => Known::Nothing,
+                }
+            }
+            // `text.match(/a/) ?? []`
+            Expression::LogicalExpression(logical) if logical.operator != LogicalOperator::And => {
+                let other = logical.right.get_inner_expression();
+                let is_list = matches!(other, Expression::ArrayExpression(_));
+                match self.known(&logical.left) {
+                    Known::Match if is_list || self.known(other) == Known::Match => Known::Match,
+                    _ => Known::Nothing,
+                }
+            }
+            Expression::ArrayExpression(array) => {
+                let mut items = array.elements.iter().map(|element| match element {
+                    ArrayExpressionElement::SpreadElement(spread) => {
+                        self.known(&spread.argument).item()
+                    }
+                    element => element
+                        .as_expression()
+                        .map_or(Known::Nothing, |element| self.known(element)),
+                });
+                let first = items.next().unwrap_or(Known::Nothing);
+                match items.all(|item| item == first) {
+                    true => first.list(),
+                    false => Known::Nothing,
+                }
+            }
+            Expression::ComputedMemberExpression(member) => match &member.expression {
+                Expression::StringLiteral(_) => Known::Nothing,
+                _ => self.known(&member.object).item(),
+            },
+            Expression::CallExpression(call) => self.known_call(call),
+            _ => Known::Nothing,
+        }
+    }
+
+    fn known_call(&self, call: &'a CallExpression<'a>) -> Known {
+        let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
+            return match &call.callee {
+                Expression::Identifier(id)
+                    if id.name == "Number" && self.lookup("Number").is_none() =>
+                {
+                    Known::Number
+                }
+                _ => Known::Nothing,
+            };
+        };
+        let name = member.property.name.as_str();
+        let first = call.arguments.first().and_then(Argument::as_expression);
+        if let Expression::Identifier(id) = member.object.get_inner_expression()
+            && self.lookup(id.name.as_str()).is_none()
+        {
+            return match (id.name.as_str(), name) {
+                ("Date", "now" | "parse") | ("Math", _) => Known::Number,
+                ("Array", "from") if call.arguments.len() == 1 => match first {
+                    Some(first) => self.known(first).item().list(),
+                    None => Known::Nothing,
+                },
+                _ => Known::Nothing,
+            };
+        }
+        let regex = |expr| self.regex_of(expr).map(|regex| regex.regex.flags);
+        let is_global = |flags: RegExpFlags| flags.contains(RegExpFlags::G);
+        match name {
+            "getTime" | "valueOf" if self.known(&member.object) == Known::Date => Known::Number,
+            "exec" if regex(&member.object).is_some() => Known::Match,
+            "match" if first.and_then(regex).is_some_and(|flags| !is_global(flags)) => Known::Match,
+            "matchAll" if first.and_then(regex).is_some() => Known::Matches,
+            "at" | "pop" | "shift" | "find" => self.known(&member.object).item(),
+            "slice" | "sort" | "toSorted" | "filter" | "reverse" | "toReversed" => {
+                self.known(&member.object).item().list()
+            }
+            "map" => match first
+                .and_then(crate::atom::code_of)
+                .and_then(only_expression)
+            {
+                Some(value) if self.new_date(value).is_some() => Known::Dates,
+                _ => Known::Nothing,
+            },
+            _ => Known::Nothing,
+        }
+    }
+
+    /// What `new Date(...)` is given, if the expression is that.
+    pub(crate) fn new_date(&self, expr: &'a Expression<'a>) -> Option<&'a [Argument<'a>]> {
+        match expr.get_inner_expression() {
+            Expression::NewExpression(new) => match &new.callee {
+                Expression::Identifier(id)
+                    if id.name == "Date" && self.lookup("Date").is_none() =>
+                {
+                    Some(&new.arguments)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What a type says.
+    fn known_type(&self, ty: &TSType<'a>) -> Known {
+        match ty {
+            TSType::TSNumberKeyword(_) => Known::Number,
+            TSType::TSArrayType(list) => self.known_type(&list.element_type).list(),
+            TSType::TSTypeReference(reference) => match &reference.type_name {
+                TSTypeName::IdentifierReference(name) => {
+                    match (name.name.as_str(), self.types.get(name.name.as_str())) {
+                        ("Date", None) => Known::Date,
+                        (_, Some(Named::Alias(TSType::TSTypeReference(inner)))) => {
+                            match &inner.type_name {
+                                TSTypeName::IdentifierReference(name) if name.name == "Date" => {
+                                    Known::Date
+                                }
+                                _ => Known::Nothing,
+                            }
+                        }
+                        _ => Known::Nothing,
+                    }
+                }
+                _ => Known::Nothing,
+            },
+            _ => Known::Nothing,
+        }
+    }
+
+    /// Notes what a variable surely is that is only set where it is declared.
+    pub(crate) fn note_known(&mut self, js: &str, known: Known) {
+        if known != Known::Nothing
+            && !self.assigned.contains(js)
+            && let Some(id) = self.lookup(js)
+        {
+            self.bindings[id].known = known;
+        }
+    }
+
+    /// The same of its type.
+    pub(crate) fn note_known_type(&mut self, js: &str, ty: Option<&TSTypeAnnotation<'a>>) {
+        if let Some(ty) = ty {
+            let known = self.known_type(&ty.type_annotation);
+            self.note_known(js, known);
+        }
+    }
+
+    /// A match as the list that it is in JavaScript; other values as they are.
+    pub(crate) fn match_list(&self, expr: &'a Expression<'a>, value: Value) -> Value {
+        if self.known(expr) != Known::Match {
+            return value;
+        }
+        let at = value.place.clone();
+        Value::node(of("Array", "from", vec![value.operand()], &at))
+    }
+
+    /// Warns of a match that goes into a value, where JavaScript has a list.
+    pub(crate) fn warn_of_match(&mut self, expr: &'a Expression<'a>) {
+        if self.known(expr) == Known::Match {
+            let message = "a match is an object here, not a list";
+            let help = "make a list of it where there is one: `[...match]`";
+            self.differs(expr.span(), message, help);
+        }
+    }
+
+    /// Refuses a method that changes a match: it would change a copy.
+    pub(crate) fn check_match(&mut self, object: &'a Expression<'a>, name: &str, span: Span) {
+        let changes = [
+            "push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill",
+        ];
+        if changes.contains(&name) && self.known(object) == Known::Match {
+            let help = "make a list of the match first: `const parts = [...match]`";
+            self.unsupported(span, "changing a match", help);
+        }
+    }
+
+    /// The number that a date is in calculations.
+    pub(crate) fn time(&self, expr: &'a Expression<'a>, value: Value) -> Value {
+        match self.known(expr) {
+            Known::Date => time_of(value),
+            _ => value,
+        }
+    }
+}
+
+/// The time of a date.
+pub(crate) fn time_of(value: Value) -> Value {
+    let at = value.place.clone();
+    member_of(value, Value::text("timestamp", &at), &at)
+}
+
+/// `+value`
+pub(crate) fn number_of(value: Value) -> Value {
+    let at = value.place.clone();
+    let fields = [("op", Tree::text("+", &at)), ("argument", value.operand())];
+    Value::node(Tree::node("unary", fields, &at))
+}
+
+/// `Date.parse(value)`: milliseconds, NaN for what is no date.
+pub(crate) fn parsed(value: Value) -> Value {
+    let at = value.place.clone();
+    let text = match value.kind {
+        crate::value::Kind::Text(_) => value.operand(),
+        _ => Tree::binary("+", Tree::text("", &at), value.operand(), &at),
+    };
+    let date = Value::node(of("Date", "tryParse", vec![text], &at));
+    number_of(time_of(date))
+}
