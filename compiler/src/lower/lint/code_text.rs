@@ -407,9 +407,12 @@ impl<'a> Lower<'_, 'a> {
                 false => format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`"),
             },
             Looks::Path => {
-                "a path has no `$` and no point in front: write `\"name.0.id\"` for a variable, `\"args.name\"` for an \
-                 argument; for each item of a list use `map {items, as, steps, result}`"
-                    .to_owned()
+                let sign = if shown.starts_with('.') { "point in front" } else { "`$`" };
+                format!(
+                    "a path has no {sign}: write `\"name.0.id\"` for a variable, \
+                     `\"args.name\"` for an argument; for each item of a list use \
+                     `map {{items, as, steps, result}}`"
+                )
             }
             Looks::Spread => {
                 "join lists with the method `concat`, `{\"$expr\": \"methodCall\", \"object\": ..., \
