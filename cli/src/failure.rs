@@ -12,7 +12,12 @@ use std::fmt::Display;
 pub(crate) const USAGE: [&str; 2] = ["cli.usage", "usage"];
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
-#[cfg(not(all(feature = "http", feature = "sandbox", feature = "source")))]
+#[cfg(not(all(
+    feature = "embed",
+    feature = "http",
+    feature = "sandbox",
+    feature = "source"
+)))]
 /// The command or option belongs to a feature that this binary was built without;
 /// the message says how to install it.
 const MISSING_FEATURE: &str = "cli.missing_feature";
@@ -133,7 +138,12 @@ impl Failure {
     }
 
     /// A command or option of a feature that is not in this binary.
-    #[cfg(not(all(feature = "http", feature = "sandbox", feature = "source")))]
+    #[cfg(not(all(
+        feature = "embed",
+        feature = "http",
+        feature = "sandbox",
+        feature = "source"
+    )))]
     pub(crate) fn missing_feature(what: &str, feature: &str) -> Failure {
         Failure::coded(
             MISSING_FEATURE,

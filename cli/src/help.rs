@@ -87,6 +87,10 @@ fn missing(op: &str, error: &RunError, source: &Source) -> String {
                  instead, here under `fetch`"
             )
         }
+        Some(("storeVectorize", member)) => format!(
+            "nothing is granted: `--embed DIR` names a model that `a99 model import` made ready; \
+             `--script FILE` names answers instead, here under `{member}`"
+        ),
         Some((_, member)) => format!(
             "nothing is granted: `--script FILE` names answers, here under `{member}` (see `a99 \
              run --help`)"

@@ -15,6 +15,7 @@ mod commands;
 mod computer;
 mod config;
 mod duration;
+mod embed;
 mod failure;
 mod files;
 mod grants;
@@ -95,6 +96,7 @@ fn dispatch(command: &Command) -> Exit {
         Command::Compile(args) => commands::compile::run(args),
         Command::Verify(args) => commands::verify::run(args),
         Command::Keys(args) => commands::keys::run(args),
+        Command::Model(args) => commands::model::run(args),
         Command::Tools(args) => commands::tools::run(args),
         Command::Prompt(args) => commands::prompt::run(args),
         Command::Schema(args) => commands::schema::run(args),

@@ -232,6 +232,24 @@ fn the_first_program_of_an_answer_is_taken() {
 }
 
 #[test]
+#[cfg(not(feature = "embed"))]
+fn embeddings_that_are_not_in_this_binary_say_how_to_install_them() {
+    let (path, program) = ("/no/such", r#"{"op": "seq", "steps": []}"#);
+    for args in [
+        &["model", "import", path, path][..],
+        &["run", "--embed", path, "-"],
+    ] {
+        let done = a99(args, program.as_bytes());
+        assert_eq!((done.code, done.out.as_str()), (2, ""), "{args:?} {done:?}");
+        let install = "cargo install --path cli --features embed";
+        assert!(done.err.contains(install), "{args:?} {done:?}");
+        let done = a99(&[args, &["--json"]].concat(), program.as_bytes());
+        let code = &done.json()["error"]["code"];
+        assert_eq!(code, "cli.missing_feature", "{args:?}");
+    }
+}
+
+#[test]
 #[cfg(not(feature = "sandbox"))]
 fn what_is_not_in_this_binary_says_how_to_install_it() {
     for args in [

@@ -143,6 +143,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "cli.",
     "config.",
     "egress.",
+    "embed.",
     "fetch.",
     "image.",
     "mount.",

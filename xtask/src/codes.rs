@@ -14,7 +14,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 10] = [
+const SECTIONS: [(&str, &str, &[List]); 11] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -34,6 +34,12 @@ const SECTIONS: [(&str, &str, &[List]); 10] = [
         "Fetches",
         "Why `HttpFetch` gave no answer. Programs see the message.",
         &[("host/http/src/error.rs", "FetchCode")],
+    ),
+    (
+        "Embeddings",
+        "Why a text has no embedding, of which programs see the message, or why a model was not \
+         imported or loaded.",
+        &[("host/embed/src/error.rs", "EmbedCode")],
     ),
     (
         "XML",

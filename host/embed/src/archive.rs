@@ -1,0 +1,143 @@
+//! Wheels: ZIP files, of which only what is looked for is read.
+//!
+//! Names in the archive are compared and never become paths; how much comes out of an
+//! entry is for its reader to bound.
+
+use crate::error::{EmbedCode, EmbedError};
+use flate2::read::DeflateDecoder;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+/// Bytes of the directory at most.
+const MAX_DIRECTORY_BYTES: u32 = 4 << 20;
+
+/// Bytes at the end of a file in which its directory is announced: the record itself,
+/// and the longest comment.
+const END_BYTES: u64 = 22 + 0xFFFF;
+
+/// Entries that are neither packed nor in any other way than this one.
+const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
+
+/// An archive whose directory has been read.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    file: File,
+    entries: Vec<Entry>,
+}
+
+/// A file of an archive.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// Bytes when unpacked, as the directory has them.
+    pub(crate) bytes: u64,
+    packed: u64,
+    method: u16,
+    is_encrypted: bool,
+    header: u64,
+}
+
+fn wrong(what: &str) -> EmbedError {
+    EmbedError::new(EmbedCode::Archive, what)
+}
+
+fn failed(error: std::io::Error) -> EmbedError {
+    EmbedError::new(EmbedCode::Archive, format!("cannot be read: {error}"))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let (found, _) = bytes.get(at..)?.split_first_chunk()?;
+    Some(u16::from_le_bytes(*found))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let (found, _) = bytes.get(at..)?.split_first_chunk()?;
+    Some(u32::from_le_bytes(*found))
+}
+
+impl Archive {
+    /// Reads the directory.
+    pub(crate) fn open(mut file: File) -> Result<Archive, EmbedError> {
+        let length = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        let end = read_at(&mut file, length.saturating_sub(END_BYTES), END_BYTES)?;
+        let is_end = |at: &usize| {
+            let comment = u16_at(&end, at + 20).map(usize::from);
+            end[*at..].starts_with(b"PK\x05\x06") && comment == Some(end.len() - at - 22)
+        };
+        let candidates = (0..end.len().saturating_sub(21)).rev();
+        let end = candidates.into_iter().find(is_end).map(|at| &end[at..]);
+        let end = end.ok_or_else(|| wrong("it is no ZIP file"))?;
+        let (size, offset) = (u32_at(end, 12), u32_at(end, 16));
+        let (Some(size), Some(offset)) = (size, offset) else {
+            return Err(wrong("the end of its directory is damaged"));
+        };
+        if size > MAX_DIRECTORY_BYTES {
+            return Err(wrong("its directory is larger than may be"));
+        }
+        let directory = read_at(&mut file, offset.into(), size.into())?;
+        let mut rest = directory.as_slice();
+        let mut entries = Vec::new();
+        while !rest.is_empty() {
+            let (entry, bytes) = entry(rest).ok_or_else(|| wrong("its directory is damaged"))?;
+            entries.push(entry);
+            rest = rest.get(bytes..).unwrap_or_default();
+        }
+        Ok(Archive { file, entries })
+    }
+
+    /// What is in it.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Reads an entry.
+    pub(crate) fn read(&mut self, entry: &Entry) -> Result<Box<dyn Read + '_>, EmbedError> {
+        if entry.is_encrypted {
+            return Err(wrong("an entry is encrypted"));
+        }
+        let header = read_at(&mut self.file, entry.header, 30)?;
+        let lengths = (u16_at(&header, 26), u16_at(&header, 28));
+        let (Some(name), Some(extra)) = lengths else {
+            return Err(wrong("an entry lies beyond its end"));
+        };
+        if !header.starts_with(b"PK\x03\x04") {
+            return Err(wrong("an entry is not where the directory says"));
+        }
+        let data = entry.header + 30 + u64::from(name) + u64::from(extra);
+        self.file.seek(SeekFrom::Start(data)).map_err(failed)?;
+        let packed = BufReader::new((&self.file).take(entry.packed));
+        match entry.method {
+            STORED => Ok(Box::new(packed)),
+            DEFLATED => Ok(Box::new(DeflateDecoder::new(packed))),
+            _ => Err(wrong("an entry is packed in another way than deflate")),
+        }
+    }
+}
+
+/// Up to `length` bytes from a place on.
+fn read_at(file: &mut File, at: u64, length: u64) -> Result<Vec<u8>, EmbedError> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(at)).map_err(failed)?;
+    let mut part = file.take(length);
+    part.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// The entry that a directory begins with, and the bytes it takes there.
+fn entry(directory: &[u8]) -> Option<(Entry, usize)> {
+    if !directory.starts_with(b"PK\x01\x02") {
+        return None;
+    }
+    let length = |at| u16_at(directory, at).map(usize::from);
+    let name = directory.get(46..46 + length(28)?)?;
+    let entry = Entry {
+        name: String::from_utf8_lossy(name).into_owned(),
+        bytes: u32_at(directory, 24)?.into(),
+        packed: u32_at(directory, 20)?.into(),
+        method: u16_at(directory, 10)?,
+        is_encrypted: u16_at(directory, 8)? & 1 != 0,
+        header: u32_at(directory, 42)?.into(),
+    };
+    Some((entry, 46 + length(28)? + length(30)? + length(32)?))
+}
