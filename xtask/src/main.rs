@@ -35,10 +35,9 @@ Usage: cargo xtask TASK
                              all tests; what a contributor runs before a change.
                              Every stage is run, with its time and what it counted
   slow                       dependencies, features, documentation without warnings,
-                             code of pages for Node and Python, embeddings with the
-                             published model (pip), QEMU beside the guest's hart, the
-                             engine as WebAssembly; the sandbox: its image and all
-                             tests with it (Debian, apt)
+                             code of pages for Node and Python, QEMU beside the
+                             guest's hart, the engine as WebAssembly; the sandbox:
+                             its image and all tests with it (Debian, apt)
   ci                         test, then slow
   tidy                       only the layering rules and those of the tree
   deny                       licences, second versions and sources of dependencies

@@ -2,7 +2,7 @@
 
 use crate::shell::{Failed, cargo, metadata, run};
 use crate::stage::Stages;
-use crate::{cosim, deny, docs, embed, guest, tidy};
+use crate::{cosim, deny, docs, guest, tidy};
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
 /// fails keeps no other from its verdict.
@@ -25,10 +25,10 @@ pub(crate) fn test() -> Result<(), Failed> {
 }
 
 /// What takes long and seldom breaks: dependencies, features, documentation,
-/// what needs Node, Python, a model, QEMU or wasmtime, and what needs the guest's image, which is built
+/// what needs Node, Python, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(12);
+    let mut stages = Stages::of(11);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -46,7 +46,6 @@ pub(crate) fn slow() -> Result<(), Failed> {
         test.args(["--package", "a99-testkit", "--test", "it"]);
         progress.tests(test.args(["--", "--ignored", "source"]))
     });
-    stages.run("embeddings with the published model", embed::test);
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a
     // contributor runs before each change.
