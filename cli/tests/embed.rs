@@ -20,7 +20,7 @@ const PROGRAM: &str = r#"{"op": "seq", "steps": [
 
 /// A model of one layer, in the files of the published one.
 fn write_model(folder: &Path) {
-    fs::create_dir_all(folder).unwrap();
+    fs::create_dir_all(folder).expect("a model in a new folder");
     let pieces = ["[UNK]", "[CLS]", "[SEP]", "the", "cat", "hello"];
     let config = json!({
         "model_type": "bert", "hidden_act": "gelu", "hidden_size": HIDDEN,
@@ -28,8 +28,8 @@ fn write_model(folder: &Path) {
         "vocab_size": pieces.len(), "max_position_embeddings": 16, "type_vocab_size": 1,
         "layer_norm_eps": 1e-12,
     });
-    fs::write(folder.join("config.json"), config.to_string()).unwrap();
-    fs::write(folder.join("vocab.txt"), pieces.join("\n")).unwrap();
+    fs::write(folder.join("config.json"), config.to_string()).expect("a model in a new folder");
+    fs::write(folder.join("vocab.txt"), pieces.join("\n")).expect("a model in a new folder");
     let (mut header, mut data, mut state) = (Map::new(), Vec::new(), 1u32);
     let mut put = |name: &str, shape: &[usize]| {
         let begin = data.len();
@@ -71,13 +71,13 @@ fn write_model(folder: &Path) {
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.extend(header.as_bytes());
     file.extend(data);
-    fs::write(folder.join("model.safetensors"), file).unwrap();
+    fs::write(folder.join("model.safetensors"), file).expect("a model in a new folder");
 }
 
 /// A folder with the program and a model.
 fn folder() -> TempDir {
-    let folder = tempdir().unwrap();
-    fs::write(folder.path().join("agent.json"), PROGRAM).unwrap();
+    let folder = tempdir().expect("a model in a new folder");
+    fs::write(folder.path().join("agent.json"), PROGRAM).expect("a model in a new folder");
     write_model(&folder.path().join("model"));
     folder
 }
