@@ -99,7 +99,17 @@ struct Names {
     /// again.
     recent: [Cell<u32>; Names::RECENT],
     /// The names by first byte and length, once somebody asks for names like another.
-    alike: OnceCell<BTreeMap<(u8, usize), Vec<u32>>>,
+    alike: OnceCell<Alike>,
+}
+
+/// The numbers of names by their first byte and their length.
+type Alike = BTreeMap<(u8, usize), Vec<u32>>;
+
+/// Notes the number of a name; one without bytes is like no other.
+fn note_alike(alike: &mut Alike, name: &[u8], number: u32) {
+    if let Some(first) = name.first() {
+        alike.entry((*first, name.len())).or_default().push(number);
+    }
 }
 
 impl Names {
@@ -139,8 +149,8 @@ impl Names {
             Some(number) => number,
             None => {
                 let (number, text) = (self.known.len() as u32, Rc::<[u8]>::from(name));
-                if let (Some(alike), Some(first)) = (self.alike.get_mut(), name.first()) {
-                    alike.entry((*first, name.len())).or_default().push(number);
+                if let Some(alike) = self.alike.get_mut() {
+                    note_alike(alike, name, number);
                 }
                 self.numbers.insert(Rc::clone(&text), number);
                 let vars = Vec::new();
@@ -151,16 +161,11 @@ impl Names {
         &mut self.known[number as usize].vars
     }
 
-    fn alike(&self) -> &BTreeMap<(u8, usize), Vec<u32>> {
+    fn alike(&self) -> &Alike {
         self.alike.get_or_init(|| {
-            let mut alike = BTreeMap::<_, Vec<u32>>::new();
+            let mut alike = Alike::new();
             for (number, name) in (0..).zip(&self.known) {
-                if let Some(first) = name.text.first() {
-                    alike
-                        .entry((*first, name.text.len()))
-                        .or_default()
-                        .push(number);
-                }
+                note_alike(&mut alike, &name.text, number);
             }
             alike
         })

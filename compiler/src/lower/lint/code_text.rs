@@ -356,7 +356,7 @@ impl<'a> Lower<'_, 'a> {
             return false;
         };
         // In a source a text has quotes, so that it is none of JSON's.
-        let is_source = self.s.doc.has_origin();
+        let is_source = self.is_source();
         if is_source && !(looks == Looks::Template && shown.contains("${")) {
             return false;
         }

@@ -115,6 +115,8 @@ impl<'a> Lower<'_, 'a> {
         };
         self.vars.set_maybe(id);
         self.lint_lost_name(id, name, node);
+        // A source has no names for what its statements drop.
+        let is_made = self.is_source() && name.starts_with(b"_");
         let Some(lint) = &mut self.s.lint else { return };
         // In a `try` a step may be there to fail.
         if lint.flow.tries == 0 {
@@ -135,8 +137,6 @@ impl<'a> Lower<'_, 'a> {
         let Some(before) = before.filter(|_| straight) else {
             return;
         };
-        // A source has no names for what its statements drop.
-        let is_made = self.s.doc.has_origin() && name.starts_with(b"_");
         if !is_made
             && before.writer == Writer::Value
             && writer == Writer::Value

@@ -228,6 +228,13 @@ impl<'a> Lower<'_, 'a> {
         self.s.lint.is_some()
     }
 
+    /// Whether the program was written as a source. A text has quotes there and a name has
+    /// none, so that neither is taken for the other, and names that begin with `_` are made
+    /// by the lowering.
+    fn is_source(&self) -> bool {
+        self.s.doc.has_origin()
+    }
+
     fn found(&mut self, finding: Finding) {
         self.s.found(finding);
     }

@@ -192,7 +192,7 @@ impl<'a> Lower<'_, 'a> {
         if self.lint_container(node, shown) {
             return;
         }
-        if self.s.doc.has_origin() {
+        if self.is_source() {
             return;
         }
         let root = shown.split('.').next().unwrap_or(shown);

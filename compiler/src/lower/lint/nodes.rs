@@ -333,7 +333,7 @@ impl<'a> Lower<'_, 'a> {
         for (key, child) in members {
             match doc.kind(child) {
                 Kind::String(text)
-                    if self.vars.knows(text) && !text.is_empty() && !doc.has_origin() =>
+                    if self.vars.knows(text) && !text.is_empty() && !self.is_source() =>
                 {
                     let shown = Self::shown(text);
                     let place = match key {
@@ -349,7 +349,7 @@ impl<'a> Lower<'_, 'a> {
                     self.found(finding.offending(&shown).help(help));
                 }
                 Kind::String(text)
-                    if text.starts_with(b"args.") && text.len() > 5 && !doc.has_origin() =>
+                    if text.starts_with(b"args.") && text.len() > 5 && !self.is_source() =>
                 {
                     let shown = Self::shown(text);
                     let message = "inside an object or a list this text is not resolved";

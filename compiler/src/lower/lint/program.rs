@@ -206,7 +206,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let doc = self.s.doc;
         // A source leaves out what has a default.
-        if given < wanted && doc.has_origin() {
+        if given < wanted && self.is_source() {
             return;
         }
         let place = doc.get(step, "args").unwrap_or(step);

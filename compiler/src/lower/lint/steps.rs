@@ -44,6 +44,11 @@ pub(super) const READS: &[&str] = &[
 /// Pure atoms that change what they are given.
 pub(super) const CHANGES: &[&str] = &["push", "memberSet", "memberDelete"];
 
+/// Whether a key may stand in every step, whatever its op.
+fn is_of_any_step(key: &[u8]) -> bool {
+    matches!(key, b"op" | b"result" | b"resultConst") || is_remark(key)
+}
+
 impl<'a> Lower<'_, 'a> {
     /// Looks at a step whose op is known.
     pub(in crate::lower) fn lint_step(&mut self, step: NodeId, op: &str) {
@@ -83,18 +88,22 @@ impl<'a> Lower<'_, 'a> {
         let Some(sig) = sigs.signature(op) else {
             return;
         };
-        let meant = match sig.takes_others() {
-            true => Vec::new(),
-            false => self.lint_keys(step, op, sig),
-        };
         // The value of each input; the first, where a key stands twice.
         let mut given: SmallVec<[Option<NodeId>; 8]> = smallvec![None; sig.inputs.len()];
+        let mut has_others = false;
         for (key, node) in doc.members(step) {
             let at = |input: &AtomInput| input.name.as_bytes() == key;
-            if let Some(at) = sig.inputs.iter().position(at) {
-                given[at].get_or_insert(node);
+            match sig.inputs.iter().position(at) {
+                Some(at) => {
+                    given[at].get_or_insert(node);
+                }
+                None => has_others |= !is_of_any_step(key),
             }
         }
+        let meant = match has_others && !sig.takes_others() {
+            true => self.lint_keys(step, op, sig),
+            false => Vec::new(),
+        };
         for (input, given) in sig.inputs.iter().zip(&given) {
             let name = &*input.name;
             if input.required && given.is_none() && !meant.iter().any(|other| other == name) {
@@ -214,13 +223,8 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let has = |key: &[u8]| {
             let mut inputs = sig.inputs.iter();
-            matches!(key, b"op" | b"result" | b"resultConst")
-                || inputs.any(|input| input.name.as_bytes() == key)
-                || is_remark(key)
+            is_of_any_step(key) || inputs.any(|input| input.name.as_bytes() == key)
         };
-        if doc.members(step).all(|(key, _)| has(key)) {
-            return meant;
-        }
         let names: Vec<&str> = sig.inputs.iter().map(|input| &*input.name).collect();
         for (key, node) in doc.members(step) {
             if has(key) {
@@ -325,7 +329,7 @@ impl<'a> Lower<'_, 'a> {
         if let Some(text) = doc.str(node)
             && (is_pattern || input.binding == Binding::TextOrValue)
             && self.vars.knows(text)
-            && !doc.has_origin()
+            && !self.is_source()
         {
             let shown = Self::shown(text);
             let message = format!("`{name}` of `{op}` is this text, not the variable");
