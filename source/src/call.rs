@@ -42,10 +42,7 @@ impl<'a> Lowerer<'a> {
             Expression::Identifier(id) => self.named_call(id.name.as_str(), call, hint, out),
             Expression::StaticMemberExpression(member) => {
                 let name = member.property.name.as_str();
-                if let Expression::Identifier(id) = member.object.get_inner_expression()
-                    && self.lookup(id.name.as_str()).is_none()
-                {
-                    let namespace = id.name.as_str();
+                if let Some(namespace) = self.free_name(member.object.get_inner_expression()) {
                     if namespace == "Promise" {
                         return self.promise(name, call, hint, out);
                     }
@@ -86,10 +83,10 @@ impl<'a> Lowerer<'a> {
 
     /// Whether an expression names functions: `Math`, `Object`.
     fn is_namespace(&self, object: &Expression<'a>) -> bool {
-        matches!(object.get_inner_expression(), Expression::Identifier(id)
-            if self.lookup(id.name.as_str()).is_none()
-                && (matches!(global(id.name.as_str()), Some(Global::Namespace(_)))
-                    || matches!(id.name.as_str(), "Date" | "Promise")))
+        let name = self.free_name(object.get_inner_expression());
+        name.is_some_and(|name| {
+            matches!(global(name), Some(Global::Namespace(_))) || matches!(name, "Date" | "Promise")
+        })
     }
 
     fn named_call(
@@ -300,14 +297,7 @@ impl<'a> Lowerer<'a> {
         let best = self.target(hint);
         let item = self.fresh();
         let start = match name {
-            "max" => Tree::node(
-                "unary",
-                [
-                    ("op", Tree::text("-", &at)),
-                    ("argument", Tree::ident("Infinity", &at)),
-                ],
-                &at,
-            ),
+            "max" => Tree::unary("-", Tree::ident("Infinity", &at), &at),
             _ => Tree::ident("Infinity", &at),
         };
         out.push(set(&best, start, &at));
@@ -490,12 +480,7 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(new.span);
-        let name = match &new.callee {
-            Expression::Identifier(id) if self.lookup(id.name.as_str()).is_none() => {
-                id.name.as_str()
-            }
-            _ => "",
-        };
+        let name = self.free_name(&new.callee).unwrap_or_default();
         let help = match name {
             "Date" if new.arguments.len() < 2 => "",
             "Set" if new.arguments.len() < 2 => "",
@@ -546,11 +531,7 @@ pub(crate) fn builtin(name: &str, values: Vec<Value>, at: &Place) -> Tree {
 pub(crate) fn convert(to: &str, value: Value, at: &Place) -> Value {
     let value = value.operand();
     Value::node(match to {
-        "Number" => Tree::node(
-            "unary",
-            [("op", Tree::text("+", at)), ("argument", value)],
-            at,
-        ),
+        "Number" => Tree::unary("+", value, at),
         "String" => Tree::node(
             "binary",
             [

@@ -51,14 +51,12 @@ impl<'a> Lowerer<'a> {
                 }
                 None => None,
             },
-            Expression::StaticMemberExpression(member) => match &member.object {
-                Expression::Identifier(id) if self.lookup(id.name.as_str()).is_none() => {
-                    let (namespace, name) = (id.name.as_str(), member.property.name.as_str());
-                    a99_core::builtins::function(namespace, name)?;
-                    Some(Callback::Builtin(namespace, name))
-                }
-                _ => None,
-            },
+            Expression::StaticMemberExpression(member) => {
+                let namespace = self.free_name(&member.object)?;
+                let name = member.property.name.as_str();
+                a99_core::builtins::function(namespace, name)?;
+                Some(Callback::Builtin(namespace, name))
+            }
             _ => None,
         }
     }

@@ -125,11 +125,9 @@ impl<'a> Lowerer<'a> {
     }
 
     fn is_error(&self, callee: &Expression<'a>) -> bool {
-        let Expression::Identifier(id) = callee else {
-            return false;
-        };
         let names = ["Error", "TypeError", "RangeError", "SyntaxError"];
-        names.contains(&id.name.as_str()) && self.lookup(id.name.as_str()).is_none()
+        self.free_name(callee)
+            .is_some_and(|name| names.contains(&name))
     }
 
     /// The message of a new error.

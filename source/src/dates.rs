@@ -2,7 +2,7 @@
 
 use crate::codes;
 use crate::iterable::Iterable;
-use crate::known::{Known, number_of, time_of};
+use crate::known::{Known, number_of, tried};
 use crate::lower::{Lowerer, place};
 use crate::pattern::of;
 use crate::tree::Tree;
@@ -55,17 +55,11 @@ impl<'a> Lowerer<'a> {
 
     /// Whether an expression is a date that was made before, or the time of one.
     fn asks_date(&self, expr: &'a Expression<'a>) -> bool {
-        match expr.get_inner_expression() {
-            Expression::CallExpression(call) => match &call.callee {
-                Expression::StaticMemberExpression(member)
-                    if matches!(member.property.name.as_str(), "getTime" | "valueOf") =>
-                {
-                    self.known(&member.object) == Known::Date
-                }
-                _ => self.known(expr) == Known::Date,
-            },
-            expr => self.known(expr) == Known::Date,
-        }
+        let date = match expr.get_inner_expression() {
+            Expression::CallExpression(call) => self.timed(call),
+            _ => None,
+        };
+        self.known(date.unwrap_or(expr)) == Known::Date
     }
 
     /// What a new date is given whose time an expression is.
@@ -74,14 +68,7 @@ impl<'a> Lowerer<'a> {
             Expression::UnaryExpression(unary) if unary.operator == UnaryOperator::UnaryPlus => {
                 self.new_date(&unary.argument)
             }
-            Expression::CallExpression(call) => match &call.callee {
-                Expression::StaticMemberExpression(member)
-                    if matches!(member.property.name.as_str(), "getTime" | "valueOf") =>
-                {
-                    self.new_date(&member.object)
-                }
-                _ => None,
-            },
+            Expression::CallExpression(call) => self.new_date(self.timed(call)?),
             expr => self.new_date(expr),
         }
     }
@@ -90,10 +77,7 @@ impl<'a> Lowerer<'a> {
     fn new_date_time(&mut self, given: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
         let at = place(given.span());
         let value = self.expr(given, out);
-        let parse = |value: Value| {
-            let date = of("Date", "tryParse", vec![value.operand()], &at);
-            number_of(time_of(Value::node(date)))
-        };
+        let parse = |value: Value| tried(value.operand(), &at);
         let is_told = self.known(given) != Known::Nothing || self.sort_of(given) == Iterable::Text;
         if is_told || matches!(value.kind, Kind::Text(_)) {
             return parse(value);
@@ -102,8 +86,7 @@ impl<'a> Lowerer<'a> {
         let value = self.named(value, out);
         let ident = value.clone().operand();
         let is_null = Tree::binary("===", ident.clone(), Tree::null(&at), &at);
-        let kind = [("op", Tree::text("typeof", &at)), ("argument", ident)];
-        let kind = Tree::node("unary", kind, &at);
+        let kind = Tree::unary("typeof", ident, &at);
         let is_bool = Tree::binary("===", kind, Tree::text("boolean", &at), &at);
         let test = Tree::logical("||", is_null, is_bool, &at);
         let (number, date) = (number_of(value.clone()), parse(value));

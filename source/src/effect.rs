@@ -9,8 +9,8 @@ use crate::tree::{Place, Tree};
 use crate::value::Value;
 use oxc_ast::ast::{
     Argument, AssignmentExpression, AssignmentTarget, AssignmentTargetMaybeDefault, CallExpression,
-    ChainElement, Expression, ObjectPropertyKind, PropertyKind, SimpleAssignmentTarget,
-    UpdateExpression,
+    ChainElement, Expression, ObjectProperty, ObjectPropertyKind, PropertyKind,
+    SimpleAssignmentTarget, UpdateExpression,
 };
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{AssignmentOperator, UnaryOperator, UpdateOperator};
@@ -23,6 +23,9 @@ enum Target {
     /// A member: the object and the key.
     Member(Value, Value),
 }
+
+/// What `Object.assign` sets members of, and those.
+type Assigned<'a> = (&'a Expression<'a>, Vec<&'a ObjectProperty<'a>>);
 
 impl<'a> Lowerer<'a> {
     /// Does what an expression does.
@@ -67,13 +70,13 @@ impl<'a> Lowerer<'a> {
             Expression::UnaryExpression(unary) if unary.operator == UnaryOperator::Void => {
                 self.effect(&unary.argument, out);
             }
-            Expression::CallExpression(call) if self.assigns_members(call) => {
-                self.assign_members(call, out);
-            }
-            Expression::CallExpression(call) => {
-                let value = self.call(call, Hint::Drop, out);
-                done(value, &at, out);
-            }
+            Expression::CallExpression(call) => match self.assigned_members(call) {
+                Some((target, properties)) => self.assign_members(target, &properties, out),
+                None => {
+                    let value = self.call(call, Hint::Drop, out);
+                    done(value, &at, out);
+                }
+            },
             Expression::ChainExpression(chain) => {
                 if let ChainElement::CallExpression(call) = &chain.expression {
                     let value = self.optional_call(call, Hint::Drop, out);
@@ -112,49 +115,50 @@ impl<'a> Lowerer<'a> {
         out.push(Tree::step("memberDelete", inputs, &at));
     }
 
-    /// Whether a call is `Object.assign(target, { ... })` of what has a name, with members
-    /// that are named.
-    fn assigns_members(&self, call: &'a CallExpression<'a>) -> bool {
+    /// The target and the members of `Object.assign(target, { ... })`, where the target has a
+    /// name and each member, too.
+    fn assigned_members(&self, call: &'a CallExpression<'a>) -> Option<Assigned<'a>> {
         let [target, sources @ ..] = &call.arguments[..] else {
-            return false;
+            return None;
         };
+        let target = target.as_expression()?;
         let has_name = matches!(
-            target.as_expression().map(Expression::get_inner_expression),
-            Some(Expression::Identifier(_) | Expression::StaticMemberExpression(_))
+            target.get_inner_expression(),
+            Expression::Identifier(_) | Expression::StaticMemberExpression(_)
         );
-        let is_named = |property: &ObjectPropertyKind<'a>| match property {
-            ObjectPropertyKind::ObjectProperty(property) => {
-                !property.computed && !property.method && property.kind == PropertyKind::Init
+        if !has_name || !self.is_object_assign(call) {
+            return None;
+        }
+        let mut properties = Vec::new();
+        for source in sources {
+            let Argument::ObjectExpression(object) = source else {
+                return None;
+            };
+            for property in &object.properties {
+                match property {
+                    ObjectPropertyKind::ObjectProperty(property)
+                        if !property.computed
+                            && !property.method
+                            && property.kind == PropertyKind::Init =>
+                    {
+                        properties.push(&**property);
+                    }
+                    _ => return None,
+                }
             }
-            ObjectPropertyKind::SpreadProperty(_) => false,
-        };
-        has_name
-            && self.is_object_assign(call)
-            && sources.iter().all(|source| match source {
-                Argument::ObjectExpression(object) => object.properties.iter().all(is_named),
-                _ => false,
-            })
+        }
+        Some((target, properties))
     }
 
     /// `Object.assign(target, { key: value })` as a statement: all values first.
-    fn assign_members(&mut self, call: &'a CallExpression<'a>, out: &mut Vec<Tree>) {
-        let [target, sources @ ..] = &call.arguments[..] else {
-            return;
-        };
-        let Some(target) = target.as_expression() else {
-            return;
-        };
+    fn assign_members(
+        &mut self,
+        target: &'a Expression<'a>,
+        properties: &[&'a ObjectProperty<'a>],
+        out: &mut Vec<Tree>,
+    ) {
         let object = self.expr(target, out);
         let object = self.named(object, out);
-        let mut properties = Vec::new();
-        for source in sources {
-            if let Argument::ObjectExpression(source) = source {
-                properties.extend(source.properties.iter().filter_map(|one| match one {
-                    ObjectPropertyKind::ObjectProperty(property) => Some(property),
-                    ObjectPropertyKind::SpreadProperty(_) => None,
-                }));
-            }
-        }
         let exprs: Vec<&Expression<'a>> = properties.iter().map(|one| &one.value).collect();
         let mut object = [object];
         let mut steps = Vec::new();
@@ -176,7 +180,7 @@ impl<'a> Lowerer<'a> {
                 }
             })
             .collect();
-        for (property, value) in properties.into_iter().zip(values) {
+        for (property, value) in properties.iter().zip(values) {
             let Some(key) = self.key(&property.key, false, out) else {
                 continue;
             };
@@ -190,9 +194,7 @@ impl<'a> Lowerer<'a> {
     fn is_object_assign(&self, call: &'a CallExpression<'a>) -> bool {
         match call.callee.get_inner_expression() {
             Expression::StaticMemberExpression(member) => {
-                member.property.name == "assign"
-                    && matches!(&member.object, Expression::Identifier(id)
-                        if id.name == "Object" && self.lookup("Object").is_none())
+                member.property.name == "assign" && self.free_name(&member.object) == Some("Object")
             }
             _ => false,
         }
@@ -208,8 +210,7 @@ impl<'a> Lowerer<'a> {
             Expression::ObjectExpression(_) => true,
             Expression::CallExpression(inner) => match &inner.callee {
                 Expression::StaticMemberExpression(member) => {
-                    matches!(&member.object, Expression::Identifier(id)
-                        if id.name == "Object" && self.lookup("Object").is_none())
+                    self.free_name(&member.object) == Some("Object")
                 }
                 _ => false,
             },

@@ -384,10 +384,8 @@ impl<'a> Lowerer<'a> {
         let op = match unary.operator {
             UnaryOperator::Typeof => {
                 // Of a name that nothing declares, too.
-                if let Expression::Identifier(id) = &unary.argument
-                    && self.lookup(id.name.as_str()).is_none()
-                    && global(id.name.as_str()).is_none()
-                {
+                let free = self.free_name(&unary.argument);
+                if free.is_some_and(|name| global(name).is_none()) {
                     return Value::text("undefined", &at);
                 }
                 "typeof"
@@ -417,8 +415,7 @@ impl<'a> Lowerer<'a> {
             "-" | "+" => self.time(&unary.argument, value),
             _ => value,
         };
-        let fields = [("op", Tree::text(op, &at)), ("argument", value.operand())];
-        Value::node(Tree::node("unary", fields, &at))
+        Value::node(Tree::unary(op, value.operand(), &at))
     }
 
     /// `a.b` and `a[b]`, the object first; optional ones too, as a member of nothing is

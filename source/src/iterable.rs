@@ -87,14 +87,7 @@ impl<'a> Lowerer<'a> {
             Iterable::Text | Iterable::Set => Value::node(list(value)),
             Iterable::Unknown => {
                 let value = self.named(value, out);
-                let kind = Tree::node(
-                    "unary",
-                    [
-                        ("op", Tree::text("typeof", &at)),
-                        ("argument", value.clone().operand()),
-                    ],
-                    &at,
-                );
+                let kind = Tree::unary("typeof", value.clone().operand(), &at);
                 let test = Tree::binary("===", kind, Tree::text("string", &at), &at);
                 let (text, other) = (list(value.clone()), value.operand());
                 Value::node(Tree::conditional(test, text, other, &at))
@@ -117,8 +110,7 @@ impl<'a> Lowerer<'a> {
         let is_entries = member.property.name == "entries" && call.arguments.is_empty();
         let is_plain = is_entries && !member.optional && !call.optional;
         let object = &member.object;
-        let is_function = matches!(object, Expression::Identifier(id)
-            if self.lookup(id.name.as_str()).is_none());
+        let is_function = self.free_name(object).is_some();
         let BindingPattern::ArrayPattern(pair) = &declaration.declarations.first()?.id else {
             return None;
         };
@@ -146,14 +138,9 @@ impl<'a> Lowerer<'a> {
                 Some(id) => self.bindings[id].sort,
                 None => Unknown,
             },
-            Expression::NewExpression(new) => match &new.callee {
-                Expression::Identifier(id) if self.lookup(id.name.as_str()).is_none() => {
-                    match id.name.as_str() {
-                        "Set" => Set,
-                        "Array" => List,
-                        _ => Unknown,
-                    }
-                }
+            Expression::NewExpression(new) => match self.free_name(&new.callee) {
+                Some("Set") => Set,
+                Some("Array") => List,
                 _ => Unknown,
             },
             Expression::ConditionalExpression(conditional) => {
@@ -166,33 +153,18 @@ impl<'a> Lowerer<'a> {
             Expression::CallExpression(call) => match &call.callee {
                 Expression::StaticMemberExpression(member) if !member.optional => {
                     let name = member.property.name.as_str();
-                    match &member.object {
-                        Expression::Identifier(id)
-                            if self.lookup(id.name.as_str()).is_none()
-                                && matches!(
-                                    (id.name.as_str(), name),
-                                    ("Object", "keys" | "values" | "entries")
-                                        | ("Array", "from" | "of")
-                                ) =>
-                        {
+                    let namespace = self.free_name(&member.object).unwrap_or_default();
+                    match (namespace, name) {
+                        ("Object", "keys" | "values" | "entries") | ("Array", "from" | "of") => {
                             List
                         }
-                        object if matches!(name, "slice" | "concat" | "at") => {
-                            match (self.sort_of(object), name) {
-                                (_, "at") => Unknown,
-                                (sort, _) => sort,
-                            }
-                        }
+                        (_, "slice" | "concat") => self.sort_of(&member.object),
                         _ if gives_list(name) => List,
                         _ if TEXTS.contains(&name) => Text,
                         _ => Unknown,
                     }
                 }
-                Expression::Identifier(id)
-                    if id.name == "String" && self.lookup("String").is_none() =>
-                {
-                    Text
-                }
+                callee if self.free_name(callee) == Some("String") => Text,
                 _ => Unknown,
             },
             _ => Unknown,

@@ -4,7 +4,7 @@
 use crate::code::only_expression;
 use crate::lower::Lowerer;
 use crate::pattern::{member_of, of};
-use crate::tree::Tree;
+use crate::tree::{Place, Tree};
 use crate::types::Named;
 use crate::value::Value;
 use oxc_ast::ast::{
@@ -111,21 +111,15 @@ impl<'a> Lowerer<'a> {
 
     fn known_call(&self, call: &'a CallExpression<'a>) -> Known {
         let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
-            return match &call.callee {
-                Expression::Identifier(id)
-                    if id.name == "Number" && self.lookup("Number").is_none() =>
-                {
-                    Known::Number
-                }
+            return match self.free_name(&call.callee) {
+                Some("Number") => Known::Number,
                 _ => Known::Nothing,
             };
         };
         let name = member.property.name.as_str();
         let first = call.arguments.first().and_then(Argument::as_expression);
-        if let Expression::Identifier(id) = member.object.get_inner_expression()
-            && self.lookup(id.name.as_str()).is_none()
-        {
-            return match (id.name.as_str(), name) {
+        if let Some(namespace) = self.free_name(member.object.get_inner_expression()) {
+            return match (namespace, name) {
                 ("Date", "now" | "parse") | ("Math", _) => Known::Number,
                 ("Array", "from") if call.arguments.len() == 1 => match first {
                     Some(first) => self.known(first).item().list(),
@@ -159,14 +153,21 @@ impl<'a> Lowerer<'a> {
     /// What `new Date(...)` is given, if the expression is that.
     pub(crate) fn new_date(&self, expr: &'a Expression<'a>) -> Option<&'a [Argument<'a>]> {
         match expr.get_inner_expression() {
-            Expression::NewExpression(new) => match &new.callee {
-                Expression::Identifier(id)
-                    if id.name == "Date" && self.lookup("Date").is_none() =>
-                {
-                    Some(&new.arguments)
-                }
-                _ => None,
-            },
+            Expression::NewExpression(new) if self.free_name(&new.callee) == Some("Date") => {
+                Some(&new.arguments)
+            }
+            _ => None,
+        }
+    }
+
+    /// The date whose time a call gives: `date.getTime()`, `date.valueOf()`.
+    pub(crate) fn timed(&self, call: &'a CallExpression<'a>) -> Option<&'a Expression<'a>> {
+        match &call.callee {
+            Expression::StaticMemberExpression(member)
+                if matches!(member.property.name.as_str(), "getTime" | "valueOf") =>
+            {
+                Some(&member.object)
+            }
             _ => None,
         }
     }
@@ -262,8 +263,7 @@ pub(crate) fn time_of(value: Value) -> Value {
 /// `+value`
 pub(crate) fn number_of(value: Value) -> Value {
     let at = value.place.clone();
-    let fields = [("op", Tree::text("+", &at)), ("argument", value.operand())];
-    Value::node(Tree::node("unary", fields, &at))
+    Value::node(Tree::unary("+", value.operand(), &at))
 }
 
 /// `Date.parse(value)`: milliseconds, NaN for what is no date.
@@ -273,6 +273,11 @@ pub(crate) fn parsed(value: Value) -> Value {
         crate::value::Kind::Text(_) => value.operand(),
         _ => Tree::binary("+", Tree::text("", &at), value.operand(), &at),
     };
-    let date = Value::node(of("Date", "tryParse", vec![text], &at));
+    tried(text, &at)
+}
+
+/// The time of the date that a value says, NaN where it says none.
+pub(crate) fn tried(value: Tree, at: &Place) -> Value {
+    let date = Value::node(of("Date", "tryParse", vec![value], at));
     number_of(time_of(date))
 }

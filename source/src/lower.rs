@@ -435,6 +435,18 @@ impl<'a> Lowerer<'a> {
             .find_map(|scope| scope.get(js).copied())
     }
 
+    /// The name that an expression is, where nothing in the source declares it: that of a
+    /// builtin, if any.
+    pub(crate) fn free_name(&self, expr: &Expression<'a>) -> Option<&'a str> {
+        match expr {
+            Expression::Identifier(id) => {
+                let name = id.name.as_str();
+                self.lookup(name).is_none().then_some(name)
+            }
+            _ => None,
+        }
+    }
+
     /// Notes that the function at hand reads a variable.
     pub(crate) fn note_read(&mut self, id: BindingId) {
         let current = self.current;

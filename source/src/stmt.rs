@@ -504,6 +504,5 @@ fn repeat(mut tests: Vec<Tree>, test: Value, body: Vec<Tree>, at: &Place) -> Tre
 /// The opposite of a condition.
 pub(crate) fn not(test: Tree) -> Tree {
     let at = test.place.clone();
-    let fields = [("op", Tree::text("!", &at)), ("argument", test)];
-    Tree::node("unary", fields, &at)
+    Tree::unary("!", test, &at)
 }

@@ -95,6 +95,12 @@ impl Tree {
         node
     }
 
+    /// An operator before its operand.
+    pub(crate) fn unary(op: &str, argument: Tree, place: &Place) -> Tree {
+        let fields = [("op", Tree::text(op, place)), ("argument", argument)];
+        Tree::node("unary", fields, place)
+    }
+
     /// An operator between two operands.
     pub(crate) fn binary(op: &str, left: Tree, right: Tree, place: &Place) -> Tree {
         Tree::operator("binary", op, left, right, place)
@@ -409,8 +415,7 @@ fn operand(tree: &Tree) -> Cow<'_, Tree> {
         Data::List(_) | Data::Map(_) | Data::Captures(_) => Cow::Borrowed(tree),
         Data::Number(number) if number.is_sign_negative() => {
             let argument = literal(Data::Number(-number));
-            let fields = [("op", Tree::text("-", at)), ("argument", argument)];
-            Cow::Owned(Tree::node("unary", fields, at))
+            Cow::Owned(Tree::unary("-", argument, at))
         }
         Data::Quoted(text) => Cow::Owned(literal(Data::Text(Cow::Owned(text.clone())))),
         data => Cow::Owned(literal(data.clone())),

@@ -14,6 +14,29 @@ pub(super) enum Over {
     Lists(String),
 }
 
+impl Over {
+    /// As it is written.
+    pub(super) fn text(self) -> String {
+        match self {
+            Over::Items(text) | Over::Lists(text) => text,
+        }
+    }
+
+    /// What `for ... of` takes for a list where it is one.
+    pub(super) fn lists(self) -> String {
+        match self {
+            Over::Items(text) => text,
+            Over::Lists(text) => {
+                let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_$.".contains(&b);
+                match text.bytes().all(is_plain) {
+                    true => format!("{text} as any[]"),
+                    false => format!("({text}) as any[]"),
+                }
+            }
+        }
+    }
+}
+
 impl<'d> Printer<'d> {
     /// What a loop without callback goes over.
     pub(super) fn over(&mut self, step: NodeId) -> Printed<Over> {
@@ -27,20 +50,6 @@ impl<'d> Printer<'d> {
         Ok(match node.is_some_and(|node| self.is_list(node)) {
             true => Over::Items(text),
             false => Over::Lists(text),
-        })
-    }
-
-    /// The same where no callback will do.
-    pub(super) fn over_lists(&mut self, step: NodeId) -> Printed<String> {
-        Ok(match self.over(step)? {
-            Over::Items(text) => text,
-            Over::Lists(text) => {
-                let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_$.".contains(&b);
-                match text.bytes().all(is_plain) {
-                    true => format!("{text} as any[]"),
-                    false => format!("({text}) as any[]"),
-                }
-            }
         })
     }
 

@@ -116,7 +116,6 @@ impl<'d> Printer<'d> {
 
     pub(super) fn each(&mut self, step: NodeId, out: &mut String) -> Printed<()> {
         let over = self.over(step)?;
-        let items = self.over_lists(step)?;
         self.loops(step, "steps");
         let before = self.scopes.snapshot();
         self.scopes.enter(false);
@@ -136,9 +135,9 @@ impl<'d> Printer<'d> {
             self.line(out, "})");
             return Ok(());
         }
-        let items = match (names.js.len(), over) {
-            (2, Over::Items(items) | Over::Lists(items)) => items,
-            _ => items,
+        let items = match names.js.len() {
+            2 => over.text(),
+            _ => over.lists(),
         };
         self.line(out, &head(&names, &items));
         out.push_str(&body);
@@ -341,7 +340,7 @@ impl<'d> Printer<'d> {
     fn long_turns(&mut self, step: NodeId, op: &str, out: &mut String) -> Printed<()> {
         let items = match self.str(step, "index").filter(|_| self.is_current) {
             Some(_) => self.items(step, false)?,
-            None => self.over_lists(step)?,
+            None => self.over(step)?.lists(),
         };
         let kept = match op {
             "map" => "[]".to_owned(),
