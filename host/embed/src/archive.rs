@@ -15,8 +15,10 @@ const MAX_DIRECTORY_BYTES: u32 = 4 << 20;
 /// and the longest comment.
 const END_BYTES: u64 = 22 + 0xFFFF;
 
-/// Entries that are neither packed nor in any other way than this one.
+/// How an entry that is not packed is stored.
 const STORED: u16 = 0;
+
+/// How an entry is packed, if it is; no other way is read.
 const DEFLATED: u16 = 8;
 
 /// An archive whose directory has been read.
