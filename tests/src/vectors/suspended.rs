@@ -199,8 +199,10 @@ impl Engine for SuspendedEngine {
         };
         // In the references no time at all is over where something waits; a run that is
         // suspended and restored takes some of it before.
-        let budget_ms = spec.fuel.to_f64() * 10.0;
-        if spec.timeout_ms.unwrap_or(budget_ms) <= 0.0 {
+        if spec
+            .timeout_ms
+            .map_or(spec.fuel.micro() <= 0, |ms| ms <= 0.0)
+        {
             spec.timeout_ms = Some(NO_TIME_MS);
         }
         let signal = AbortSignal::new();
