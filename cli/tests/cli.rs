@@ -326,7 +326,7 @@ fn a_script_stands_in_for_a_computer() {
     assert_eq!(done.json()["result"]["out"], "Plan 9\n", "{done:?}");
     // seq, call, 8 bytes in, 100 ms, 7 bytes out, varSet, return; copies of the command
     // (0.0056), of the answer and its texts (0.0528, 0.0055, 0.0048)
-    assert_eq!(done.json()["fuel_used"], 6.0852);
+    assert_eq!(done.json()["fuel_used"], 6.0948);
 }
 
 /// Where the image was built: `cargo test -p a99-cli --features sandbox --

@@ -162,7 +162,7 @@ pub const CROSSING_VALUE: i64 = 12 * ELEMENT;
 /// An element of an array or set that is copied between them.
 pub const CROSSING_ELEMENT: i64 = 10 * ELEMENT;
 /// A member of an object that is copied between them.
-pub const CROSSING_MEMBER: i64 = 40 * ELEMENT;
+pub const CROSSING_MEMBER: i64 = 48 * ELEMENT;
 /// What of the copy of its result a run does not pay for.
 pub const CROSSING_RESULT: i64 = MICRO;
 
@@ -376,7 +376,7 @@ pub const SPLIT: Formula = both(5);
 pub const JOIN: Formula = both(2);
 /// What making an object of members that are only known then charges for each:
 /// their names are looked up, and noted if they are new.
-pub const MEMBERS: Formula = read(40);
+pub const MEMBERS: Formula = read(50);
 /// What making text of an array charges, besides the text.
 pub const LIST_TEXT: Formula = read(8);
 /// What reading JSON charges.

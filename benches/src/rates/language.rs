@@ -25,6 +25,7 @@ fn object(members: &[(&str, Json)]) -> Json {
 pub(crate) fn cases() -> Vec<Case> {
     let mut out = operators();
     out.extend(members());
+    out.extend(own_members());
     out.extend(forms());
     out.extend(more_forms());
     out.extend(conditions());
@@ -134,6 +135,44 @@ fn members() -> Vec<Case> {
     let arg = json!({"$kind": "arg", "path": "a.id"});
     out.push(Case::expr("literals", "argument", "path", &arg).var("a", Small));
     out.push(Case::expr("literals", "path", "name", &json!("a.id")).var("a", Small));
+    out
+}
+
+/// Members in programs of version 4: computed keys of objects, and names that older
+/// programs refuse.
+fn own_members() -> Vec<Case> {
+    const REFUSED: &str = "constructor";
+    let named = json!({"$expr": "member", "object": id("a"), "property": REFUSED});
+    let computed = json!({"$expr": "member", "object": id("a"), "property": id("b"),
+        "computed": true});
+    let keyed = json!({"$expr": "object",
+        "properties": [{"key": id("b"), "value": 1}, {"key": "k", "value": 2}]});
+    let has = json!({"op": "memberSet", "object": id("a"), "key": REFUSED, "value": 1});
+    let mut out = Vec::new();
+    let mut add = |case: Case| {
+        out.push(Case {
+            root: Some(json!({"a99": 4})),
+            ..case
+        });
+    };
+    for shape in [Small, Record, Numbered] {
+        let member = Case::expr("members", "own", &format!("{shape:?}"), &named);
+        add(member.var("a", shape).first(has.clone()));
+        let path = json!(format!("a.{REFUSED}"));
+        let path = Case::expr("members", "own path", &format!("{shape:?}"), &path);
+        add(path.var("a", shape).first(has.clone()));
+    }
+    for shape in [Small, Record, Numbered, Numbers, Text] {
+        for key in [Zero, Last, Piece, Text, Wide, Number] {
+            let variant = format!("{shape:?} {key:?}");
+            let case = Case::expr("members", "own computed", &variant, &computed);
+            add(case.var("a", shape).var("b", key));
+        }
+    }
+    for key in [Zero, Piece, Text, Wide, Number] {
+        let case = Case::expr("literals", "computed key", &format!("{key:?}"), &keyed);
+        add(case.var("b", key));
+    }
     out
 }
 
