@@ -78,6 +78,28 @@ impl Builder {
         self.atom("storeVectorAdd", params)
     }
 
+    /// `storeVectorUpsert`: puts a document with its `embedding` in place of the one
+    /// with its `id`.
+    pub fn store_vector_upsert(
+        self,
+        collection: impl Into<Operand>,
+        doc: impl Into<Operand>,
+    ) -> Self {
+        let params = vec![("collection", collection.into()), ("doc", doc.into())];
+        self.atom("storeVectorUpsert", params)
+    }
+
+    /// `storeVectorDelete`: deletes the documents of a collection with an `id`; whether
+    /// there was one.
+    pub fn store_vector_delete(
+        self,
+        collection: impl Into<Operand>,
+        id: impl Into<Operand>,
+    ) -> Self {
+        let params = vec![("collection", collection.into()), ("id", id.into())];
+        self.atom("storeVectorDelete", params)
+    }
+
     /// `llmPredictBattery`: a chat model's message for the user's message.
     pub fn llm_predict_battery(self, user: impl Into<Operand>, options: LlmOptions) -> Self {
         let params = vec![

@@ -27,6 +27,15 @@ pub struct VectorSearchOptions {
     pub k: Operand,
 }
 
+/// What [`Builder::store_list`] may be told.
+#[derive(Clone, Debug, Default)]
+pub struct PageOptions {
+    /// The cursor of the page before.
+    pub cursor: Operand,
+    /// How many keys at most; 100.
+    pub limit: Operand,
+}
+
 /// What [`Builder::store_query_where`] may be told.
 #[derive(Clone, Debug, Default)]
 pub struct QueryOptions {
@@ -82,6 +91,55 @@ impl Builder {
     pub fn store_set(self, key: impl Into<Operand>, value: impl Into<Operand>) -> Self {
         let params = vec![("key", key.into()), ("value", value.into())];
         self.atom("storeSet", params)
+    }
+
+    /// `storeSet` of a key that is gone after some milliseconds.
+    pub fn store_set_for(
+        self,
+        key: impl Into<Operand>,
+        value: impl Into<Operand>,
+        ttl_ms: impl Into<Operand>,
+    ) -> Self {
+        let params = vec![
+            ("key", key.into()),
+            ("value", value.into()),
+            ("ttlMs", ttl_ms.into()),
+        ];
+        self.atom("storeSet", params)
+    }
+
+    /// `storeDelete`: deletes a key; whether it was there.
+    pub fn store_delete(self, key: impl Into<Operand>) -> Self {
+        self.atom("storeDelete", vec![("key", key.into())])
+    }
+
+    /// `storeList`: a page of the keys with a prefix (`()` for all), as
+    /// `{keys, cursor}`.
+    pub fn store_list(self, prefix: impl Into<Operand>, options: PageOptions) -> Self {
+        let params = vec![
+            ("prefix", prefix.into()),
+            ("cursor", options.cursor),
+            ("limit", options.limit),
+        ];
+        self.atom("storeList", params)
+    }
+
+    /// `storeCompareAndSet`: sets a key that still has the expected value (`()` for a
+    /// key that is not set), for some milliseconds (`()` for good); whether it did.
+    pub fn store_compare_and_set(
+        self,
+        key: impl Into<Operand>,
+        expected: impl Into<Operand>,
+        value: impl Into<Operand>,
+        ttl_ms: impl Into<Operand>,
+    ) -> Self {
+        let params = vec![
+            ("key", key.into()),
+            ("expected", expected.into()),
+            ("value", value.into()),
+            ("ttlMs", ttl_ms.into()),
+        ];
+        self.atom("storeCompareAndSet", params)
     }
 
     /// `storeQuery`: what the store answers to a query.

@@ -53,7 +53,7 @@ mod state;
 pub use batteries::{LlmOptions, SearchOptions, VisionOptions};
 pub use data::RandomOptions;
 pub use expr::{Expr, array, conditional, ident, keyed_object, literal, object};
-pub use io::{FetchOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
+pub use io::{FetchOptions, PageOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
 pub use operand::{Operand, args, context, val};
 pub use shell::{ReadFileOptions, ShellOptions, WriteFileOptions};
 

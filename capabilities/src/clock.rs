@@ -32,6 +32,14 @@ mod system {
     }
 }
 
+/// The time of the machine's clock, zero where there is none.
+pub(crate) fn system_now_ms() -> f64 {
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+    return SystemClock.now_ms();
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    return 0.0;
+}
+
 /// A clock that stands until it is set.
 #[derive(Debug)]
 pub struct FixedClock(AtomicU64);

@@ -99,7 +99,9 @@ pub use shell::{
     ShellErrorKind, ShellOutput, ShellReply, ShellRequest, check_path,
 };
 pub use size::value_bytes;
-pub use store::{MAX_KEY_BYTES, MAX_TOP_K, MemoryStore, Store, StoreMethod};
+pub use store::{
+    MAX_KEY_BYTES, MAX_PAGE, MAX_TOP_K, MemoryStore, Page, Query, Selection, Store, StoreMethod,
+};
 pub use transpiler::{ScriptedTranspiler, Transpiler};
 pub use xml::{ScriptedXml, Xml};
 
@@ -118,7 +120,7 @@ pub mod suite {
     pub use crate::procedures::suite::conformance as procedures;
     pub use crate::random::suite::conformance as random;
     pub use crate::shell::suite::{APART as SHELL_APART, conformance as shell};
-    pub use crate::store::suite::{key_value, vectors};
+    pub use crate::store::suite::{documents, expiry, key_value, keys, vector_changes, vectors};
     pub use crate::transpiler::suite::conformance as transpiler;
     pub use crate::xml::suite::conformance as xml;
 }

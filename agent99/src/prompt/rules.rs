@@ -72,7 +72,7 @@ template, whose holes are bare names of its `vars`.",
     },
     Rule {
         needs: &["memberSet"],
-        text: "To change a member use memberSet; varSet sets names only. No for, set, throw, no \
+        text: "memberSet changes members, varSet names only. No for, set, throw, no \
 functions of your own.",
     },
 ];
@@ -125,6 +125,11 @@ pub(super) const SELDOM: &[&str] = &[
     "storeVectorize",
     "storeCreateCollection",
     "storeVectorAdd",
+    "storeVectorUpsert",
+    "storeVectorDelete",
+    "storeDelete",
+    "storeList",
+    "storeCompareAndSet",
     "storeVectorSearch",
     "xmlParse",
     "random",

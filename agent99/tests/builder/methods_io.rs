@@ -2,8 +2,8 @@
 
 use crate::methods::{Row, new};
 use agent99::builder::{
-    FetchOptions, LlmOptions, ProcedureOptions, QueryOptions, ReadFileOptions, SearchOptions,
-    ShellOptions, VectorSearchOptions, VisionOptions, WriteFileOptions, args,
+    FetchOptions, LlmOptions, PageOptions, ProcedureOptions, QueryOptions, ReadFileOptions,
+    SearchOptions, ShellOptions, VectorSearchOptions, VisionOptions, WriteFileOptions, args,
 };
 use agent99::{Value, json};
 
@@ -29,6 +29,25 @@ pub(crate) fn io() -> Vec<Row> {
         (
             new().store_set("k", 1),
             r#"{"op":"storeSet","key":"k","value":1}"#,
+        ),
+        (
+            new().store_set_for("k", 1, 500),
+            r#"{"op":"storeSet","key":"k","value":1,"ttlMs":500}"#,
+        ),
+        (new().store_delete("k"), r#"{"op":"storeDelete","key":"k"}"#),
+        (
+            new().store_list(
+                "p",
+                PageOptions {
+                    cursor: "c".into(),
+                    limit: 5.into(),
+                },
+            ),
+            r#"{"op":"storeList","prefix":"p","cursor":"c","limit":5}"#,
+        ),
+        (
+            new().store_compare_and_set("k", 1, 2, 500),
+            r#"{"op":"storeCompareAndSet","key":"k","expected":1,"value":2,"ttlMs":500}"#,
         ),
         (new().store_query("q"), r#"{"op":"storeQuery","query":"q"}"#),
         (
@@ -125,6 +144,14 @@ pub(crate) fn batteries() -> Vec<Row> {
         (
             new().store_vector_add("c", "d"),
             r#"{"op":"storeVectorAdd","collection":"c","doc":"d"}"#,
+        ),
+        (
+            new().store_vector_upsert("c", "d"),
+            r#"{"op":"storeVectorUpsert","collection":"c","doc":"d"}"#,
+        ),
+        (
+            new().store_vector_delete("c", "i"),
+            r#"{"op":"storeVectorDelete","collection":"c","id":"i"}"#,
         ),
         (
             new().llm_predict_battery(

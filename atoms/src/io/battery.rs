@@ -112,6 +112,42 @@ fn stores() -> Vec<AtomDef> {
             vector_add,
         )
         .timeout_ms(EMBED_TIMEOUT_MS),
+        host(
+            "storeVectorUpsert",
+            "Adds a document with its embedding in place of the one with its `id`.",
+            5 * MICRO,
+            &[
+                req(
+                    "collection",
+                    Kind::Text,
+                    "Name of a collection that exists.",
+                ),
+                req(
+                    "doc",
+                    Kind::Any,
+                    "The document, an object with an `embedding`, a list of numbers, and an \
+                     `id`, a text.",
+                )
+                .told(Kind::Record),
+            ],
+            vector_upsert,
+        )
+        .timeout_ms(EMBED_TIMEOUT_MS),
+        host(
+            "storeVectorDelete",
+            "Deletes the documents of a collection with an `id`; gives whether there was one.",
+            5 * MICRO,
+            &[
+                req(
+                    "collection",
+                    Kind::Text,
+                    "Name of a collection that exists.",
+                ),
+                req("id", Kind::Text, "The `id` of the document."),
+            ],
+            vector_delete,
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
     ]
 }
 
@@ -238,6 +274,22 @@ fn vector_add(mut call: HostCall) -> Answer {
     })
 }
 
+fn vector_upsert(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [collection, document] = inputs(&mut call);
+        let store = store(&call, StoreMethod::VectorUpsert)?;
+        reply(store.vector_upsert(collection, document).await)
+    })
+}
+
+fn vector_delete(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [collection, id] = inputs(&mut call);
+        let store = store(&call, StoreMethod::VectorDelete)?;
+        reply(store.vector_delete(collection, id).await)
+    })
+}
+
 fn predict(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [system, user, tools, format] = inputs(&mut call);
@@ -284,6 +336,10 @@ mod tests {
         assert!(found.starts_with(r#"[{"id":1,"#));
         let none = bench.call("storeSearch", &format!(r#"["c", {vector}, 5, {{"id":2}}]"#));
         assert_eq!(none.unwrap(), "[]");
+        let doc = format!(r#"["c", {{"id":"x","embedding":{vector}}}]"#);
+        bench.call("storeVectorUpsert", &doc).unwrap();
+        let gone = bench.call("storeVectorDelete", r#"["c", "x"]"#).unwrap();
+        assert_eq!(gone, "true");
     }
 
     #[test]

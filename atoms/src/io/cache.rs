@@ -47,7 +47,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 fn get(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [key] = inputs(&mut call);
-        let found = store(&call)?.get(entry_key(&key)).await?;
+        let found = store(&call)?.get(&call, entry_key(&key)).await?;
         let live = live_value(found, call.now_ms);
         let hit = Value::Bool(live.is_some());
         Ok(present([("hit", hit), ("val", live.unwrap_or(Value::Undefined))]).into())
@@ -64,7 +64,7 @@ fn put(mut call: HostCall) -> Answer {
         };
         let store = store(&call)?;
         let entry = present([("val", value), ("_exp", Value::Number(call.now_ms + ttl))]);
-        store.set(&call, entry_key(&key), entry).await?;
+        store.set(&call, entry_key(&key), entry, None).await?;
         Ok(HostReply::default())
     })
 }

@@ -1,10 +1,11 @@
-//! The store atoms: `storeGet`, `storeSet`, `storeQuery`, `storeVectorSearch`
-//! and `storeQueryWhere`; and the store that a run owns when its host grants
+//! The store atoms: `storeGet`, `storeSet`, `storeDelete`, `storeList`,
+//! `storeCompareAndSet`, `storeQuery`, `storeVectorSearch` and `storeQueryWhere`; and
+//! the store that a run owns when its host grants
 //! none (D40).
 
-use crate::def::{Adjust, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, failed, granted, inputs, present, reply};
-use a99_capabilities::{MemoryStore, Store, StoreMethod};
+use a99_capabilities::{MemoryStore, Page, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::fuel::cost_from_f64;
 use a99_core::sig::BaseCost;
@@ -23,6 +24,13 @@ const CALL: i64 = 5 * MICRO;
 /// Documents that a vector search gives and is paid for unless the program
 /// says otherwise.
 const DEFAULT_K: f64 = 5.0;
+
+/// How long what a step sets is kept.
+const TTL: Input = opt(
+    "ttlMs",
+    Kind::Number,
+    "Milliseconds after which the key is gone; by default it stays.",
+);
 
 /// The static price of a vector search: 5 for the call, 1 for each document.
 const SEARCH: i64 = CALL + 5 * MICRO;
@@ -51,9 +59,51 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[
                 req("key", Kind::Text, "Key to set."),
                 req("value", Kind::Any, "What is kept under it, as a copy."),
+                TTL,
             ],
             set,
         ),
+        host(
+            "storeDelete",
+            "Deletes a key; gives whether it was there.",
+            CALL,
+            &[req("key", Kind::Text, "Key to delete.")],
+            delete,
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
+        host(
+            "storeList",
+            "A page of the keys that are texts: `{keys, cursor}`, in the order of their bytes.",
+            CALL,
+            &[
+                opt("prefix", Kind::Text, "How the keys start; by default all."),
+                opt(
+                    "cursor",
+                    Kind::Text,
+                    "The `cursor` of the page before, which the last page lacks.",
+                ),
+                opt("limit", Kind::Number, "The most keys, 1000 at most.").default("100"),
+            ],
+            list,
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
+        host(
+            "storeCompareAndSet",
+            "Sets a key that still has the expected value; gives whether it did.",
+            CALL,
+            &[
+                req("key", Kind::Text, "Key to set."),
+                opt(
+                    "expected",
+                    Kind::Any,
+                    "The value that the key must have; without it the key must not be set.",
+                ),
+                req("value", Kind::Any, "What is kept under it, as a copy."),
+                TTL,
+            ],
+            compare_and_set,
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeQuery",
             "Queries the store.",
@@ -183,38 +233,46 @@ impl RunStore {
     }
 
     pub(crate) fn supports(&self, method: StoreMethod) -> bool {
+        use StoreMethod::{CompareAndSet, Delete, Get, List, Set, SetUntil};
         match self {
             RunStore::Granted(store) => store.supports(method),
-            RunStore::Own(_) => matches!(method, StoreMethod::Get | StoreMethod::Set),
+            RunStore::Own(_) => {
+                matches!(method, Get | Set | SetUntil | Delete | List | CompareAndSet)
+            }
         }
     }
 
-    pub(crate) async fn get(&self, key: Value) -> Result<Value, AtomError> {
+    pub(crate) async fn get(&self, call: &HostCall, key: Value) -> Result<Value, AtomError> {
         self.check(StoreMethod::Get)?;
         match self {
             RunStore::Granted(store) => store.get(key).await,
-            RunStore::Own(store) => store.get(key).await,
+            RunStore::Own(store) => store.get_at(key, call.now_ms),
         }
         .map_err(failed)
     }
 
-    /// Sets a key; the growth of the run's own store counts against its heap
-    /// ceiling (D20).
+    /// Sets a key, for good or until a time.
     pub(crate) async fn set(
         &self,
         call: &HostCall,
         key: Value,
         value: Value,
+        expires_ms: Option<f64>,
     ) -> Result<Value, AtomError> {
-        self.check(StoreMethod::Set)?;
-        match self {
-            RunStore::Granted(store) => store.set(key, value).await.map_err(failed),
-            RunStore::Own(store) => {
-                let done = store.set(key, value).await.map_err(failed)?;
-                call.locals.add_bytes(store.take_growth());
-                Ok(done)
+        self.check(match expires_ms {
+            Some(_) => StoreMethod::SetUntil,
+            None => StoreMethod::Set,
+        })?;
+        match (self, expires_ms) {
+            (RunStore::Granted(store), None) => store.set(key, value).await,
+            (RunStore::Granted(store), Some(time)) => store.set_until(key, value, time).await,
+            (RunStore::Own(store), _) => {
+                let done = store.set_at(key, value, expires_ms, call.now_ms);
+                grown(call, store);
+                done.map(|()| Value::Undefined)
             }
         }
+        .map_err(failed)
     }
 
     fn check(&self, method: StoreMethod) -> Result<(), AtomError> {
@@ -226,6 +284,11 @@ impl RunStore {
             method.as_str()
         )))
     }
+}
+
+/// The growth of a run's own store counts against its heap ceiling (D20).
+fn grown(call: &HostCall, store: &MemoryStore) {
+    call.locals.add_bytes(store.take_growth());
 }
 
 /// The granted store, if it offers a method.
@@ -240,17 +303,74 @@ fn empty_list() -> HostReply {
 fn get(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [key] = inputs(&mut call);
-        RunStore::of(&call)?.get(key).await.map(HostReply::from)
+        let value = RunStore::of(&call)?.get(&call, key).await?;
+        Ok(value.into())
     })
 }
 
 fn set(mut call: HostCall) -> Answer {
     Box::pin(async move {
-        let [key, value] = inputs(&mut call);
-        RunStore::of(&call)?
-            .set(&call, key, value)
+        let [key, value, ttl] = inputs(&mut call);
+        let expires = expiry("storeSet", &ttl, call.now_ms)?;
+        let store = RunStore::of(&call)?;
+        store
+            .set(&call, key, value, expires)
             .await
             .map(HostReply::from)
+    })
+}
+
+/// The time at which something is gone that is kept for `ttlMs`.
+fn expiry(op: &str, ttl: &Value, now_ms: f64) -> Result<Option<f64>, AtomError> {
+    match ttl {
+        Value::Undefined | Value::Null => Ok(None),
+        Value::Number(ttl) if !ttl.is_nan() => Ok(Some(now_ms + ttl)),
+        _ => Err(AtomError::new(format!("{op}: ttlMs must be a number"))),
+    }
+}
+
+fn delete(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [key] = inputs(&mut call);
+        let store = RunStore::of(&call)?;
+        store.check(StoreMethod::Delete)?;
+        reply(match store {
+            RunStore::Granted(store) => store.delete(key).await,
+            RunStore::Own(store) => store.delete_at(key, call.now_ms).map(Value::Bool),
+        })
+    })
+}
+
+fn list(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [prefix, cursor, limit] = inputs(&mut call);
+        let store = RunStore::of(&call)?;
+        store.check(StoreMethod::List)?;
+        reply(match store {
+            RunStore::Granted(store) => store.list(prefix, cursor, limit).await,
+            RunStore::Own(store) => {
+                let page = Page::of(prefix, cursor, &limit);
+                page.map(|page| store.list_at(&page, call.now_ms))
+            }
+        })
+    })
+}
+
+fn compare_and_set(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [key, expected, value, ttl] = inputs(&mut call);
+        let now = call.now_ms;
+        let expires = expiry("storeCompareAndSet", &ttl, now)?;
+        let store = RunStore::of(&call)?;
+        store.check(StoreMethod::CompareAndSet)?;
+        reply(match store {
+            RunStore::Granted(store) => store.compare_and_set(key, expected, value, expires).await,
+            RunStore::Own(store) => {
+                let done = store.compare_and_set_at(key, &expected, value, expires, now);
+                grown(&call, &store);
+                done.map(Value::Bool)
+            }
+        })
     })
 }
 
@@ -346,6 +466,30 @@ mod tests {
             bench.call("storeVectorSearch", r#"["c", [1], 3]"#).unwrap(),
             "[]"
         );
+    }
+
+    #[test]
+    fn keys_expire_and_are_compared_and_listed() {
+        let bench = Bench::new();
+        let call = |op, args| bench.call(op, args).unwrap();
+        call("storeSet", r#"["a/1", 1, 500]"#);
+        call("storeSet", r#"["a/2", 2]"#);
+        assert_eq!(
+            call("storeList", r#"["a/", null, 1]"#),
+            r#"{"keys":["a/1"],"cursor":"a/1"}"#
+        );
+        assert_eq!(call("storeCompareAndSet", r#"["a/1", 2, 3]"#), "false");
+        assert_eq!(call("storeCompareAndSet", r#"["a/1", 1, 3, 600]"#), "true");
+        let later = bench.at(1_600.0);
+        assert_eq!(later.call("storeGet", r#"["a/1"]"#).unwrap(), "undefined");
+        assert_eq!(
+            later.call("storeList", "[]").unwrap(),
+            r#"{"keys":["a/2"]}"#
+        );
+        assert_eq!(later.call("storeDelete", r#"["a/1"]"#).unwrap(), "false");
+        assert_eq!(later.call("storeDelete", r#"["a/2"]"#).unwrap(), "true");
+        let error = later.call("storeSet", r#"["k", 1, "soon"]"#).unwrap_err();
+        assert_eq!(error, "storeSet: ttlMs must be a number");
     }
 
     #[test]

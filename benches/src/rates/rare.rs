@@ -27,6 +27,17 @@ fn growth() -> Vec<Case> {
         case("two texts", vec![plus("p"), plus("q")])
             .first(set("p", json!("")))
             .first(set("q", json!(""))),
+        Case::steps(
+            "atoms",
+            "storeList",
+            "of keys in rising order",
+            vec![
+                set("p", binary("+", id("p"), lit("x"))),
+                json!({"op": "storeSet", "key": "p", "value": 1}),
+                json!({"op": "storeList", "limit": 1000}),
+            ],
+        )
+        .first(set("p", json!(""))),
         case(
             "text in front",
             vec![set("p", binary("+", lit("x"), id("p")))],
@@ -51,7 +62,15 @@ fn copies() -> Vec<Case> {
         let step = json!({"op": "storeGet", "key": "k", "result": "t"});
         let store = json!({"op": "storeSet", "key": "k", "value": id("a")});
         let case = Case::steps("atoms", "storeGet", &variant, vec![step]);
-        out.push(case.var("a", shape).first(store));
+        out.push(case.var("a", shape).first(store.clone()));
+        let same = json!({"op": "storeCompareAndSet", "key": "k", "expected": id("a"),
+            "value": id("a")});
+        let variant = format!("{shape:?} that is the same");
+        let case = Case::steps("atoms", "storeCompareAndSet", &variant, vec![same]);
+        out.push(case.var("a", shape).first(store.clone()));
+        let delete = json!({"op": "storeDelete", "key": "k"});
+        let case = Case::steps("atoms", "storeDelete", &variant, vec![store, delete]);
+        out.push(case.var("a", shape));
         for row in ["memoize", "cache"] {
             let variant = format!("{shape:?} that is kept");
             let step = json!({"op": row, "key": "k", "steps": [set("result", id("a"))],

@@ -28,6 +28,7 @@ use a99_core::diag::suggest;
 use a99_core::value::{Map, Value};
 use replies::{ByKey, InOrder, shell};
 use std::fmt;
+use std::sync::Arc;
 
 /// Numbers in an embedding at most: what large embedding models give.
 const MAX_DIMENSION: f64 = 65_536.0;
@@ -166,7 +167,10 @@ impl Script {
         if values.is_none() && vectors.is_none() {
             return Ok(None);
         }
-        let store = MemoryStore::new();
+        let store = match self.clock()? {
+            Some(clock) => MemoryStore::new().with_clock(Arc::new(clock)),
+            None => MemoryStore::new(),
+        };
         for (key, value) in values.into_iter().flat_map(Map::iter) {
             store.set(key.clone().into(), value.clone()).await?;
         }

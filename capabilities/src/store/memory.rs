@@ -1,14 +1,19 @@
 //! A store in memory.
 
+use super::page::Page;
+use super::query::Query;
 use super::vectors::Collection;
 use super::{Store, StoreMethod};
+use crate::clock::{Clock, system_now_ms};
 use crate::error::{CapabilityError, Reply, ready};
 use crate::script::lock;
 use crate::size::value_bytes;
 use a99_core::text::Text;
 use a99_core::value::Value;
-use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
 
 /// Longest key or collection name in bytes; longer ones are data, not names
 /// (security N13).
@@ -19,28 +24,47 @@ pub const MAX_KEY_BYTES: usize = 64 << 10;
 const DEFAULT_LIMIT: usize = 64 << 20;
 
 /// Estimated bytes of an entry beyond its value and the text of its key: the
-/// place of a key, and the places that growth of the table leaves empty and
-/// holds twice for a moment.
+/// place of a key and its value in a node of the tree, of which half may be empty.
 const ENTRY_BYTES: usize = 160;
 
-/// Keys, values and vectors in memory.
+/// Keys, values, queries and vectors in memory.
 ///
 /// Values are copied in and out, so that nothing a program does later changes
 /// what is stored (decision D49). Keys are compared with their kind (`7` is not
-/// `"7"`), and no key is special (`__proto__` is a name like others). It
-/// offers no queries.
-#[derive(Debug)]
+/// `"7"`), and no key is special (`__proto__` is a name like others).
 pub struct MemoryStore {
     pub(super) state: Mutex<StoreState>,
     pub(super) limit: usize,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct StoreState {
-    pub(super) values: HashMap<Key, Value>,
+    pub(super) values: BTreeMap<Key, Slot>,
     collections: HashMap<Text, Collection>,
     pub(super) bytes: usize,
     pub(super) peak: usize,
+}
+
+/// A value, and the time from which on it is gone.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) value: Value,
+    pub(super) expires_ms: Option<f64>,
+}
+
+impl Slot {
+    fn is_live(&self, now_ms: f64) -> bool {
+        self.expires_ms.is_none_or(|expires| now_ms < expires)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("MemoryStore");
+        out.field("state", &self.state).field("limit", &self.limit);
+        out.finish_non_exhaustive()
+    }
 }
 
 /// A key: scalars by value, data by its JSON text, since a store holds copies.
@@ -112,6 +136,22 @@ impl MemoryStore {
         MemoryStore {
             state: Mutex::default(),
             limit,
+            clock: None,
+        }
+    }
+
+    /// The store with a clock of its own, which says what has expired. Without one that
+    /// is the machine's; `wasm32-unknown-unknown` has none, and nothing expires there.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> MemoryStore {
+        self.clock = Some(clock);
+        self
+    }
+
+    fn now_ms(&self) -> f64 {
+        match &self.clock {
+            Some(clock) => clock.now_ms(),
+            None => system_now_ms(),
         }
     }
 
@@ -130,17 +170,108 @@ impl MemoryStore {
         growth
     }
 
-    fn put(&self, key: Value, value: Value) -> Result<Value, CapabilityError> {
+    /// The value of a key at a time.
+    ///
+    /// # Errors
+    /// The key is longer than [`MAX_KEY_BYTES`]; so with the other methods, too.
+    pub fn get_at(&self, key: Value, now_ms: f64) -> Result<Value, CapabilityError> {
         let key = Key::of(key)?;
-        let new = key.bytes() + value_bytes(&value);
+        let state = lock(&self.state);
+        let live = state.values.get(&key).filter(|slot| slot.is_live(now_ms));
+        Ok(live.map_or(Value::Undefined, |slot| slot.value.clone()))
+    }
+
+    /// Sets a key at a time, for good or until another time.
+    ///
+    /// # Errors
+    /// The store is full.
+    pub fn set_at(
+        &self,
+        key: Value,
+        value: Value,
+        expires_ms: Option<f64>,
+        now_ms: f64,
+    ) -> Result<(), CapabilityError> {
+        let key = Key::of(key)?;
+        lock(&self.state).put(key, Slot { value, expires_ms }, self.limit, now_ms)
+    }
+
+    /// Deletes a key at a time; whether it was there.
+    ///
+    /// # Errors
+    /// That of the key.
+    pub fn delete_at(&self, key: Value, now_ms: f64) -> Result<bool, CapabilityError> {
+        let key = Key::of(key)?;
         let mut state = lock(&self.state);
-        let old = state
+        Ok(state.take(&key).is_some_and(|slot| slot.is_live(now_ms)))
+    }
+
+    /// Sets a key at a time if its value is the expected one; whether it did.
+    ///
+    /// # Errors
+    /// The store is full.
+    pub fn compare_and_set_at(
+        &self,
+        key: Value,
+        expected: &Value,
+        value: Value,
+        expires_ms: Option<f64>,
+        now_ms: f64,
+    ) -> Result<bool, CapabilityError> {
+        let key = Key::of(key)?;
+        let mut state = lock(&self.state);
+        let live = state.values.get(&key).filter(|slot| slot.is_live(now_ms));
+        if live.map_or(&Value::Undefined, |slot| &slot.value) != expected {
+            return Ok(false);
+        }
+        state.put(key, Slot { value, expires_ms }, self.limit, now_ms)?;
+        Ok(true)
+    }
+
+    /// A page of the keys that are there at a time.
+    #[must_use]
+    pub fn list_at(&self, page: &Page, now_ms: f64) -> Value {
+        let first = match &page.after {
+            Some(after) if *after >= page.prefix => Bound::Excluded(after.clone()),
+            _ => Bound::Included(page.prefix.clone()),
+        };
+        let state = lock(&self.state);
+        let keys = state
             .values
-            .get(&key)
-            .map_or(0, |old| key.bytes() + value_bytes(old));
-        state.reserve(new, old, self.limit)?;
-        state.values.insert(key, value);
-        Ok(Value::Undefined)
+            .range((first.map(Key::Text), Bound::Unbounded))
+            .map_while(|(key, slot)| match key {
+                Key::Text(text) if page.admits(text.as_bytes()) => Some((text, slot)),
+                _ => None,
+            })
+            .filter(|(_, slot)| slot.is_live(now_ms));
+        page.answer(
+            keys.take(page.limit + 1)
+                .map(|(key, _)| key.clone())
+                .collect(),
+        )
+    }
+
+    fn documents(&self, query: Query, now_ms: f64) -> Value {
+        let prefix = query.prefix().clone();
+        let state = lock(&self.state);
+        let first = Key::Text(prefix.clone());
+        let documents = state
+            .values
+            .range(first..)
+            .map_while(|(key, slot)| match key {
+                Key::Text(text) if text.as_bytes().starts_with(prefix.as_bytes()) => {
+                    Some((text, slot))
+                }
+                _ => None,
+            });
+        let mut selection = query.select();
+        for (key, slot) in documents.filter(|(_, slot)| slot.is_live(now_ms)) {
+            if selection.is_full() {
+                break;
+            }
+            selection.offer(key, &slot.value);
+        }
+        selection.answer()
     }
 
     fn create(&self, name: Value, dimension: &Value) -> Result<Value, CapabilityError> {
@@ -157,7 +288,8 @@ impl MemoryStore {
         Ok(Value::Undefined)
     }
 
-    fn add(&self, name: Value, document: Value) -> Result<Value, CapabilityError> {
+    /// Adds a document; `replace` says whether in place of one with its `id`.
+    fn add(&self, name: Value, document: Value, replace: bool) -> Result<Value, CapabilityError> {
         let name = collection_name(name)?;
         let mut state = lock(&self.state);
         let collection = state
@@ -165,15 +297,75 @@ impl MemoryStore {
             .get(name.as_bytes())
             .ok_or_else(|| unknown(&name))?;
         let entry = collection.entry(document)?;
-        state.reserve(entry.bytes(), 0, self.limit)?;
+        let id = match replace {
+            true => Some(entry.id()?.clone()),
+            false => None,
+        };
+        let old = id.as_ref().map_or(0, |id| collection.bytes_of(id));
+        state.reserve(entry.bytes(), old, self.limit)?;
         if let Some(collection) = state.collections.get_mut(name.as_bytes()) {
-            collection.push(entry);
+            match id {
+                Some(id) => collection.replace(&id, entry),
+                None => collection.push(entry),
+            }
         }
         Ok(Value::Undefined)
+    }
+
+    fn remove(&self, name: Value, id: &Value) -> Result<Value, CapabilityError> {
+        let name = collection_name(name)?;
+        let id = document_id(id)?;
+        let mut state = lock(&self.state);
+        let collection = state
+            .collections
+            .get_mut(name.as_bytes())
+            .ok_or_else(|| unknown(&name))?;
+        let freed = collection.remove(id);
+        state.bytes -= freed.unwrap_or(0);
+        Ok(Value::Bool(freed.is_some()))
     }
 }
 
 impl StoreState {
+    /// Sets a key; what has expired makes room if the store is full.
+    fn put(
+        &mut self,
+        key: Key,
+        slot: Slot,
+        limit: usize,
+        now_ms: f64,
+    ) -> Result<(), CapabilityError> {
+        let new = key.bytes() + value_bytes(&slot.value);
+        let held = |slot: &Slot| key.bytes() + value_bytes(&slot.value);
+        let old = self.values.get(&key).map_or(0, held);
+        if self.reserve(new, old, limit).is_err() {
+            self.sweep(now_ms);
+            let old = self.values.get(&key).map_or(0, held);
+            self.reserve(new, old, limit)?;
+        }
+        self.values.insert(key, slot);
+        Ok(())
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Slot> {
+        let slot = self.values.remove(key)?;
+        self.bytes -= key.bytes() + value_bytes(&slot.value);
+        Some(slot)
+    }
+
+    /// Removes what has expired.
+    fn sweep(&mut self, now_ms: f64) {
+        let mut freed = 0;
+        self.values.retain(|key, slot| {
+            let live = slot.is_live(now_ms);
+            if !live {
+                freed += key.bytes() + value_bytes(&slot.value);
+            }
+            live
+        });
+        self.bytes -= freed;
+    }
+
     /// Counts `new` bytes in place of `old`, or refuses.
     pub(super) fn reserve(
         &mut self,
@@ -199,27 +391,57 @@ fn collection_name(name: Value) -> Result<Text, CapabilityError> {
     }
 }
 
+pub(super) fn document_id(id: &Value) -> Result<&Text, CapabilityError> {
+    id.as_text()
+        .ok_or_else(|| CapabilityError::new("The id of a document must be a text."))
+}
+
 fn unknown(name: &Text) -> CapabilityError {
     CapabilityError::new(format!("Collection '{name}' not found. Create it first."))
 }
 
 impl Store for MemoryStore {
     fn supports(&self, method: StoreMethod) -> bool {
-        !matches!(method, StoreMethod::Query | StoreMethod::QueryPredicate)
+        method != StoreMethod::QueryPredicate
     }
 
     fn get(&self, key: Value) -> Reply<'_> {
-        ready(Key::of(key).map(|key| {
-            lock(&self.state)
-                .values
-                .get(&key)
-                .cloned()
-                .unwrap_or(Value::Undefined)
-        }))
+        ready(self.get_at(key, self.now_ms()))
     }
 
     fn set(&self, key: Value, value: Value) -> Reply<'_> {
-        ready(self.put(key, value))
+        let done = self.set_at(key, value, None, self.now_ms());
+        ready(done.map(|()| Value::Undefined))
+    }
+
+    fn set_until(&self, key: Value, value: Value, expires_ms: f64) -> Reply<'_> {
+        let done = self.set_at(key, value, Some(expires_ms), self.now_ms());
+        ready(done.map(|()| Value::Undefined))
+    }
+
+    fn delete(&self, key: Value) -> Reply<'_> {
+        ready(self.delete_at(key, self.now_ms()).map(Value::Bool))
+    }
+
+    fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Reply<'_> {
+        let page = Page::of(prefix, cursor, &limit);
+        ready(page.map(|page| self.list_at(&page, self.now_ms())))
+    }
+
+    fn compare_and_set(
+        &self,
+        key: Value,
+        expected: Value,
+        value: Value,
+        expires_ms: Option<f64>,
+    ) -> Reply<'_> {
+        let now = self.now_ms();
+        let done = self.compare_and_set_at(key, &expected, value, expires_ms, now);
+        ready(done.map(Value::Bool))
+    }
+
+    fn query(&self, query: Value) -> Reply<'_> {
+        ready(Query::of(&query).map(|query| self.documents(query, self.now_ms())))
     }
 
     fn vector_search(
@@ -246,7 +468,15 @@ impl Store for MemoryStore {
     }
 
     fn vector_add(&self, collection: Value, document: Value) -> Reply<'_> {
-        ready(self.add(collection, document))
+        ready(self.add(collection, document, false))
+    }
+
+    fn vector_upsert(&self, collection: Value, document: Value) -> Reply<'_> {
+        ready(self.add(collection, document, true))
+    }
+
+    fn vector_delete(&self, collection: Value, id: Value) -> Reply<'_> {
+        ready(self.remove(collection, &id))
     }
 }
 
@@ -261,6 +491,23 @@ mod tests {
         let store = MemoryStore::new();
         block_on(suite::key_value(&store)).unwrap();
         block_on(suite::vectors(&store)).unwrap();
+        block_on(suite::vector_changes(&store)).unwrap();
+        block_on(suite::keys(&store)).unwrap();
+        block_on(suite::documents(&store)).unwrap();
+        let clock = Arc::new(crate::FixedClock::new(1_000.0));
+        let store = MemoryStore::new().with_clock(clock.clone());
+        block_on(suite::expiry(&store, &|now| clock.set(now))).unwrap();
+    }
+
+    #[test]
+    fn what_expired_makes_room() {
+        let store = MemoryStore::with_limit(2_000);
+        let big = || Value::from("x".repeat(1_000));
+        store.set_at("a".into(), big(), Some(5.0), 1.0).unwrap();
+        assert!(store.set_at("b".into(), big(), None, 4.0).is_err());
+        store.set_at("b".into(), big(), None, 5.0).unwrap();
+        assert!(store.delete_at("b".into(), 5.0).unwrap());
+        assert_eq!(store.bytes(), 0);
     }
 
     #[test]

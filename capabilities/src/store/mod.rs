@@ -1,12 +1,16 @@
 //! Keys, values, queries and vectors.
 
 mod memory;
+mod page;
+mod query;
 mod saved;
 #[cfg(feature = "testing")]
 pub(crate) mod suite;
 mod vectors;
 
 pub use memory::{MAX_KEY_BYTES, MemoryStore};
+pub use page::{MAX_PAGE, Page};
+pub use query::{Query, Selection};
 pub use vectors::MAX_TOP_K;
 
 use crate::error::{CapabilityError, Reply, ready};
@@ -29,9 +33,45 @@ pub enum StoreMethod {
     CreateCollection,
     /// [`Store::vector_add`]
     VectorAdd,
+    /// [`Store::delete`]
+    Delete,
+    /// [`Store::set_until`]
+    SetUntil,
+    /// [`Store::list`]
+    List,
+    /// [`Store::compare_and_set`]
+    CompareAndSet,
+    /// [`Store::vector_upsert`]
+    VectorUpsert,
+    /// [`Store::vector_delete`]
+    VectorDelete,
 }
 
 impl StoreMethod {
+    /// All methods.
+    pub const ALL: &'static [StoreMethod] = &[
+        StoreMethod::Get,
+        StoreMethod::Set,
+        StoreMethod::Query,
+        StoreMethod::VectorSearch,
+        StoreMethod::QueryPredicate,
+        StoreMethod::CreateCollection,
+        StoreMethod::VectorAdd,
+        StoreMethod::Delete,
+        StoreMethod::SetUntil,
+        StoreMethod::List,
+        StoreMethod::CompareAndSet,
+        StoreMethod::VectorUpsert,
+        StoreMethod::VectorDelete,
+    ];
+
+    /// The method of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<StoreMethod> {
+        let mut all = StoreMethod::ALL.iter();
+        all.find(|method| method.as_str() == name).copied()
+    }
+
     /// The name that programs and error texts use.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -43,6 +83,12 @@ impl StoreMethod {
             StoreMethod::QueryPredicate => "queryPredicate",
             StoreMethod::CreateCollection => "createCollection",
             StoreMethod::VectorAdd => "vectorAdd",
+            StoreMethod::Delete => "delete",
+            StoreMethod::SetUntil => "setUntil",
+            StoreMethod::List => "list",
+            StoreMethod::CompareAndSet => "compareAndSet",
+            StoreMethod::VectorUpsert => "vectorUpsert",
+            StoreMethod::VectorDelete => "vectorDelete",
         }
     }
 }
@@ -65,7 +111,8 @@ pub trait Store: Send + Sync {
         unsupported(StoreMethod::Set)
     }
 
-    /// Answers a query whose shape is the host's choice.
+    /// Answers a query whose shape is the host's choice. Stores of this project answer
+    /// those that [`Query::of`] reads, with `{rows, cursor}`.
     fn query(&self, query: Value) -> Reply<'_> {
         let _ = query;
         unsupported(StoreMethod::Query)
@@ -102,6 +149,54 @@ pub trait Store: Send + Sync {
     fn vector_add(&self, collection: Value, document: Value) -> Reply<'_> {
         let _ = (collection, document);
         unsupported(StoreMethod::VectorAdd)
+    }
+
+    /// Deletes a key; gives whether it was there.
+    fn delete(&self, key: Value) -> Reply<'_> {
+        let _ = key;
+        unsupported(StoreMethod::Delete)
+    }
+
+    /// Sets a key that is gone from a time on, in milliseconds since the Unix epoch;
+    /// the store's own clock says when that is.
+    fn set_until(&self, key: Value, value: Value, expires_ms: f64) -> Reply<'_> {
+        let _ = (key, value, expires_ms);
+        unsupported(StoreMethod::SetUntil)
+    }
+
+    /// A page of the keys that are texts and start with a prefix, in the order of their
+    /// bytes: `{keys, cursor}`, where `cursor` is missing on the last page. All three
+    /// come from the program unchecked and are `undefined` when it gave none;
+    /// [`Page::of`] checks them.
+    fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Reply<'_> {
+        let _ = (prefix, cursor, limit);
+        unsupported(StoreMethod::List)
+    }
+
+    /// Sets a key whose value is still the expected one, `undefined` for a key that is
+    /// not set; gives whether it did. Nobody else sets the key in between. What it sets
+    /// is gone from a time on, if one is given, as with [`Store::set_until`].
+    fn compare_and_set(
+        &self,
+        key: Value,
+        expected: Value,
+        value: Value,
+        expires_ms: Option<f64>,
+    ) -> Reply<'_> {
+        let _ = (key, expected, value, expires_ms);
+        unsupported(StoreMethod::CompareAndSet)
+    }
+
+    /// Adds a document in place of the one with the same `id`, a text.
+    fn vector_upsert(&self, collection: Value, document: Value) -> Reply<'_> {
+        let _ = (collection, document);
+        unsupported(StoreMethod::VectorUpsert)
+    }
+
+    /// Deletes the documents of a collection with an `id`; gives whether there was one.
+    fn vector_delete(&self, collection: Value, id: Value) -> Reply<'_> {
+        let _ = (collection, id);
+        unsupported(StoreMethod::VectorDelete)
     }
 }
 

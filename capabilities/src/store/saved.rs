@@ -1,11 +1,10 @@
 //! Keys and values of a store in memory as one value, and back.
 
-use super::memory::{Key, MemoryStore, StoreState};
+use super::memory::{Key, MemoryStore, Slot, StoreState};
 use crate::script::lock;
 use crate::size::value_bytes;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
-use std::sync::Mutex;
 
 /// What is kept with keys and values: how many bytes the store held at most.
 const PEAK: &str = "peak";
@@ -45,11 +44,11 @@ impl MemoryStore {
     #[must_use]
     pub fn saved(&self) -> Value {
         let state = lock(&self.state);
-        let mut entries: Vec<_> = state.values.iter().collect();
-        entries.sort_unstable_by_key(|(key, _)| *key);
-        let entries = entries.into_iter().map(|(key, value)| {
+        let entries = state.values.iter().map(|(key, slot)| {
             let (kind, key) = key.saved();
-            Value::Array(vec![Value::Number(kind), key, value.clone()])
+            let mut entry = vec![Value::Number(kind), key, slot.value.clone()];
+            entry.extend(slot.expires_ms.map(Value::Number));
+            Value::Array(entry)
         });
         let mut map = Map::new();
         map.insert(PEAK, state.peak.max(state.bytes) as f64);
@@ -64,22 +63,27 @@ impl MemoryStore {
         let store = MemoryStore::new();
         let mut state = StoreState::default();
         for entry in saved.get(ENTRIES)?.as_array()? {
-            let [kind, key, value] = entry.as_array()? else {
-                return None;
+            let (kind, key, value, expires_ms) = match entry.as_array()? {
+                [kind, key, value] => (kind, key, value, None),
+                [kind, key, value, Value::Number(expires)] => (kind, key, value, Some(*expires)),
+                _ => return None,
             };
             let key = Key::restored(kind.as_f64()?, key)?;
             let bytes = key.bytes() + value_bytes(value);
             state.reserve(bytes, 0, store.limit).ok()?;
-            if state.values.insert(key, value.clone()).is_some() {
+            let value = value.clone();
+            if state
+                .values
+                .insert(key, Slot { value, expires_ms })
+                .is_some()
+            {
                 return None;
             }
         }
         let peak = saved.get(PEAK)?.as_f64().filter(|peak| *peak >= 0.0)?;
         state.peak = (peak as usize).clamp(state.bytes, store.limit);
-        Some(MemoryStore {
-            state: Mutex::new(state),
-            ..store
-        })
+        *lock(&store.state) = state;
+        Some(store)
     }
 
     /// The most bytes that the store held when it was last asked for its growth.
@@ -109,6 +113,7 @@ mod tests {
             block_on(store.set(key.clone(), Value::Number(n as f64))).unwrap();
         }
         block_on(store.set(Value::Undefined, value(r#"{"x":[null]}"#))).unwrap();
+        block_on(store.set_until("lease".into(), Value::Null, 7e15)).unwrap();
         let peak = store.take_growth();
         let saved = store.saved();
         let again = MemoryStore::restored(&saved).expect("it was saved");
@@ -135,6 +140,8 @@ mod tests {
             r#"{"peak":0,"entries":[[4,"k"]]}"#,
             r#"{"peak":0,"entries":[[4,7,1]]}"#,
             r#"{"peak":0,"entries":[[9,"k",1]]}"#,
+            r#"{"peak":0,"entries":[[4,"k",1,"soon"]]}"#,
+            r#"{"peak":0,"entries":[[4,"k",1,2,3]]}"#,
             r#"{"peak":0,"entries":[[1,true,1]]}"#,
             r#"{"peak":0,"entries":[[4.5,"k",1]]}"#,
             r#"{"peak":-1,"entries":[]}"#,

@@ -1,7 +1,9 @@
 //! Brute-force vector search (language section 2.8).
 
+use super::memory::document_id;
 use crate::error::CapabilityError;
 use crate::size::value_bytes;
+use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 
 /// No search gives more documents (security N16).
@@ -35,6 +37,15 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Its document's `id`, which must be a text.
+    pub(super) fn id(&self) -> Result<&Text, CapabilityError> {
+        document_id(self.document.get("id").unwrap_or(&Value::Undefined))
+    }
+
+    fn has_id(&self, id: &Text) -> bool {
+        self.document.get("id").and_then(Value::as_text) == Some(id)
     }
 }
 
@@ -82,6 +93,31 @@ impl Collection {
         self.dimension.get_or_insert(entry.unit.len());
         self.bytes += entry.bytes;
         self.entries.push(entry);
+    }
+
+    /// Estimated bytes of all documents with an `id`.
+    pub(super) fn bytes_of(&self, id: &Text) -> usize {
+        let with_id = self.entries.iter().filter(|entry| entry.has_id(id));
+        with_id.map(|entry| entry.bytes).sum()
+    }
+
+    /// Puts an entry in the place of the first with the same `id`, or at the end, and
+    /// removes all others with it.
+    pub(super) fn replace(&mut self, id: &Text, entry: Entry) {
+        let place = self.entries.iter().position(|entry| entry.has_id(id));
+        self.remove(id);
+        self.push(entry);
+        if let Some(place) = place {
+            self.entries[place..].rotate_right(1);
+        }
+    }
+
+    /// Removes all documents with an `id`; their bytes, if there were any.
+    pub(super) fn remove(&mut self, id: &Text) -> Option<usize> {
+        let freed = self.bytes_of(id);
+        self.entries.retain(|entry| !entry.has_id(id));
+        self.bytes -= freed;
+        (freed > 0).then_some(freed)
     }
 
     /// The `k` nearest documents by cosine, best first; equals keep the order

@@ -140,7 +140,14 @@ fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
 
 /// What a call gets: stores answer themselves.
 fn answer(call: Call, step: usize) -> Result<HostReply, AtomError> {
-    if !matches!(&*call.atom, "storeGet" | "storeSet") {
+    const STORES: [&str; 5] = [
+        "storeGet",
+        "storeSet",
+        "storeDelete",
+        "storeList",
+        "storeCompareAndSet",
+    ];
+    if !STORES.contains(&&*call.atom) {
         let text = format!("answer {step} \u{fc}");
         return Ok(HostReply::from(Value::from(text.as_str())));
     }

@@ -155,6 +155,8 @@ const GUARDED: &[(&str, &[(&str, Kind)])] = &[
         &[("collection", Text), ("schema", Any), ("dimension", Num)],
     ),
     ("storeVectorAdd", &[("collection", Text), ("doc", Any)]),
+    ("storeVectorUpsert", &[("collection", Text), ("doc", Any)]),
+    ("storeVectorDelete", &[("collection", Text), ("id", Text)]),
     (
         "llmPredictBattery",
         &[

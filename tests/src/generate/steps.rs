@@ -45,7 +45,21 @@ const ATOMS: &[Row] = &[
     ("consoleWarn", &[("message", Any)]),
     ("consoleError", &[("message", Any)]),
     ("storeGet", &[("key", Text)]),
-    ("storeSet", &[("key", Text), ("value", Any)]),
+    ("storeSet", &[("key", Text), ("value", Any), ("ttlMs", Num)]),
+    ("storeDelete", &[("key", Text)]),
+    (
+        "storeList",
+        &[("prefix", Text), ("cursor", Text), ("limit", Num)],
+    ),
+    (
+        "storeCompareAndSet",
+        &[
+            ("key", Text),
+            ("expected", Any),
+            ("value", Any),
+            ("ttlMs", Num),
+        ],
+    ),
 ];
 
 const CONDITIONS: &[&str] = &[

@@ -117,7 +117,8 @@ impl Machine<'_> {
     fn io_value(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         match op {
             "httpFetch" => self.http_fetch(node, scope),
-            "storeGet" | "storeSet" | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => {
+            "storeGet" | "storeSet" | "storeDelete" | "storeList" | "storeCompareAndSet"
+            | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => {
                 self.store_atom(op, node, scope)
             }
             "llmPredict" => self.required(op, "llm.predict", &["prompt", "options"], node, scope),
@@ -131,6 +132,8 @@ impl Machine<'_> {
                 self.procedure(op, node, scope)
             }
             "shellExec" | "shellWriteFile" | "shellReadFile" => self.shell_atom(op, node, scope),
+            "storeVectorUpsert" => self.vector_change(op, "vectorUpsert", "doc", node, scope),
+            "storeVectorDelete" => self.vector_change(op, "vectorDelete", "id", node, scope),
             _ => self.granted(op, node, scope),
         }
     }
@@ -542,13 +545,13 @@ impl Machine<'_> {
     }
 }
 
-/// A random UUID of version 4 (RFC 9562).
 /// Pays for inputs that go to the host as they are written.
 fn pay_written(node: Node<'_>, keys: &[&str]) -> Res<()> {
     keys.iter()
         .try_for_each(|key| pay_crossing(&from_value(node.get(key))))
 }
 
+/// A random UUID of version 4 (RFC 9562).
 fn uuid() -> String {
     let mut bytes = [0u8; 16];
     bytes

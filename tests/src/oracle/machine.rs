@@ -176,7 +176,7 @@ pub(super) struct Machine<'h> {
     /// What `memoize` remembers, for the whole run (decision D26).
     pub memo: HashMap<Vec<u16>, OVal>,
     /// The default store (decision D40).
-    pub store: HashMap<JsStr, OVal>,
+    pub store: HashMap<JsStr, (OVal, f64)>,
     /// Warnings.
     pub warnings: Vec<Text>,
     /// Trace events so far, when asked for.

@@ -92,17 +92,16 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
             (2 * ONE, SECOND)
         }
         "httpFetch" => (5 * ONE, 30_000.0),
-        "storeGet" | "storeSet" | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => {
-            (5 * ONE, SECOND)
-        }
+        "storeGet" | "storeSet" | "storeDelete" | "storeList" | "storeCompareAndSet"
+        | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => (5 * ONE, SECOND),
         "llmPredict" => (ONE, 120_000.0),
         "agentRun" | "runCode" => (ONE, 0.0),
         "xmlParse" | "transpileCode" | "storeProcedure" => (ONE, SECOND),
         "consoleLog" | "consoleWarn" | "consoleError" | "releaseProcedure" => (TENTH, SECOND),
         "clearExpiredProcedures" => (5 * TENTH, SECOND),
         "storeVectorize" => (20 * ONE, 60_000.0),
-        "storeSearch" | "storeCreateCollection" => (5 * ONE, SECOND),
-        "storeVectorAdd" => (5 * ONE, 60_000.0),
+        "storeSearch" | "storeCreateCollection" | "storeVectorDelete" => (5 * ONE, SECOND),
+        "storeVectorAdd" | "storeVectorUpsert" => (5 * ONE, 60_000.0),
         "llmPredictBattery" => (100 * ONE, 120_000.0),
         "llmVision" => (150 * ONE, 120_000.0),
         "domText" | "domValue" | "domClick" | "domInput" | "localStorageGet"

@@ -195,6 +195,38 @@ impl Store for Scripted {
     fn vector_add(&self, collection: Value, document: Value) -> Answer<'_> {
         self.reply("store.vectorAdd", vec![collection, document])
     }
+
+    fn delete(&self, key: Value) -> Answer<'_> {
+        self.reply("store.delete", vec![key])
+    }
+
+    fn set_until(&self, key: Value, value: Value, expires_ms: f64) -> Answer<'_> {
+        self.reply("store.setUntil", vec![key, value, expires_ms.into()])
+    }
+
+    fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Answer<'_> {
+        self.reply("store.list", vec![prefix, cursor, limit])
+    }
+
+    fn compare_and_set(
+        &self,
+        key: Value,
+        expected: Value,
+        value: Value,
+        expires_ms: Option<f64>,
+    ) -> Answer<'_> {
+        let mut args = vec![key, expected, value];
+        args.extend(expires_ms.map(Value::Number));
+        self.reply("store.compareAndSet", args)
+    }
+
+    fn vector_upsert(&self, collection: Value, document: Value) -> Answer<'_> {
+        self.reply("store.vectorUpsert", vec![collection, document])
+    }
+
+    fn vector_delete(&self, collection: Value, id: Value) -> Answer<'_> {
+        self.reply("store.vectorDelete", vec![collection, id])
+    }
 }
 
 fn text(bytes: &[u8]) -> Value {

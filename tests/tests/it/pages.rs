@@ -257,18 +257,29 @@ impl Granted {
                 let reply = wait.block_on(set.agent.as_ref()?.run(next(), next(), call));
                 reply.map(|reply| reply.value)
             }
-            "store.get" => wait.block_on(set.store.as_ref()?.get(next())),
-            "store.set" => wait.block_on(set.store.as_ref()?.set(next(), next())),
-            "store.vectorSearch" => {
+            method => {
+                use StoreMethod::*;
                 let store = set.store.as_ref()?;
-                wait.block_on(store.vector_search(next(), next(), next(), next()))
+                let reply = match StoreMethod::named(method.strip_prefix("store.")?)? {
+                    Get => store.get(next()),
+                    Set => store.set(next(), next()),
+                    SetUntil => store.set_until(next(), next(), next().as_f64()?),
+                    Delete => store.delete(next()),
+                    List => store.list(next(), next(), next()),
+                    CompareAndSet => {
+                        let (key, expected, value) = (next(), next(), next());
+                        store.compare_and_set(key, expected, value, next().as_f64())
+                    }
+                    Query => store.query(next()),
+                    QueryPredicate => store.query_predicate(next()),
+                    VectorSearch => store.vector_search(next(), next(), next(), next()),
+                    CreateCollection => store.create_collection(next(), next(), next()),
+                    VectorAdd => store.vector_add(next(), next()),
+                    VectorUpsert => store.vector_upsert(next(), next()),
+                    VectorDelete => store.vector_delete(next(), next()),
+                };
+                wait.block_on(reply)
             }
-            "store.createCollection" => {
-                let store = set.store.as_ref()?;
-                wait.block_on(store.create_collection(next(), next(), next()))
-            }
-            "store.vectorAdd" => wait.block_on(set.store.as_ref()?.vector_add(next(), next())),
-            _ => return None,
         })
     }
 }
@@ -276,7 +287,6 @@ impl Granted {
 impl OracleHost for Granted {
     fn provides(&self, method: &str) -> bool {
         let set = &self.set;
-        let store = |wanted: StoreMethod| set.store.as_ref().is_some_and(|s| s.supports(wanted));
         match method {
             "fetch" => set.fetch.is_some(),
             "llm.predict" => set.llm.is_some(),
@@ -285,12 +295,14 @@ impl OracleHost for Granted {
             "xml.parse" => set.xml.is_some(),
             "code.transpile" => set.transpiler.is_some(),
             "agent.run" => set.agent.is_some(),
-            "store.get" => store(StoreMethod::Get),
-            "store.set" => store(StoreMethod::Set),
-            "store.vectorSearch" => store(StoreMethod::VectorSearch),
-            "store.createCollection" => store(StoreMethod::CreateCollection),
-            "store.vectorAdd" => store(StoreMethod::VectorAdd),
-            _ => false,
+            method => {
+                let method = method.strip_prefix("store.").and_then(StoreMethod::named);
+                method.is_some_and(|method| {
+                    set.store
+                        .as_ref()
+                        .is_some_and(|store| store.supports(method))
+                })
+            }
         }
     }
 

@@ -144,7 +144,24 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
             json!({"key": stored}),
             json!({"store": {(stored): {"a": text(answer)}}}),
         ),
-        "storeSet" => Call::scripted(json!({"key": stored, "value": numbers(n)}), store()),
+        "storeSet" => Call::scripted(
+            json!({"key": stored, "value": numbers(n), "ttlMs": 1e6}),
+            store(),
+        ),
+        "storeDelete" => Call::scripted(json!({"key": stored}), store()),
+        "storeList" => {
+            // The page of some keys, which start with the prefix and follow the cursor.
+            let keys = (0..answer / 100).map(|at| (format!("{stored}{at:06}"), json!(1)));
+            let keys: serde_json::Map<String, Json> = keys.collect();
+            Call::scripted(
+                json!({"prefix": stored, "cursor": stored, "limit": 1_000}),
+                json!({"store": keys}),
+            )
+        }
+        "storeCompareAndSet" => Call::scripted(
+            json!({"key": stored, "expected": numbers(n), "value": numbers(n), "ttlMs": 1e6}),
+            json!({"store": {(stored): numbers(n)}}),
+        ),
         "storeQuery" => Call::of(json!({"query": key}), rows()),
         "storeQueryWhere" => Call::of(
             json!({"predicate": {"canonical": key}, "collection": key, "limit": 1}),
@@ -168,6 +185,15 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
         }
         "storeVectorAdd" => Call::scripted(
             json!({"collection": "k", "doc": {"embedding": numbers(n), "body": text(answer)}}),
+            json!({"vectors": collection}),
+        ),
+        "storeVectorUpsert" => Call::scripted(
+            json!({"collection": "k",
+                "doc": {"id": key, "embedding": numbers(n), "body": text(answer)}}),
+            json!({"vectors": collection}),
+        ),
+        "storeVectorDelete" => Call::scripted(
+            json!({"collection": "k", "id": key}),
             json!({"vectors": collection}),
         ),
         "storeProcedure" => Call::of(

@@ -2,8 +2,8 @@
 
 use super::{Grower, MAX_DEPTH};
 use a99_builder::{
-    Builder, FetchOptions, LlmOptions, Operand, ProcedureOptions, QueryOptions, RandomOptions,
-    SearchOptions, VectorSearchOptions, VisionOptions,
+    Builder, FetchOptions, LlmOptions, Operand, PageOptions, ProcedureOptions, QueryOptions,
+    RandomOptions, SearchOptions, VectorSearchOptions, VisionOptions,
 };
 
 impl Grower<'_> {
@@ -115,7 +115,7 @@ impl Grower<'_> {
 
     fn io(&self, chain: Builder, depth: u32) -> Builder {
         let any = || self.operand(depth);
-        match self.below(17) {
+        match self.below(21) {
             0 => chain.http_fetch(
                 any(),
                 FetchOptions {
@@ -149,13 +149,20 @@ impl Grower<'_> {
                 chain.store_procedure(any(), ProcedureOptions { ttl, max_size })
             }
             15 => chain.release_procedure(any()),
+            16 => chain.store_set_for(any(), any(), any()),
+            17 => chain.store_delete(any()),
+            18 => {
+                let (cursor, limit) = (any(), any());
+                chain.store_list(any(), PageOptions { cursor, limit })
+            }
+            19 => chain.store_compare_and_set(any(), any(), any(), any()),
             _ => chain.clear_expired_procedures(),
         }
     }
 
     fn battery(&self, chain: Builder, depth: u32) -> Builder {
         let any = || self.operand(depth);
-        match self.below(12) {
+        match self.below(14) {
             0 => chain.store_vectorize(any(), any()),
             1 => {
                 let (k, filter) = (any(), any());
@@ -184,6 +191,8 @@ impl Grower<'_> {
             8 => chain.dom_click(self.name()),
             9 => chain.dom_input(self.name(), any()),
             10 => chain.local_storage_get(self.name()),
+            11 => chain.store_vector_upsert(any(), any()),
+            12 => chain.store_vector_delete(any(), any()),
             _ => chain.local_storage_set(self.name(), any()),
         }
     }

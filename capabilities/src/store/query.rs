@@ -1,0 +1,591 @@
+//! Queries of documents: `{collection, where, orderBy, limit, cursor}`.
+
+use super::memory::MAX_KEY_BYTES;
+use super::page::page_limit;
+use crate::error::CapabilityError;
+use a99_core::diag::suggest;
+use a99_core::json::{Document, Limits};
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use std::cmp::Ordering;
+
+/// Most conditions, and most fields to order by.
+const MAX_TERMS: usize = 32;
+
+/// The members of a query.
+const MEMBERS: [&str; 5] = ["collection", "where", "orderBy", "limit", "cursor"];
+
+/// A query, checked. A document is the value of a text key; the documents of a
+/// collection are those whose keys start with its name and a slash, so that
+/// `orders/17` is the document `17` of `orders`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    prefix: Text,
+    conditions: Vec<Condition>,
+    order: Vec<Order>,
+    limit: usize,
+    after: Option<Place>,
+}
+
+/// What a field of a document must be.
+#[derive(Clone, Debug, PartialEq)]
+struct Condition {
+    field: Text,
+    op: Op,
+    value: Value,
+}
+
+/// How a field is compared. Nothing is converted: `"5"` is not `5`, and numbers are
+/// less than numbers only.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Op {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    In,
+    NotIn,
+    ArrayContains,
+}
+
+const OPS: [(&str, Op); 11] = [
+    ("==", Op::Equal),
+    ("===", Op::Equal),
+    ("!=", Op::Unequal),
+    ("!==", Op::Unequal),
+    ("<", Op::Less),
+    ("<=", Op::AtMost),
+    (">", Op::Greater),
+    (">=", Op::AtLeast),
+    ("in", Op::In),
+    ("not-in", Op::NotIn),
+    ("array-contains", Op::ArrayContains),
+];
+
+#[derive(Clone, Debug, PartialEq)]
+struct Order {
+    field: Text,
+    descending: bool,
+}
+
+/// Where a row stands: what it is ordered by, and its key.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    ranks: Vec<Rank>,
+    key: Text,
+}
+
+/// What a row is ordered by, in the order of kinds: numbers, texts, booleans, `null`,
+/// data, then what is not there.
+#[derive(Clone, Debug, PartialEq)]
+enum Rank {
+    Number(f64),
+    Text(Text),
+    Bool(bool),
+    Null,
+    Data,
+    Missing,
+}
+
+impl Rank {
+    fn of(value: Option<&Value>) -> Rank {
+        match value {
+            Some(Value::Number(n)) if !n.is_nan() => Rank::Number(n + 0.0),
+            Some(Value::String(text)) => Rank::Text(text.clone()),
+            Some(Value::Bool(b)) => Rank::Bool(*b),
+            Some(Value::Null) => Rank::Null,
+            Some(Value::Array(_) | Value::Object(_)) => Rank::Data,
+            Some(Value::Number(_) | Value::Undefined) | None => Rank::Missing,
+        }
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Rank::Number(_) => 0,
+            Rank::Text(_) => 1,
+            Rank::Bool(_) => 2,
+            Rank::Null => 3,
+            Rank::Data => 4,
+            Rank::Missing => 5,
+        }
+    }
+
+    /// Which comes first; what is missing comes last in both directions.
+    fn compare(&self, other: &Rank, descending: bool) -> Ordering {
+        let missing = |rank: &Rank| matches!(rank, Rank::Missing);
+        let order = match (self, other) {
+            (Rank::Number(a), Rank::Number(b)) => a.total_cmp(b),
+            (Rank::Text(a), Rank::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Rank::Bool(a), Rank::Bool(b)) => a.cmp(b),
+            _ => self.kind().cmp(&other.kind()),
+        };
+        match descending && !missing(self) && !missing(other) {
+            true => order.reverse(),
+            false => order,
+        }
+    }
+
+    /// As a part of a cursor.
+    fn saved(&self) -> Value {
+        match self {
+            Rank::Number(n) => Value::Number(*n),
+            Rank::Text(text) => Value::String(text.clone()),
+            Rank::Bool(b) => Value::Bool(*b),
+            Rank::Null => Value::Null,
+            Rank::Data => Value::Array(Vec::new()),
+            Rank::Missing => Value::Undefined,
+        }
+    }
+}
+
+impl Query {
+    /// Reads a query:
+    ///
+    /// | member | what it is |
+    /// |---|---|
+    /// | `collection` | the name before the slash; all documents without it |
+    /// | `where` | a list of `{field, op, value}` or `[field, op, value]`, all of which hold; one of them alone; or `{field: value}`, equal members. `op` is `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not-in` or `array-contains` |
+    /// | `orderBy` | a field, `{field, direction}` with `asc` or `desc`, or a list of these; then by key |
+    /// | `limit` | rows at most: 100, and no more than [`super::MAX_PAGE`] |
+    /// | `cursor` | that of the answer before |
+    ///
+    /// A field is a name, or names with dots between them.
+    ///
+    /// # Errors
+    /// What is none of these, with what was found.
+    pub fn of(query: &Value) -> Result<Query, CapabilityError> {
+        let Some(members) = query.as_object() else {
+            return Err(fail(
+                "A query must be an object, such as {collection: \"orders\", where: [[\"total\", \">\", 5]]}.",
+            ));
+        };
+        for key in members.keys().map(Text::to_string_lossy) {
+            if !MEMBERS.contains(&&*key) {
+                return Err(unknown("member of a query", &key, &MEMBERS));
+            }
+        }
+        let order = orders(query.get("orderBy"))?;
+        let after = match query.get("cursor") {
+            None | Some(Value::Undefined | Value::Null) => None,
+            Some(cursor) => Some(Place::restored(cursor, order.len()).ok_or_else(|| {
+                fail("The cursor must be that of an earlier answer to the same query.")
+            })?),
+        };
+        Ok(Query {
+            prefix: prefix(query.get("collection"))?,
+            conditions: conditions(query.get("where"))?,
+            order,
+            limit: page_limit(query.get("limit").unwrap_or(&Value::Undefined))?,
+            after,
+        })
+    }
+
+    /// How the keys of all documents start that may be in the answer.
+    #[must_use]
+    pub fn prefix(&self) -> &Text {
+        &self.prefix
+    }
+
+    /// Begins an answer.
+    #[must_use]
+    pub fn select(self) -> Selection {
+        Selection {
+            query: self,
+            rows: Vec::new(),
+        }
+    }
+
+    fn compare(&self, a: &Place, b: &Place) -> Ordering {
+        let ranks = a.ranks.iter().zip(&b.ranks);
+        ranks
+            .zip(&self.order)
+            .map(|((a, b), order)| a.compare(b, order.descending))
+            .find(|order| order.is_ne())
+            .unwrap_or_else(|| a.key.as_bytes().cmp(b.key.as_bytes()))
+    }
+}
+
+/// The answer to a query while documents are looked at: the best rows so far, one more
+/// than asked for at most.
+#[derive(Debug)]
+pub struct Selection {
+    query: Query,
+    rows: Vec<(Place, Value)>,
+}
+
+impl Selection {
+    /// Looks at a document. They may come in any order.
+    pub fn offer(&mut self, key: &Text, document: &Value) {
+        let query = &self.query;
+        if !key.as_bytes().starts_with(query.prefix.as_bytes())
+            || !query.conditions.iter().all(|c| c.holds(document))
+        {
+            return;
+        }
+        let ranks = query.order.iter();
+        let place = Place {
+            ranks: ranks.map(|o| Rank::of(field(document, &o.field))).collect(),
+            key: key.clone(),
+        };
+        let is_after = |p: &Place| query.compare(&place, p).is_gt();
+        if query.after.as_ref().is_some_and(|after| !is_after(after)) {
+            return;
+        }
+        let at = self.rows.partition_point(|(row, _)| is_after(row));
+        if at <= query.limit {
+            self.rows.insert(at, (place, document.clone()));
+            self.rows.truncate(query.limit + 1);
+        }
+    }
+
+    /// Whether no later key can be in the answer: it is full, and ordered by key alone.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.query.order.is_empty() && self.rows.len() > self.query.limit
+    }
+
+    /// The answer: `rows` of `{key, value}`, and the `cursor` of what follows, if
+    /// anything does.
+    #[must_use]
+    pub fn answer(mut self) -> Value {
+        let more = self.rows.len() > self.query.limit;
+        self.rows.truncate(self.query.limit);
+        let cursor = self.rows.last().filter(|_| more).map(|(p, _)| p.saved());
+        let rows = self.rows.into_iter().map(|(place, document)| {
+            let members = [("key", Value::String(place.key)), ("value", document)];
+            Value::Object(members.into_iter().collect())
+        });
+        let mut answer = Map::new();
+        answer.insert("rows", Value::Array(rows.collect()));
+        if let Some(cursor) = cursor {
+            answer.insert("cursor", cursor);
+        }
+        Value::Object(answer)
+    }
+}
+
+impl Place {
+    /// The place as the text of a cursor: a list of the key and a list for each field,
+    /// empty where it is missing.
+    fn saved(&self) -> Value {
+        let ranks = self.ranks.iter().map(|rank| match rank {
+            Rank::Missing => Value::Array(Vec::new()),
+            rank => Value::Array(vec![rank.saved()]),
+        });
+        let mut parts = vec![Value::String(self.key.clone())];
+        parts.extend(ranks);
+        let mut json = Vec::new();
+        Value::Array(parts).write_json(&mut json);
+        Value::String(Text::from_wtf8(json))
+    }
+
+    fn restored(cursor: &Value, fields: usize) -> Option<Place> {
+        let text = cursor.as_text()?;
+        let document = Document::parse(text.as_bytes(), &Limits::default()).ok()?;
+        let parts = document.to_value(document.root());
+        let (Value::String(key), ranks) = parts.as_array()?.split_first()? else {
+            return None;
+        };
+        let ranks: Option<Vec<Rank>> = ranks
+            .iter()
+            .map(|rank| match rank.as_array()? {
+                [] => Some(Rank::Missing),
+                [value] => Some(Rank::of(Some(value))),
+                _ => None,
+            })
+            .collect();
+        let ranks = ranks.filter(|ranks| ranks.len() == fields)?;
+        Some(Place {
+            ranks,
+            key: key.clone(),
+        })
+    }
+}
+
+impl Condition {
+    fn holds(&self, document: &Value) -> bool {
+        let found = field(document, &self.field).unwrap_or(&Value::Undefined);
+        let listed =
+            |list: &Value, item: &Value| list.as_array().is_some_and(|items| items.contains(item));
+        let order = || match (found, &self.value) {
+            (Value::Number(a), Value::Number(b)) => a.partial_cmp(b),
+            (Value::String(a), Value::String(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
+            _ => None,
+        };
+        match self.op {
+            Op::Equal => *found == self.value,
+            Op::Unequal => *found != self.value,
+            Op::Less => order().is_some_and(Ordering::is_lt),
+            Op::AtMost => order().is_some_and(Ordering::is_le),
+            Op::Greater => order().is_some_and(Ordering::is_gt),
+            Op::AtLeast => order().is_some_and(Ordering::is_ge),
+            Op::In => listed(&self.value, found),
+            Op::NotIn => !listed(&self.value, found),
+            Op::ArrayContains => listed(found, &self.value),
+        }
+    }
+}
+
+/// A field of a document by its name, or by names with dots between them.
+fn field<'a>(document: &'a Value, path: &Text) -> Option<&'a Value> {
+    let own = |value: &'a Value, name: &[u8]| value.as_object()?.get_bytes(name);
+    own(document, path.as_bytes()).or_else(|| {
+        let mut names = path.as_bytes().split(|b| *b == b'.');
+        names.try_fold(document, own)
+    })
+}
+
+fn prefix(collection: Option<&Value>) -> Result<Text, CapabilityError> {
+    match collection {
+        None | Some(Value::Undefined | Value::Null) => Ok(Text::default()),
+        Some(Value::String(name)) if name.len_bytes() < MAX_KEY_BYTES && !name.is_empty() => {
+            Ok(Text::from_wtf8([name.as_bytes(), b"/"].concat()))
+        }
+        Some(_) => Err(fail(
+            "The collection of a query must be a name, such as \"orders\".",
+        )),
+    }
+}
+
+const CONDITION_FORM: &str = "`where` must be a list of conditions, such as [\"total\", \">\", 5] \
+     or {field: \"total\", op: \">\", value: 5}.";
+
+fn conditions(terms: Option<&Value>) -> Result<Vec<Condition>, CapabilityError> {
+    let list = match terms {
+        None | Some(Value::Undefined | Value::Null) => return Ok(Vec::new()),
+        // One condition without a list around it.
+        Some(Value::Array(parts)) if matches!(parts.first(), Some(Value::String(_))) => {
+            return condition(parts).map(|one| vec![one]);
+        }
+        Some(Value::Object(map)) if map.contains("op") => {
+            return described(map).map(|one| vec![one]);
+        }
+        Some(Value::Array(list)) => list.iter().map(of_list).collect::<Result<Vec<_>, _>>()?,
+        Some(Value::Object(map)) => map.iter().map(equal_member).collect(),
+        Some(_) => return Err(fail(CONDITION_FORM)),
+    };
+    match list.len() > MAX_TERMS {
+        true => Err(fail(&format!(
+            "A query has at most {MAX_TERMS} conditions."
+        ))),
+        false => Ok(list),
+    }
+}
+
+fn of_list(term: &Value) -> Result<Condition, CapabilityError> {
+    match term {
+        Value::Array(parts) => condition(parts),
+        Value::Object(map) => described(map),
+        _ => Err(fail(CONDITION_FORM)),
+    }
+}
+
+fn equal_member((field, value): (&Text, &Value)) -> Condition {
+    Condition {
+        field: field.clone(),
+        op: Op::Equal,
+        value: value.clone(),
+    }
+}
+
+/// A condition as `{field, op, value}`.
+fn described(map: &Map) -> Result<Condition, CapabilityError> {
+    const MEMBERS: [&str; 3] = ["field", "op", "value"];
+    for key in map.keys().map(Text::to_string_lossy) {
+        if !MEMBERS.contains(&&*key) {
+            return Err(unknown("member of a condition", &key, &MEMBERS));
+        }
+    }
+    condition(&MEMBERS.map(|m| map.get(m).cloned().unwrap_or(Value::Undefined)))
+}
+
+/// A condition as a field, an operator and a value.
+fn condition(parts: &[Value]) -> Result<Condition, CapabilityError> {
+    let [Value::String(field), Value::String(op), value] = parts else {
+        return Err(fail(CONDITION_FORM));
+    };
+    let name = op.to_string_lossy();
+    let Some((_, op)) = OPS.iter().find(|(known, _)| *known == name) else {
+        let known: Vec<&str> = OPS.iter().map(|(known, _)| *known).collect();
+        return Err(unknown("operator of a condition", &name, &known));
+    };
+    if matches!(op, Op::In | Op::NotIn) && value.as_array().is_none() {
+        return Err(fail(&format!("`{name}` compares with a list of values.")));
+    }
+    Ok(Condition {
+        field: field.clone(),
+        op: *op,
+        value: value.clone(),
+    })
+}
+
+fn orders(terms: Option<&Value>) -> Result<Vec<Order>, CapabilityError> {
+    match terms {
+        None | Some(Value::Undefined | Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(list)) if list.len() <= MAX_TERMS => list.iter().map(order).collect(),
+        Some(Value::Array(_)) => Err(fail(&format!(
+            "A query is ordered by at most {MAX_TERMS} fields."
+        ))),
+        Some(one) => order(one).map(|one| vec![one]),
+    }
+}
+
+fn order(term: &Value) -> Result<Order, CapabilityError> {
+    let form =
+        "`orderBy` must be a field or {field: \"total\", direction: \"desc\"}, or a list of these.";
+    let (field, direction) = match term {
+        Value::String(field) => (field, None),
+        Value::Object(map) => match map.get("field") {
+            Some(Value::String(field)) => (field, map.get("direction")),
+            _ => return Err(fail(form)),
+        },
+        _ => return Err(fail(form)),
+    };
+    let descending = match direction {
+        None | Some(Value::Undefined | Value::Null) => false,
+        Some(direction) => match direction.as_str() {
+            Some("asc") => false,
+            Some("desc") => true,
+            _ => return Err(fail("The direction of `orderBy` is \"asc\" or \"desc\".")),
+        },
+    };
+    Ok(Order {
+        field: field.clone(),
+        descending,
+    })
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> CapabilityError {
+    fail(&match suggest(name, known.iter().copied()) {
+        Some(near) => format!("There is no {what} `{name}`; did you mean `{near}`?"),
+        None => format!(
+            "There is no {what} `{name}`; there are {}.",
+            known.join(", ")
+        ),
+    })
+}
+
+fn fail(text: &str) -> CapabilityError {
+    CapabilityError::new(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::value;
+
+    const ORDERS: [&str; 5] = [
+        r#"{"total": 5, "who": {"name": "ann"}, "tags": ["a"]}"#,
+        r#"{"total": 12, "who": {"name": "bob"}, "tags": ["a", "b"]}"#,
+        r#"{"total": "12", "who": {"name": "cy"}}"#,
+        r#"{"who.name": "dee", "total": null}"#,
+        r#"{"who": {"name": "ann"}, "total": 7}"#,
+    ];
+
+    fn answer(query: &str) -> Value {
+        let mut selection = Query::of(&value(query)).unwrap().select();
+        for (n, order) in ORDERS.iter().enumerate() {
+            selection.offer(&format!("orders/{n}").as_str().into(), &value(order));
+        }
+        selection.offer(&"other/1".into(), &value(r#"{"total": 6}"#));
+        selection.answer()
+    }
+
+    fn keys(answer: &Value) -> String {
+        let rows = answer.get("rows").and_then(Value::as_array).unwrap();
+        let keys = rows.iter().filter_map(|row| row.get("key")?.as_str());
+        let keys: Vec<&str> = keys.map(|key| key.trim_start_matches("orders/")).collect();
+        keys.join(" ")
+    }
+
+    #[test]
+    fn conditions_select() {
+        for (terms, found) in [
+            (r#"[["total", ">", 5]]"#, "1 4"),
+            (r#"["total", ">=", 5]"#, "0 1 4"),
+            (r#"{"field": "total", "op": "<", "value": 7}"#, "0"),
+            (r#"[["total", "<=", "2"]]"#, "2"),
+            (r#"{"total": 12}"#, "1"),
+            (r#"[["total", "===", "12"]]"#, "2"),
+            (r#"[["total", "!=", 12]]"#, "0 2 3 4"),
+            (r#"[["who.name", "in", ["ann", "dee"]]]"#, "0 3 4"),
+            (r#"[["who.name", "not-in", ["ann", "dee"]]]"#, "1 2"),
+            (r#"[["tags", "array-contains", "b"]]"#, "1"),
+            (
+                r#"[["tags", "array-contains", "a"], ["total", "<", 9]]"#,
+                "0",
+            ),
+            (r#"{"total": null}"#, "3"),
+            ("[]", "0 1 2 3 4"),
+        ] {
+            let query = format!(r#"{{"collection": "orders", "where": {terms}}}"#);
+            assert_eq!(keys(&answer(&query)), found, "{terms}");
+        }
+        assert_eq!(keys(&answer(r#"{"where": {"total": 6}}"#)), "other/1");
+    }
+
+    #[test]
+    fn rows_are_ordered_and_paged() {
+        for (order, found) in [
+            (r#""total""#, "0 4 1 2 3"),
+            (r#"{"field": "total", "direction": "desc"}"#, "3 2 1 4 0"),
+            (
+                r#"["who.name", {"field": "total", "direction": "desc"}]"#,
+                "4 0 1 2 3",
+            ),
+            (r#""tags""#, "0 1 2 3 4"),
+            (r#"{"field": "tags", "direction": "desc"}"#, "0 1 2 3 4"),
+            (r#"[]"#, "0 1 2 3 4"),
+        ] {
+            let query = format!(r#"{{"collection": "orders", "orderBy": {order}, "limit": 2"#);
+            let mut pages = Vec::new();
+            let mut cursor = Value::Null;
+            loop {
+                let page = answer(&format!(
+                    r#"{query}, "cursor": {}}}"#,
+                    cursor.to_json_string()
+                ));
+                pages.push(keys(&page));
+                match page.get("cursor") {
+                    Some(next) => cursor = next.clone(),
+                    None => break,
+                }
+            }
+            assert_eq!(pages.join(" "), found, "{order}");
+            assert_eq!(pages.len(), 3, "{order}");
+        }
+    }
+
+    #[test]
+    fn what_no_query_is_is_told() {
+        for (query, text) in [
+            ("[]", "must be an object"),
+            (r#"{"colection": "x"}"#, "did you mean `collection`?"),
+            (r#"{"collection": 5}"#, "must be a name"),
+            (r#"{"where": "x"}"#, "`where` must be"),
+            (r#"{"where": [["a", "="]]}"#, "`where` must be"),
+            (
+                r#"{"where": [["a", "<>", 1]]}"#,
+                "no operator of a condition `<>`",
+            ),
+            (
+                r#"{"where": {"field": "a", "op": "==", "vlaue": 1}}"#,
+                "did you mean `value`?",
+            ),
+            (r#"{"where": [["a", "in", 1]]}"#, "a list of values"),
+            (r#"{"orderBy": 5}"#, "`orderBy` must be"),
+            (
+                r#"{"orderBy": {"field": "a", "direction": "down"}}"#,
+                "\"asc\" or \"desc\"",
+            ),
+            (r#"{"limit": 0}"#, "from 1 on"),
+            (r#"{"cursor": "x"}"#, "cursor must be"),
+            (r#"{"cursor": "[\"k\"]", "orderBy": "a"}"#, "cursor must be"),
+        ] {
+            let error = Query::of(&value(query)).unwrap_err();
+            assert!(error.message.to_string().contains(text), "{query}: {error}");
+        }
+    }
+}
