@@ -151,6 +151,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "sandbox.",
     "shell.",
     "source.",
+    "sqlite.",
     "xml.",
 ];
 

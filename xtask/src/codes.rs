@@ -14,7 +14,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 11] = [
+const SECTIONS: [(&str, &str, &[List]); 12] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -40,6 +40,12 @@ const SECTIONS: [(&str, &str, &[List]); 11] = [
         "Why a text has no embedding, of which programs see the message, or why a model was not \
          imported or loaded.",
         &[("host/embed/src/error.rs", "EmbedCode")],
+    ),
+    (
+        "Stores in a file",
+        "Why a store's file cannot be opened, or something not be kept in it. Programs see the \
+         message of what they asked for, and otherwise no more than that the store does not work.",
+        &[("host/sqlite/src/error.rs", "SqliteCode")],
     ),
     (
         "XML",

@@ -1,0 +1,282 @@
+//! Database: a file, the thread that writes it, and those that read it.
+
+use crate::component::Component;
+use crate::connection;
+use crate::error::{SqliteCode, SqliteError};
+use crate::options::SqliteOptions;
+use crate::queue::Queue;
+use crate::task::{Job, Task, Tx, Work, locked, stopped};
+use rusqlite::Connection;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Writes that share a transaction, at most.
+const MAX_BATCH: usize = 64;
+
+/// For how long a transaction takes more writes in.
+const BATCH_TIME: Duration = Duration::from_millis(50);
+
+/// A file that any number of processes have open; clones share it and its threads.
+///
+/// The work of [`Database::read`] and [`Database::write`] is done on threads of the
+/// database, each with a connection of its own, so that whoever asks for it never waits
+/// for a disk. Reading sees what was committed when it began, and neither waits for
+/// writing nor holds it up. Writes take turns, those of other processes too.
+///
+/// Beside the file there are its log (`-wal`) and its index (`-shm`) while it is open;
+/// they belong to it. The file must be on a disk of this machine: no network file system.
+#[derive(Clone)]
+pub struct Database(Arc<Handle>);
+
+struct Handle {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) path: PathBuf,
+    pub(crate) options: SqliteOptions,
+    reads: Queue,
+    writes: Queue,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Database");
+        out.field("path", &self.0.shared.path);
+        out.field("options", &self.0.shared.options);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    /// Work that was asked for is still done.
+    fn drop(&mut self) {
+        self.shared.reads.close();
+        self.shared.writes.close();
+    }
+}
+
+impl Database {
+    /// Opens a file, and makes one if there is none. Blocks for as long as that takes:
+    /// some milliseconds, more while other processes open it for the first time or left
+    /// it when they were killed.
+    ///
+    /// # Errors
+    /// If the file is no database, one of another program or of a later version of this
+    /// one, damaged where that shows at once, or cannot be read and written. Nothing of
+    /// such a file is changed.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Database, SqliteError> {
+        let path = path.as_ref();
+        Database::start(path, options).map_err(|error| error.in_file(path))
+    }
+
+    fn start(path: &Path, options: SqliteOptions) -> Result<Database, SqliteError> {
+        let writer = connection::open(path, &options)?;
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            options,
+            reads: Queue::default(),
+            writes: Queue::default(),
+        });
+        let handle = Handle {
+            shared: Arc::clone(&shared),
+            threads: Mutex::default(),
+        };
+        let database = Database(Arc::new(handle));
+        for _ in 0..shared.options.readers.max(1) {
+            let reader = connection::open_reader(path, &shared.options)?;
+            let shared = Arc::clone(&shared);
+            database.spawn("a99-sqlite-read", move || shared.read_on(&reader))?;
+        }
+        database.spawn("a99-sqlite-write", move || shared.write_on(&writer))?;
+        Ok(database)
+    }
+
+    pub(crate) fn spawn(
+        &self,
+        name: &str,
+        f: impl FnOnce() + Send + 'static,
+    ) -> Result<(), SqliteError> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(f);
+        let thread = thread.map_err(|error| {
+            SqliteError::new(SqliteCode::Failed, format!("no thread for it: {error}"))
+        })?;
+        locked(&self.0.threads).push(thread);
+        Ok(())
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    /// The path as it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.shared.path
+    }
+
+    /// Reads: `f` sees the file as it is when it begins, and no change. It runs on
+    /// another thread, and begins before anybody waits for it.
+    ///
+    /// Errors are those of `f`, [`SqliteCode::Failed`] if it panics or writes, and those
+    /// of the file.
+    pub fn read<T, F>(&self, f: F) -> Task<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
+    {
+        queued(&self.0.shared.reads, f)
+    }
+
+    /// Writes: what `f` does is kept whole, or not at all if it gives an error or
+    /// panics. Nobody else writes meanwhile. It runs on another thread; when the result
+    /// is there, the write is durable as [`Durability`](crate::Durability) says.
+    ///
+    /// Errors are those of `f`, [`SqliteCode::Failed`] if it panics, and those of the
+    /// file. A transaction is shared with other writes, of which each is kept or not on
+    /// its own, unless the disk fails: then all fail.
+    pub fn write<T, F>(&self, f: F) -> Task<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
+    {
+        queued(&self.0.shared.writes, f)
+    }
+
+    /// Makes or changes the tables of a component, if they are not as this version of it
+    /// wants them.
+    pub fn migrate(&self, component: &'static Component) -> Task<()> {
+        self.write(move |tx| component.migrate(tx))
+    }
+
+    /// Reads the whole file and tells the first faults.
+    ///
+    /// Errors are [`SqliteCode::Corrupt`] with what was found, and those of reading.
+    pub fn check(&self) -> Task<()> {
+        self.read(|tx| {
+            let mut check = tx.prepare("PRAGMA integrity_check(5)")?;
+            let found = check.query_map([], |row| row.get::<_, String>(0))?;
+            let found: Vec<String> = found.collect::<Result<_, _>>()?;
+            match found.as_slice() {
+                [one] if one == "ok" => Ok(()),
+                _ => Err(SqliteError::new(SqliteCode::Corrupt, found.join("; "))),
+            }
+        })
+    }
+
+    /// Ends the threads after what they were asked for, and waits for that: afterwards
+    /// this process has the file closed, and if no other has it open, all is in the one
+    /// file. What other clones ask for later fails.
+    pub fn close(self) {
+        self.0.shared.reads.close();
+        self.0.shared.writes.close();
+        let threads = std::mem::take(&mut *locked(&self.0.threads));
+        for thread in threads {
+            // Work that asks for this would wait for itself.
+            if thread.thread().id() != thread::current().id() {
+                // Faults of work were caught before.
+                drop(thread.join());
+            }
+        }
+    }
+}
+
+fn queued<T, F>(queue: &Queue, f: F) -> Task<T>
+where
+    T: Send + 'static,
+    F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
+{
+    let (job, task) = Work::of(f);
+    if let Err(job) = queue.push(job) {
+        job.end(Err(stopped()));
+    }
+    task
+}
+
+impl Shared {
+    /// What a thread that reads does.
+    fn read_on(&self, connection: &Connection) {
+        while let Some(mut job) = self.reads.take(1).pop() {
+            if job.is_left() {
+                continue;
+            }
+            let done = connection::begin(connection, "BEGIN", &self.options)
+                .and_then(|()| connection::end(connection, job.run(connection)));
+            job.end(self.placed(done));
+        }
+    }
+
+    /// What the thread that writes does.
+    fn write_on(&self, connection: &Connection) {
+        loop {
+            let mut jobs = self.writes.take(MAX_BATCH);
+            if jobs.is_empty() {
+                return;
+            }
+            jobs.reverse();
+            while !jobs.is_empty() {
+                self.write_some(connection, &mut jobs);
+            }
+        }
+    }
+
+    /// Does the last jobs of the list, some or all, in one transaction.
+    fn write_some(&self, connection: &Connection, jobs: &mut Vec<Box<dyn Job>>) {
+        if let Err(error) = connection::begin(connection, "BEGIN IMMEDIATE", &self.options) {
+            let failed = self.placed(Err(error));
+            return jobs.drain(..).for_each(|job| job.end(failed.clone()));
+        }
+        let until = Instant::now() + BATCH_TIME;
+        let mut done = Vec::new();
+        let mut fate = Ok(());
+        while let Some(mut job) = jobs.pop() {
+            if job.is_left() {
+                continue;
+            }
+            let result = apart(connection, &mut *job);
+            // After a fault of the disk SQLite may have rolled all of it back.
+            if connection.is_autocommit() {
+                fate = result.clone().and(Err(SqliteError::new(
+                    SqliteCode::Failed,
+                    "the work ended the transaction",
+                )));
+            }
+            done.push((job, result));
+            if fate.is_err() || Instant::now() >= until {
+                break;
+            }
+        }
+        let fate = connection::end(connection, fate);
+        for (job, result) in done {
+            job.end(self.placed(result.and(fate.clone())));
+        }
+    }
+
+    /// The same with the place of the file, unless it is for programs.
+    fn placed<T>(&self, result: Result<T, SqliteError>) -> Result<T, SqliteError> {
+        result.map_err(|error| match error.code() {
+            SqliteCode::Input | SqliteCode::Quota | SqliteCode::Stopped => error,
+            _ => error.in_file(&self.path),
+        })
+    }
+}
+
+/// Does a job in a savepoint: it is kept whole, or not at all.
+fn apart(connection: &Connection, job: &mut dyn Job) -> Result<(), SqliteError> {
+    connection
+        .prepare_cached("SAVEPOINT a99_job")?
+        .execute([])?;
+    let result = job.run(connection);
+    if connection.is_autocommit() {
+        return result;
+    }
+    if result.is_err() {
+        connection.execute_batch("ROLLBACK TO a99_job")?;
+    }
+    connection.prepare_cached("RELEASE a99_job")?.execute([])?;
+    result
+}

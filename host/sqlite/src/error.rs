@@ -1,0 +1,198 @@
+//! Errors of the file and of what is kept in it.
+
+use a99_capabilities::CapabilityError;
+use a99_core::text::Text;
+use rusqlite::ErrorCode;
+use std::fmt;
+use std::path::Path;
+
+/// The kind of an error. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SqliteCode {
+    /// A key, value or other argument is none that the store takes.
+    Input,
+    /// The namespace holds as much as it may.
+    Quota,
+    /// The disk is full, or the file as large as it may be.
+    Full,
+    /// The folder of the file is missing, or what is there is no file.
+    NotFound,
+    /// The file is one that only may be read.
+    ReadOnly,
+    /// The file is no database.
+    NotDatabase,
+    /// The file is a database of another program.
+    Foreign,
+    /// The file was written by a later version of this program.
+    Newer,
+    /// The file is damaged.
+    Corrupt,
+    /// Other processes held the file for longer than the deadline.
+    Locked,
+    /// Another database is where a backup was to be written.
+    Occupied,
+    /// The file cannot be read or written.
+    Io,
+    /// Nobody waits for the work any more, or the database was closed.
+    Stopped,
+    /// The work ended in a fault of a program of the host.
+    Failed,
+}
+
+impl SqliteCode {
+    /// The code as text, for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            SqliteCode::Input => "sqlite.input",
+            SqliteCode::Quota => "sqlite.quota",
+            SqliteCode::Full => "sqlite.full",
+            SqliteCode::NotFound => "sqlite.not_found",
+            SqliteCode::ReadOnly => "sqlite.read_only",
+            SqliteCode::NotDatabase => "sqlite.not_database",
+            SqliteCode::Foreign => "sqlite.foreign",
+            SqliteCode::Newer => "sqlite.newer",
+            SqliteCode::Corrupt => "sqlite.corrupt",
+            SqliteCode::Locked => "sqlite.locked",
+            SqliteCode::Occupied => "sqlite.occupied",
+            SqliteCode::Io => "sqlite.io",
+            SqliteCode::Stopped => "sqlite.stopped",
+            SqliteCode::Failed => "sqlite.failed",
+        }
+    }
+
+    /// What helps, where the code alone says it.
+    const fn help(self) -> Option<&'static str> {
+        match self {
+            SqliteCode::Full => Some("make room on the disk, or allow the file to be larger"),
+            SqliteCode::NotFound => Some("name a file in a folder that exists"),
+            SqliteCode::ReadOnly => Some("make the file and its folder writable"),
+            SqliteCode::NotDatabase | SqliteCode::Foreign => Some("name another file"),
+            SqliteCode::Newer => {
+                Some("use the version of this program that wrote it, or a later one")
+            }
+            SqliteCode::Corrupt => Some("put a backup in its place"),
+            SqliteCode::Locked => Some("end the process that holds it, or wait longer"),
+            SqliteCode::Occupied => Some("name a file that is not in use"),
+            _ => None,
+        }
+    }
+
+    /// What a program sees: nothing of the host.
+    const fn text(self) -> &'static str {
+        match self {
+            SqliteCode::Input => "The store does not take this.",
+            SqliteCode::Quota | SqliteCode::Full => "Store is full",
+            SqliteCode::Locked => "The store is busy: try again later.",
+            SqliteCode::Stopped => "The store was closed.",
+            SqliteCode::Corrupt => "The store is damaged.",
+            SqliteCode::ReadOnly => "The store can only be read.",
+            _ => "The store does not work.",
+        }
+    }
+}
+
+/// Why the file cannot be opened, or something not be kept in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqliteError {
+    code: SqliteCode,
+    message: String,
+    /// What a program sees in place of the code's own text.
+    text: Option<Text>,
+}
+
+impl SqliteError {
+    /// An error of the host's own, for work that was given to a
+    /// [`Database`](crate::Database). Programs see the text of the code alone.
+    #[must_use]
+    pub fn new(code: SqliteCode, message: impl Into<String>) -> SqliteError {
+        SqliteError {
+            code,
+            message: message.into(),
+            text: None,
+        }
+    }
+
+    /// An error that programs may see as it is.
+    pub(crate) fn shown(code: SqliteCode, message: impl Into<String>) -> SqliteError {
+        let message = message.into();
+        SqliteError {
+            code,
+            text: Some(message.as_str().into()),
+            message,
+        }
+    }
+
+    /// The same, about a file.
+    pub(crate) fn in_file(mut self, path: &Path) -> SqliteError {
+        self.message = format!("{}: {}", path.display(), self.message);
+        self
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn code(&self) -> SqliteCode {
+        self.code
+    }
+
+    /// What helps, where that is known.
+    #[must_use]
+    pub fn help(&self) -> Option<&'static str> {
+        self.code.help()
+    }
+
+    /// What a program may see of it: no paths, nothing of the host.
+    #[must_use]
+    pub fn for_program(&self) -> CapabilityError {
+        match &self.text {
+            Some(text) => CapabilityError::new(text.clone()),
+            None => CapabilityError::new(self.code.text()),
+        }
+    }
+}
+
+/// What went wrong and where, then what helps.
+impl fmt::Display for SqliteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match self.help() {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SqliteError {}
+
+impl From<CapabilityError> for SqliteError {
+    fn from(error: CapabilityError) -> SqliteError {
+        SqliteError {
+            code: SqliteCode::Input,
+            message: error.message.to_string(),
+            text: Some(error.message),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for SqliteError {
+    fn from(error: rusqlite::Error) -> SqliteError {
+        let (code, message) = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => (SqliteCode::Full, "there is no room left"),
+            Some(ErrorCode::CannotOpen) => (SqliteCode::NotFound, "it cannot be opened"),
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                (SqliteCode::ReadOnly, "it can only be read")
+            }
+            Some(ErrorCode::NotADatabase) => (SqliteCode::NotDatabase, "it is no database"),
+            Some(ErrorCode::DatabaseCorrupt) => (SqliteCode::Corrupt, "it is damaged"),
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::FileLockingProtocolFailed,
+            ) => (SqliteCode::Locked, "other processes hold it"),
+            Some(ErrorCode::SystemIoFailure) => (SqliteCode::Io, "it cannot be read or written"),
+            Some(ErrorCode::TooBig) => (SqliteCode::Input, "too large"),
+            _ => (SqliteCode::Failed, "SQLite refused"),
+        };
+        SqliteError::new(code, format!("{message} ({error})"))
+    }
+}

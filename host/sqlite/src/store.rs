@@ -1,0 +1,229 @@
+//! Store: a namespace of a file as a capability.
+
+use crate::codec;
+use crate::database::Database;
+use crate::entries::{Entries, STORE, Usage};
+use crate::error::SqliteError;
+use crate::key::Key;
+use crate::options::{SqliteOptions, StoreLimits};
+use crate::task::Task;
+use a99_capabilities::{Clock, Page, Query, Reply, Store, StoreMethod, SystemClock};
+use a99_core::text::Text;
+use a99_core::value::Value;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Keys and values in a file; see the crate.
+///
+/// A store is a namespace: the one that [`SqliteStore::open`] gives, which has no name, or
+/// one of those that [`SqliteStore::namespace`] gives. None sees, lists or counts what
+/// another holds. Clones share the file and its threads.
+#[derive(Clone)]
+pub struct SqliteStore {
+    database: Database,
+    scope: Arc<Scope>,
+}
+
+#[derive(Clone)]
+struct Scope {
+    name: Option<Text>,
+    limits: StoreLimits,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("SqliteStore");
+        out.field("database", &self.database);
+        out.field("namespace", &self.scope.name);
+        out.field("limits", &self.scope.limits);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens a file with the options that hold by default, and makes one if there is
+    /// none. Blocks, as [`Database::open`] does.
+    ///
+    /// # Errors
+    /// Those of [`Database::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<SqliteStore, SqliteError> {
+        SqliteStore::on(Database::open(path, SqliteOptions::default())?)
+    }
+
+    /// The store of a database that is open. Blocks while its tables are looked at.
+    ///
+    /// # Errors
+    /// If a later version wrote them, or they cannot be made.
+    pub fn on(database: Database) -> Result<SqliteStore, SqliteError> {
+        if !database.read(|tx| STORE.is_current(tx)).wait()? {
+            database.migrate(&STORE).wait()?;
+        }
+        let scope = Scope {
+            name: None,
+            limits: StoreLimits::default(),
+            clock: Arc::new(SystemClock),
+        };
+        Ok(SqliteStore {
+            database,
+            scope: Arc::new(scope),
+        })
+    }
+
+    /// The namespace of a name: any text, of which no character is special and which is
+    /// another for every difference of a byte. It is there when something is set in it.
+    #[must_use]
+    pub fn namespace(&self, name: impl Into<Text>) -> SqliteStore {
+        self.with(|scope| scope.name = Some(name.into()))
+    }
+
+    /// The same namespace with other limits, which hold for what this one sets.
+    #[must_use]
+    pub fn with_limits(&self, limits: StoreLimits) -> SqliteStore {
+        self.with(|scope| scope.limits = limits)
+    }
+
+    /// The same namespace with another clock, which says what has expired. All who write
+    /// to a file should agree on the time.
+    #[must_use]
+    pub fn with_clock(&self, clock: Arc<dyn Clock>) -> SqliteStore {
+        self.with(|scope| scope.clock = clock)
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Scope)) -> SqliteStore {
+        let mut scope = Scope::clone(&self.scope);
+        change(&mut scope);
+        SqliteStore {
+            database: self.database.clone(),
+            scope: Arc::new(scope),
+        }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// What the namespace holds.
+    pub fn usage(&self) -> Task<Usage> {
+        self.read(|entries, _| entries.usage())
+    }
+
+    /// Deletes all that the namespace holds.
+    pub fn clear(&self) -> Task<()> {
+        self.write(|entries, _| entries.clear())
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Entries<'_>, &StoreLimits) -> Result<T, SqliteError> + Send + 'static,
+    ) -> Task<T> {
+        let scope = Arc::clone(&self.scope);
+        self.database.read(move |tx| {
+            let entries = Entries::read(tx, scope.name.as_ref(), scope.clock.now_ms())?;
+            f(&entries, &scope.limits)
+        })
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Entries<'_>, &StoreLimits) -> Result<T, SqliteError> + Send + 'static,
+    ) -> Task<T> {
+        let scope = Arc::clone(&self.scope);
+        self.database.write(move |tx| {
+            let entries = Entries::write(tx, scope.name.as_ref(), scope.clock.now_ms())?;
+            f(&entries, &scope.limits)
+        })
+    }
+
+    fn put(&self, key: Value, value: Value, expires_ms: Option<f64>) -> Reply<'_> {
+        reply(move || {
+            let key = Key::of(key)?;
+            Ok(self.write(move |entries, limits| {
+                let stored = codec::encode(&value, limits.max_value_bytes);
+                value.dispose();
+                entries.set(&key, &stored?, expires_ms, limits)?;
+                Ok(Value::Undefined)
+            }))
+        })
+    }
+}
+
+/// The reply of work that begins when somebody waits for it.
+fn reply<'a>(start: impl FnOnce() -> Result<Task<Value>, SqliteError> + Send + 'a) -> Reply<'a> {
+    Box::pin(async move {
+        let done = match start() {
+            Ok(task) => task.await,
+            Err(error) => Err(error),
+        };
+        done.map_err(|error| error.for_program())
+    })
+}
+
+impl Store for SqliteStore {
+    fn supports(&self, method: StoreMethod) -> bool {
+        use StoreMethod::{CompareAndSet, Delete, Get, List, Query, Set, SetUntil};
+        matches!(
+            method,
+            Get | Set | SetUntil | Delete | List | CompareAndSet | Query
+        )
+    }
+
+    fn get(&self, key: Value) -> Reply<'_> {
+        reply(move || {
+            let key = Key::of(key)?;
+            Ok(self.read(move |entries, _| entries.get(&key)))
+        })
+    }
+
+    fn set(&self, key: Value, value: Value) -> Reply<'_> {
+        self.put(key, value, None)
+    }
+
+    fn set_until(&self, key: Value, value: Value, expires_ms: f64) -> Reply<'_> {
+        self.put(key, value, Some(expires_ms))
+    }
+
+    fn delete(&self, key: Value) -> Reply<'_> {
+        reply(move || {
+            let key = Key::of(key)?;
+            Ok(self.write(move |entries, _| entries.delete(&key).map(Value::Bool)))
+        })
+    }
+
+    fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Reply<'_> {
+        reply(move || {
+            let page = Page::of(prefix, cursor, &limit)?;
+            Ok(self.read(move |entries, limits| entries.list(page, limits.max_page_bytes)))
+        })
+    }
+
+    fn compare_and_set(
+        &self,
+        key: Value,
+        expected: Value,
+        value: Value,
+        expires_ms: Option<f64>,
+    ) -> Reply<'_> {
+        reply(move || {
+            let key = Key::of(key)?;
+            Ok(self.write(move |entries, limits| {
+                let is_expected = entries.get(&key)? == expected;
+                if is_expected {
+                    let stored = codec::encode(&value, limits.max_value_bytes)?;
+                    entries.set(&key, &stored, expires_ms, limits)?;
+                }
+                Ok(Value::Bool(is_expected))
+            }))
+        })
+    }
+
+    fn query(&self, query: Value) -> Reply<'_> {
+        reply(move || {
+            let query = Query::of(&query)?;
+            Ok(self.read(move |entries, _| entries.query(query)))
+        })
+    }
+}

@@ -1,0 +1,240 @@
+//! Work that a thread of a database does, and the future of its result.
+
+use crate::error::{SqliteCode, SqliteError};
+use rusqlite::Connection;
+use std::fmt;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A transaction in which work is done: the connection, which must not begin or end
+/// transactions of its own. Savepoints may be.
+pub struct Tx<'a> {
+    connection: &'a Connection,
+    is_left: &'a AtomicBool,
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn new(connection: &'a Connection, is_left: &'a AtomicBool) -> Tx<'a> {
+        Tx {
+            connection,
+            is_left,
+        }
+    }
+
+    /// Goes on only if somebody still waits for the result; long work asks now and then.
+    ///
+    /// # Errors
+    /// [`SqliteCode::Stopped`]
+    pub fn go_on(&self) -> Result<(), SqliteError> {
+        match self.is_left.load(Ordering::Relaxed) {
+            true => Err(stopped()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Deref for Tx<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl fmt::Debug for Tx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tx").finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn stopped() -> SqliteError {
+    SqliteError::new(
+        SqliteCode::Stopped,
+        "the database was closed, or the work given up",
+    )
+}
+
+/// What becomes of work, between the thread that does it and whoever waits.
+struct Slot<T> {
+    is_left: AtomicBool,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    result: Option<Result<T, SqliteError>>,
+    waker: Option<Waker>,
+}
+
+/// The result of work on another thread: a future for any executor, or [`Task::wait`].
+/// Dropped before the work began, it is not done; afterwards it is done whole or not at
+/// all.
+#[must_use = "work that nobody waits for is given up"]
+pub struct Task<T>(Arc<Slot<T>>);
+
+/// The end of a [`Task`] that its thread holds.
+pub(crate) struct Promise<T>(Arc<Slot<T>>);
+
+pub(crate) fn task<T>() -> (Promise<T>, Task<T>) {
+    let slot = Arc::new(Slot {
+        is_left: AtomicBool::new(false),
+        state: Mutex::new(State {
+            result: None,
+            waker: None,
+        }),
+    });
+    (Promise(Arc::clone(&slot)), Task(slot))
+}
+
+impl<T> Promise<T> {
+    pub(crate) fn is_left(&self) -> &AtomicBool {
+        &self.0.is_left
+    }
+
+    pub(crate) fn end(&self, result: Result<T, SqliteError>) {
+        let mut state = locked(&self.0.state);
+        if state.result.is_none() {
+            state.result = Some(result);
+        }
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// A promise that nobody keeps any more is broken, not forgotten.
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.0) > 1 {
+            self.end(Err(stopped()));
+        }
+    }
+}
+
+impl<T> Task<T> {
+    /// Waits for the result on this thread; not for threads that drive other futures.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn wait(self) -> Result<T, SqliteError> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut cx = Context::from_waker(&waker);
+        let mut task = pin!(self);
+        loop {
+            match task.as_mut().poll(&mut cx) {
+                Poll::Ready(result) => return result,
+                Poll::Pending => thread::park(),
+            }
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = Result<T, SqliteError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = locked(&self.0.state);
+        match state.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                state.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.is_left.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").finish_non_exhaustive()
+    }
+}
+
+/// Work that waits in a queue.
+pub(crate) trait Job: Send {
+    /// Whether nobody waits for it any more.
+    fn is_left(&self) -> bool;
+
+    /// Does it, within a transaction. Its result is kept until [`Job::end`].
+    fn run(&mut self, connection: &Connection) -> Result<(), SqliteError>;
+
+    /// Tells whoever waits: the result if the transaction was kept.
+    fn end(self: Box<Self>, kept: Result<(), SqliteError>);
+}
+
+pub(crate) struct Work<T, F> {
+    f: Option<F>,
+    output: Option<T>,
+    promise: Promise<T>,
+}
+
+impl<T, F> Work<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
+{
+    pub(crate) fn of(f: F) -> (Box<dyn Job>, Task<T>) {
+        let (promise, task) = task();
+        let work = Work {
+            f: Some(f),
+            output: None,
+            promise,
+        };
+        (Box::new(work), task)
+    }
+}
+
+impl<T, F> Job for Work<T, F>
+where
+    T: Send,
+    F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send,
+{
+    fn is_left(&self) -> bool {
+        self.promise.is_left().load(Ordering::Relaxed)
+    }
+
+    fn run(&mut self, connection: &Connection) -> Result<(), SqliteError> {
+        let Some(f) = self.f.take() else {
+            return Err(stopped());
+        };
+        let tx = Tx::new(connection, self.promise.is_left());
+        // What a fault leaves of the transaction is rolled back.
+        let output = catch_unwind(AssertUnwindSafe(|| f(&tx))).unwrap_or_else(|_| {
+            let message = "the work ended in a fault";
+            Err(SqliteError::new(SqliteCode::Failed, message))
+        })?;
+        self.output = Some(output);
+        Ok(())
+    }
+
+    fn end(self: Box<Self>, kept: Result<(), SqliteError>) {
+        let work = *self;
+        let output = work.output;
+        work.promise
+            .end(kept.and_then(|()| output.ok_or_else(stopped)));
+    }
+}
