@@ -1,7 +1,7 @@
 //! Interned tables of a program: text, constants, keys, shapes.
 
 use a99_core::program::{Const, ConstIdx, KeyIdx, ShapeIdx, TextRange};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 #[derive(Hash, PartialEq, Eq, Clone, Copy)]
 enum ConstKey {

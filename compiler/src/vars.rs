@@ -9,9 +9,10 @@
 //! costs the same however deep it stands.
 
 use a99_core::program::Location;
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A variable of the function being compiled.

@@ -13,7 +13,7 @@ use a99_core::program::{
 };
 use a99_core::sig::Form;
 use a99_core::value::Value;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_if(&mut self, step: NodeId) -> Option<Reg> {

@@ -42,7 +42,7 @@ use a99_core::sig::Signatures;
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use bumpalo::Bump;
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// From this register on, values that must wait are kept in frame slots.

@@ -5,7 +5,7 @@ use crate::ir::{Ir, ObjKey};
 use a99_core::builtins;
 use a99_core::diag::codes;
 use a99_core::program::{Const, Count, KeyIdx, Op, Reg};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 impl<'a> Lower<'_, 'a> {
     /// An object of these members, which are paid for.

@@ -8,7 +8,7 @@ use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{Count, Location, Op, Reg, Scope, Slot};
 use a99_core::sig::{Form, Signatures};
 use bumpalo::Bump;
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 /// So many variables of one name in scopes around each other are tried one after
 /// the other; a scope further in that binds the name keeps what they give.

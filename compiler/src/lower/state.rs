@@ -8,7 +8,7 @@ use crate::ir::{from_text, key_text};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, KeyIdx, Number, Op, Reg};
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_var_set(&mut self, step: NodeId) -> Option<Reg> {

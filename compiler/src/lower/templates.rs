@@ -7,7 +7,7 @@ use a99_core::builtins::is_forbidden;
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Number, Op, Reg, Target};
 use a99_core::sig::{Binding, Param};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 /// An internal atom: the text that a hole shows for a value.
 const TEXT: &str = "template:text";

@@ -6,7 +6,7 @@ use crate::ir::{FromJson, Ir, WrongText, short_text};
 use a99_core::costs::data_nodes;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, KeyIdx, Number, Op, Reg};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 /// An internal atom: a part of the request context.
 const CONTEXT: &str = "context:read";

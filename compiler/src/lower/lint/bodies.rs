@@ -7,7 +7,7 @@ use crate::ir::{Ir, truthy};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::{Effect, Form};
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 /// Methods that change what they are called on.
 const MUTATORS: &[&str] = &[

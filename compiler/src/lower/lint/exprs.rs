@@ -6,7 +6,7 @@ use crate::expr::{BinOp, LogOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit, ObjKey};
 use a99_core::builtins::METHODS;
 use a99_core::diag::codes;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 /// What `typeof` gives.
 const TYPES: &[&str] = &[

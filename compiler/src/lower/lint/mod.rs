@@ -39,7 +39,7 @@ use crate::ir::At;
 use crate::vars::VarMap;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Document, Kind, NodeId};
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 pub(super) use advice::{condition_help, math_help};
 pub(super) use flow::Writer;

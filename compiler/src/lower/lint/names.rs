@@ -7,7 +7,7 @@ use a99_core::builtins;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::NodeId;
 use a99_core::text::wtf8_to_string_lossy;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 /// Names shorter than this are not taken for misspelt ones.
 const MIN_TYPO: usize = 4;

@@ -7,8 +7,8 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
+use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
-use std::collections::HashSet;
 
 /// Kinds of JSON values, for messages.
 const KIND_NAMES: [(JsonKinds, &str); 5] = [

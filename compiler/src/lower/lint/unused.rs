@@ -7,7 +7,7 @@ use crate::vars::{VarId, VarMap};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{Effect, Form};
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 /// Which variables of a function were bound and read.
 #[derive(Default)]
@@ -127,7 +127,7 @@ impl<'a> Lower<'_, 'a> {
         for (name, helper) in doc.members(helpers) {
             let shown = Self::shown(name);
             self.lint_parameters(helper);
-            let mut seen = HashSet::from([shown.clone()]);
+            let mut seen: HashSet<String> = HashSet::from_iter([shown.clone()]);
             let mut at = self.first_call(helper);
             let place = at.as_ref().map(|call| call.1);
             while let Some((next, _)) = at {
