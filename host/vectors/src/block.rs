@@ -1,0 +1,204 @@
+//! Rows that lie together in memory.
+
+use crate::bound;
+use crate::kernel::{ABREAST, CHUNK, Codes, GROUP, Group, Numbers};
+use std::mem::size_of;
+use std::ops::Range;
+
+/// The error of a row that was deleted: with it none passes the test.
+const DELETED: f32 = f32::NEG_INFINITY;
+
+/// Rows for which a new block has room.
+const FIRST_ROWS: usize = 16;
+
+/// Up to so many rows, in the order in which they came.
+pub(crate) struct Block {
+    chunks: usize,
+    numbers: Vec<Numbers>,
+    codes: Vec<Codes>,
+    scales: Vec<f32>,
+    errors: Vec<f32>,
+    ids: Vec<u64>,
+    deleted: usize,
+}
+
+impl Block {
+    pub(crate) fn new(chunks: usize) -> Block {
+        Block {
+            chunks,
+            numbers: Vec::new(),
+            codes: Vec::new(),
+            scales: Vec::new(),
+            errors: Vec::new(),
+            ids: Vec::new(),
+            deleted: 0,
+        }
+    }
+
+    /// Rows, the deleted ones that are still there among them.
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether nothing but deleted rows is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.deleted == self.len()
+    }
+
+    /// Whether so many rows are deleted that moving the others pays.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.deleted * 4 > self.len()
+    }
+
+    /// Bytes that the block and its rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes_with_room(0)
+    }
+
+    /// The same when one more row is there, of at most `most`.
+    pub(crate) fn bytes_after_push(&self, most: usize) -> usize {
+        self.bytes_with_room(self.room_after_push(most))
+    }
+
+    fn bytes_with_room(&self, rows: usize) -> usize {
+        size_of::<Block>()
+            + self.numbers.capacity().max(rows * self.chunks) * size_of::<Numbers>()
+            + self.codes.capacity().max(self.code_chunks(rows)) * size_of::<Codes>()
+            + self.scales.capacity().max(rows) * size_of::<f32>()
+            + self.errors.capacity().max(rows) * size_of::<f32>()
+            + self.ids.capacity().max(rows) * size_of::<u64>()
+    }
+
+    /// Rows that there will be room for when one more is there.
+    fn room_after_push(&self, most: usize) -> usize {
+        let room = self.ids.capacity();
+        if self.len() < room {
+            return room;
+        }
+        (room * 2).clamp(FIRST_ROWS, most)
+    }
+
+    /// Adds a row, behind all others; there are at most `most`.
+    pub(crate) fn push(&mut self, id: u64, row: &[f32], most: usize) {
+        self.reserve(self.room_after_push(most));
+        let at = self.len();
+        self.numbers.extend_from_slice(&bound::chunked(row));
+        self.codes.resize(self.code_chunks(at + 1), [0; CHUNK]);
+        let (scale, error) = bound::encode(row, self.codes_of(at));
+        self.scales.push(scale);
+        self.errors.push(error);
+        self.ids.push(id);
+    }
+
+    /// Room for so many rows in all.
+    fn reserve(&mut self, rows: usize) {
+        let codes = self.code_chunks(rows);
+        grow(&mut self.numbers, rows * self.chunks);
+        grow(&mut self.codes, codes);
+        grow(&mut self.scales, rows);
+        grow(&mut self.errors, rows);
+        grow(&mut self.ids, rows);
+    }
+
+    /// Other numbers for a row.
+    pub(crate) fn replace(&mut self, at: usize, row: &[f32]) {
+        let range = self.range(at..at + 1);
+        self.numbers[range].copy_from_slice(&bound::chunked(row));
+        (self.scales[at], self.errors[at]) = bound::encode(row, self.codes_of(at));
+    }
+
+    pub(crate) fn delete(&mut self, at: usize) {
+        self.errors[at] = DELETED;
+        self.deleted += 1;
+    }
+
+    /// Gives back what deleted rows take. The others keep their order.
+    pub(crate) fn compact(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.len() {
+            if self.is_deleted(at) {
+                continue;
+            }
+            if kept != at {
+                let (from, to) = (self.range(at..at + 1), kept * self.chunks);
+                self.numbers.copy_within(from, to);
+                for chunk in 0..self.chunks {
+                    let (from, to) = (self.code(at, chunk), self.code(kept, chunk));
+                    self.codes[to] = self.codes[from];
+                }
+                self.scales[kept] = self.scales[at];
+                self.errors[kept] = self.errors[at];
+                self.ids[kept] = self.ids[at];
+            }
+            kept += 1;
+        }
+        self.numbers.truncate(kept * self.chunks);
+        self.codes.truncate(self.code_chunks(kept));
+        self.scales.truncate(kept);
+        self.errors.truncate(kept);
+        self.ids.truncate(kept);
+        self.deleted = 0;
+        self.numbers.shrink_to_fit();
+        self.codes.shrink_to_fit();
+        self.scales.shrink_to_fit();
+        self.errors.shrink_to_fit();
+        self.ids.shrink_to_fit();
+    }
+
+    pub(crate) fn is_deleted(&self, at: usize) -> bool {
+        self.errors[at] == DELETED
+    }
+
+    /// Ids of all rows, by their places.
+    pub(crate) fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// The numbers of rows.
+    pub(crate) fn numbers(&self, rows: Range<usize>) -> &[Numbers] {
+        &self.numbers[self.range(rows)]
+    }
+
+    /// The codes of rows.
+    pub(crate) fn group(&self, rows: Range<usize>) -> Group<'_> {
+        Group {
+            codes: &self.codes[rows.start * self.chunks..self.code_chunks(rows.end)],
+            scales: &self.scales[rows.clone()],
+            errors: &self.errors[rows],
+        }
+    }
+
+    /// All rows, in groups.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Range<usize>> + Clone + use<> {
+        let len = self.len();
+        (0..len)
+            .step_by(GROUP)
+            .map(move |start| start..len.min(start + GROUP))
+    }
+
+    /// Chunks of the codes of so many rows, with those that nobody has yet.
+    fn code_chunks(&self, rows: usize) -> usize {
+        rows.next_multiple_of(ABREAST) * self.chunks
+    }
+
+    /// Where a chunk of the codes of a row is.
+    fn code(&self, at: usize, chunk: usize) -> usize {
+        (at / ABREAST * self.chunks + chunk) * ABREAST + at % ABREAST
+    }
+
+    fn codes_of(&mut self, at: usize) -> impl Iterator<Item = &mut Codes> {
+        let first = self.code(at, 0);
+        self.codes[first..]
+            .iter_mut()
+            .step_by(ABREAST)
+            .take(self.chunks)
+    }
+
+    fn range(&self, rows: Range<usize>) -> Range<usize> {
+        rows.start * self.chunks..rows.end * self.chunks
+    }
+}
+
+fn grow<T>(items: &mut Vec<T>, room: usize) {
+    items.reserve_exact(room.saturating_sub(items.len()));
+}

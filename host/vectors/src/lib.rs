@@ -1,0 +1,54 @@
+//! Vectors in memory and the nearest of them, by cosine similarity, exactly.
+//!
+//! An [`Index`] holds vectors of one dimension and length one, in 32 bits; zero is allowed,
+//! and scores 0. [`Index::search`] gives the `k` rows with the greatest products with a
+//! query. There is no approximate index: the rows are those that comparing with each of them
+//! would give, with the same scores. What makes it fast is a copy in eight bits, which is
+//! read first; only rows that can be among the best by a proven bound are read in full
+//! (`src/bound.rs` has the proof).
+//!
+//! ```
+//! use a99_vectors::{Index, normalized};
+//!
+//! let mut index = Index::new(2)?;
+//! index.push(7, &normalized(&[3.0, 4.0])?)?;
+//! index.push(8, &normalized(&[1.0, 0.0])?)?;
+//! index.push(9, &normalized(&[0.0, -2.0])?)?;
+//! let hits = index.search(&[1.0, 0.0], 2, None)?;
+//! assert_eq!(hits[0].id, 8);
+//! assert_eq!((hits[1].id, hits[1].score), (7, 0.6));
+//! let odd = index.search(&[1.0, 0.0], 1, Some(&|id| id % 2 == 1))?;
+//! assert_eq!(odd[0].id, 7);
+//! # Ok::<(), a99_vectors::VectorError>(())
+//! ```
+//!
+//! Where rows are kept for good is up to the caller: it feeds an index with
+//! [`Index::push`], [`Index::replace`] and [`Index::delete`], and asks
+//! [`Index::bytes_after_push`] before.
+
+#![warn(unreachable_pub)]
+
+mod best;
+mod block;
+mod bound;
+mod error;
+mod index;
+mod kernel;
+mod search;
+
+pub use bound::normalized;
+pub use error::VectorError;
+pub use index::Index;
+
+/// Numbers of a vector, at most: what the sums of codes and the proof of the bound have
+/// room for.
+pub const MAX_DIMENSION: usize = 1 << 16;
+
+/// A row that a search found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// The id that it was added with.
+    pub id: u64,
+    /// Its product with the query, from -1 to 1 but for roundings.
+    pub score: f32,
+}
