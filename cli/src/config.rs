@@ -291,6 +291,7 @@ impl ConfigFile {
         }
         // Paths are those beside the file.
         settings.ca = settings.ca.map(|path| folder.join(path));
+        settings.store = settings.store.map(|path| folder.join(path));
         for header in &mut settings.header {
             if let Ok(header) = &mut header.0 {
                 header.relative_to(folder);

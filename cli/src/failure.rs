@@ -16,7 +16,8 @@ const REJECTED: &str = "program.rejected";
     feature = "embed",
     feature = "http",
     feature = "sandbox",
-    feature = "source"
+    feature = "source",
+    feature = "sqlite"
 )))]
 /// The command or option belongs to a feature that this binary was built without;
 /// the message says how to install it.
@@ -142,7 +143,8 @@ impl Failure {
         feature = "embed",
         feature = "http",
         feature = "sandbox",
-        feature = "source"
+        feature = "source",
+        feature = "sqlite"
     )))]
     pub(crate) fn missing_feature(what: &str, feature: &str) -> Failure {
         Failure::coded(

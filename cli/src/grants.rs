@@ -67,6 +67,7 @@ fn other_way(kind: &str) -> Option<String> {
         "fetch" | "http" | "https" => Some("the grant of the network is `net:RULE,...`".to_owned()),
         "shell" => Some("`--sandbox` lets the program run commands".to_owned()),
         "clock" | "random" | "xml" => Some(format!("`{kind}` needs no grant")),
+        "store" => Some("`--store FILE` keeps what the program stores in a file".to_owned()),
         kind if Capabilities::NAMES.contains(&kind) => Some(format!(
             "this command has no `{kind}` to grant; `--script FILE` answers in its place"
         )),
@@ -408,9 +409,8 @@ mod tests {
         assert!(wrong("https://a.com").contains("net:"));
         assert!(wrong("shell").contains("--sandbox"));
         assert!(wrong("xml").contains("needs no grant"));
-        for kind in ["llm:gpt", "store"] {
-            assert!(wrong(kind).contains("--script"), "{kind}");
-        }
+        assert!(wrong("llm:gpt").contains("--script"));
+        assert!(wrong("store").contains("--store FILE"));
     }
 
     #[test]

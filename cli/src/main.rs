@@ -35,6 +35,7 @@ mod sandbox_image_args;
 #[cfg(feature = "sandbox")]
 mod sandbox_limits;
 mod script;
+mod store;
 mod words;
 mod write;
 

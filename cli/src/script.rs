@@ -27,8 +27,7 @@ impl Script {
     /// An engine with the time and the randomness of the settings, else the script's.
     pub(crate) fn engine(&self, set: &Settings) -> Result<Engine, Failure> {
         let mut engine = Engine::builder();
-        let clock = self.said(self.script.clock())?;
-        if let Some(clock) = set.now.map(FixedClock::new).or(clock) {
+        if let Some(clock) = self.clock(set)? {
             engine = engine.clock(Arc::new(clock));
         }
         let random = self.said(self.script.random())?;
@@ -36,6 +35,12 @@ impl Script {
             engine = engine.random(Arc::new(random));
         }
         Ok(engine.build())
+    }
+
+    /// The time that stands, of the settings, else the script's.
+    pub(crate) fn clock(&self, set: &Settings) -> Result<Option<FixedClock>, Failure> {
+        let clock = self.said(self.script.clock())?;
+        Ok(set.now.map(FixedClock::new).or(clock))
     }
 
     /// The capabilities that answer as the script says.

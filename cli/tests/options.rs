@@ -250,6 +250,18 @@ fn embeddings_that_are_not_in_this_binary_say_how_to_install_them() {
 }
 
 #[test]
+#[cfg(not(feature = "sqlite"))]
+fn a_store_that_is_not_in_this_binary_says_how_to_install_it() {
+    let program = br#"{"op": "seq", "steps": []}"#;
+    let done = a99(&["run", "--store", "/no/such/a.db", "-"], program);
+    assert_eq!((done.code, done.out.as_str()), (2, ""), "{done:?}");
+    let install = "cargo install --path cli --features sqlite";
+    assert!(done.err.contains(install), "{done:?}");
+    let done = a99(&["run", "--store", "/no/such/a.db", "-", "--json"], program);
+    assert_eq!(done.json()["error"]["code"], "cli.missing_feature");
+}
+
+#[test]
 #[cfg(not(feature = "sandbox"))]
 fn what_is_not_in_this_binary_says_how_to_install_it() {
     for args in [

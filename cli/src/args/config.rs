@@ -46,6 +46,10 @@ pub(crate) struct Settings {
     /// NAME=TEXT`, where TEXT has {env:VARIABLE} or {file:PATH} in it; may be repeated
     #[arg(long, value_name = "HEADER", value_parser = HeaderArg::parse)]
     pub header: Vec<HeaderArg>,
+    /// Keep what the program stores in this file, and find it there in the next run;
+    /// made if it is missing [default: memory, for the run alone]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub store: Option<PathBuf>,
     /// Fuel the run may use [default: 1000]
     #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
@@ -141,6 +145,7 @@ keys! {
     "env" env Private "none" ToString::to_string;
     "readable-context" readable_context Grant "nothing" Clone::clone;
     "header" header Private "none" ToString::to_string;
+    "store" store Grant "memory, for the run alone" |path| path.display().to_string();
     "fuel" fuel Limit "1000" ToString::to_string;
     "timeout" timeout Limit "10 ms for each unit of fuel; with `allow`, 10m" |time| format!("{time:?}");
     "atom-timeout" atom_timeout Limit "that of each atom" |(op, time)| match time {
@@ -188,6 +193,7 @@ mod tests {
         ("env", "STAGE"),
         ("readable-context", "user.id"),
         ("header", "https://a.example x-key={env:KEY}"),
+        ("store", "a.db"),
         ("fuel", "5"),
         ("timeout", "5s"),
         ("atom-timeout", "map=5s"),

@@ -9,7 +9,7 @@ use crate::input::{self, JsonArg};
 use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
-use crate::{embed, help, network, output};
+use crate::{embed, help, network, output, store};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::{
@@ -55,7 +55,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let (agent, source) = input::agent_in(&engine, source, args.lenient)?;
     // Opened before the run, lest the run be in vain.
-    let trace = args.trace.as_deref().map(|path| open_trace(args, path));
+    let trace = args.trace.as_deref();
+    let trace = trace.map(|path| open_trace(args, &config, path));
     let trace = trace.transpose()?;
     let signal = AbortSignal::new();
     let options = options(args, &config, input.context)?.signal(signal.clone());
@@ -72,10 +73,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
+    let store = store::open(&config, input.script.clock(&config.set)?)?;
     let outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
         let granted = network::with_xml(network::grant(&config, granted)?);
         let granted = embed::grant(args.embed.as_deref(), granted)?;
+        let granted = store.grant(&config, granted)?;
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;
         Ok(engine.run(&agent, input.args, options, granted).await)
@@ -83,6 +86,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if let Some(progress) = progress {
         progress.end();
     }
+    store.close();
     let mut outcome = outcome?;
     outcome.warnings.extend(undeclared);
     let warnings = config.warnings.iter().map(|text| Text::from(text.as_str()));
@@ -255,7 +259,7 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Text> {
 }
 
 /// Opens the trace, which must not overwrite what the run reads (security P06).
-fn open_trace(args: &RunArgs, path: &Path) -> Result<(String, File), Failure> {
+fn open_trace(args: &RunArgs, config: &InForce, path: &Path) -> Result<(String, File), Failure> {
     let name = format!("--trace {}", path.display());
     if path == Path::new(input::STDIN) {
         return Err(Failure::about(
@@ -264,9 +268,12 @@ fn open_trace(args: &RunArgs, path: &Path) -> Result<(String, File), Failure> {
         ));
     }
     let real = |path: &Path| -> Option<PathBuf> { path.canonicalize().ok() };
-    if let Some(target) = real(path)
-        && input_files(args).any(|input| real(input).as_ref() == Some(&target))
-    {
+    let is_input = real(path)
+        .is_some_and(|target| input_files(args).any(|input| real(input).as_ref() == Some(&target)));
+    // A store may be there only later.
+    let place = |path: &Path| real(path).or_else(|| std::path::absolute(path).ok());
+    let store = config.set.store.as_deref().and_then(place);
+    if is_input || store.is_some() && store == place(path) {
         return Err(Failure::about(
             &name,
             "would overwrite an input of this run",
