@@ -4,6 +4,7 @@ mod memory;
 mod page;
 mod query;
 mod saved;
+mod stored;
 #[cfg(feature = "testing")]
 pub(crate) mod suite;
 mod vectors;
@@ -11,6 +12,7 @@ mod vectors;
 pub use memory::{MAX_KEY_BYTES, MemoryStore};
 pub use page::{MAX_PAGE, Page};
 pub use query::{Query, Selection};
+pub use stored::{StoredKey, StoredValue};
 pub use vectors::MAX_TOP_K;
 
 use crate::error::{CapabilityError, Reply, ready};
