@@ -434,8 +434,11 @@ impl<'a> Lowerer<'a> {
             _ if utc(name).is_some() => return,
             _ if builtins::method(name).is_some() => return,
             _ => {
-                let like = builtins::METHODS.iter().map(|method| method.name);
-                let help = match a99_core::diag::suggest(name, like) {
+                let names = || builtins::METHODS.iter().map(|method| method.name);
+                // `toUpper` is further from `toUpperCase` than a slip of the finger is.
+                let longer = |like: &&str| name.len() > 3 && like.starts_with(name);
+                let near = a99_core::diag::suggest(name, names());
+                let help = match near.or_else(|| names().find(longer).map(str::to_owned)) {
                     Some(like) => format!("did you mean `.{like}()`?"),
                     None => "docs/builtins.md lists the methods; yours are functions".to_owned(),
                 };

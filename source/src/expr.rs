@@ -135,7 +135,11 @@ impl<'a> Lowerer<'a> {
 
     fn other_expression(&mut self, expr: &Expression<'a>) {
         let (what, help) = match expr {
-            Expression::AssignmentExpression(_) | Expression::UpdateExpression(_) => (
+            Expression::AssignmentExpression(_) => (
+                "an assignment within an expression",
+                "write `===` to compare, or make it a statement of its own",
+            ),
+            Expression::UpdateExpression(_) => (
                 "an assignment within an expression",
                 "make it a statement of its own",
             ),

@@ -1,5 +1,9 @@
 //! Advice about texts that cannot be read: the form that works here.
 
+use a99_core::diag::excerpt;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
 /// Parts of other languages in an expression text, with the form that works here.
 /// The first that fits is told.
 const CONDITION: &[(&str, &str)] = &[
@@ -174,18 +178,37 @@ pub(in crate::lower) fn condition_help(text: &str) -> Option<&'static str> {
 }
 
 /// What works in place of a formula that cannot be read.
-pub(in crate::lower) fn math_help(text: &str) -> Option<&'static str> {
+pub(in crate::lower) fn math_help(text: &str) -> Option<Cow<'static, str>> {
     if let Some(help) = find(MATH, text) {
-        return Some(help);
+        return Some(help.into());
     }
     if assigns(text) {
-        return Some(
-            "a formula assigns nothing: write the right side, with `\"result\": \"name\"`",
-        );
+        let help = "a formula assigns nothing: write the right side, with `\"result\": \"name\"`";
+        return Some(help.into());
     }
-    calls(text).then_some(
-        "`mathCalc` calls nothing: use an expression node, `{\"$expr\": \"methodCall\", \"object\": \
-         {\"$expr\": \"ident\", \"name\": \"Math\"}, \"method\": \"max\", \"arguments\": [...]}`",
+    if calls(text) {
+        let name = text.split_once("Math.").map_or("max", |(_, rest)| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+            &rest[..end.unwrap_or(rest.len())]
+        });
+        return Some(Cow::Owned(format!(
+            "`mathCalc` calls nothing: use an expression node, `{{\"$expr\": \"methodCall\", \
+             \"object\": {{\"$expr\": \"ident\", \"name\": \"Math\"}}, \"method\": \"{}\", \
+             \"arguments\": [...]}}`",
+            excerpt(name)
+        )));
+    }
+    let count = |wanted: char| text.matches(wanted).count();
+    match count('(').cmp(&count(')')) {
+        Ordering::Greater => return Some("close it with `)`".into()),
+        Ordering::Less => return Some("open it with `(`, or leave the last `)` out".into()),
+        Ordering::Equal => {}
+    }
+    let chooses = text.contains('?') && text.contains(':');
+    chooses.then_some(
+        "a formula chooses nothing: use an `if` step, or write `\"a99\": 4` at the root, whose \
+         formulas may"
+            .into(),
     )
 }
 
@@ -197,6 +220,10 @@ mod tests {
     fn forms_of_other_languages_are_known() {
         for (text, part) in [
             ("Math.max(a, b)", "methodCall"),
+            ("2 * Math.round(a)", "\"method\": \"round\""),
+            ("(a + 1", "close it"),
+            ("a + 1)", "leave the last"),
+            ("a > 1 ? 2 : 3", "an `if` step"),
             ("max(a, b)", "calls nothing"),
             ("i++", "i + 1"),
             ("a === b", "`==`"),
