@@ -3,6 +3,7 @@
 use super::memory::MAX_KEY_BYTES;
 use super::page::page_limit;
 use crate::error::CapabilityError;
+use crate::size::value_bytes;
 use a99_core::diag::suggest;
 use a99_core::json::{Document, Limits};
 use a99_core::text::Text;
@@ -188,12 +189,25 @@ impl Query {
         &self.prefix
     }
 
+    /// The key from which on documents are looked at: what stands before is in no answer
+    /// to this query.
+    #[must_use]
+    pub fn first_key(&self) -> &Text {
+        match &self.after {
+            Some(after) if self.order.is_empty() => (&after.key).max(&self.prefix),
+            _ => &self.prefix,
+        }
+    }
+
     /// Begins an answer.
     #[must_use]
     pub fn select(self) -> Selection {
         Selection {
             query: self,
             rows: Vec::new(),
+            bytes: 0,
+            max_bytes: usize::MAX,
+            cut: None,
         }
     }
 
@@ -213,9 +227,23 @@ impl Query {
 pub struct Selection {
     query: Query,
     rows: Vec<(Place, Value)>,
+    /// Estimated bytes of the documents in the rows.
+    bytes: usize,
+    max_bytes: usize,
+    /// The first row that was too much: the answer ends before it.
+    cut: Option<Place>,
 }
 
 impl Selection {
+    /// The same with a bound of what it holds, in bytes as [`value_bytes`] estimates them:
+    /// where the best rows have more, the answer has fewer of them, one at least, and a
+    /// cursor.
+    #[must_use]
+    pub fn within(mut self, max_bytes: usize) -> Selection {
+        self.max_bytes = max_bytes;
+        self
+    }
+
     /// Looks at a document. They may come in any order.
     pub fn offer(&mut self, key: &Text, document: &Value) {
         let query = &self.query;
@@ -230,27 +258,52 @@ impl Selection {
             key: key.clone(),
         };
         let is_after = |p: &Place| query.compare(&place, p).is_gt();
-        if query.after.as_ref().is_some_and(|after| !is_after(after)) {
+        let is_before = query.after.as_ref().is_some_and(|after| !is_after(after));
+        let is_cut = |cut: &Place| query.compare(&place, cut).is_ge();
+        if is_before || self.cut.as_ref().is_some_and(is_cut) {
             return;
         }
         let at = self.rows.partition_point(|(row, _)| is_after(row));
         if at <= query.limit {
             self.rows.insert(at, (place, document.clone()));
-            self.rows.truncate(query.limit + 1);
+            self.bytes += value_bytes(document);
+            self.shorten();
+        }
+    }
+
+    /// Drops the last rows: those beyond the limit but one, which tells that more follows,
+    /// and those that are too many bytes.
+    fn shorten(&mut self) {
+        loop {
+            let is_too_much = self.bytes > self.max_bytes && self.rows.len() > 1;
+            if !is_too_much && self.rows.len() <= self.query.limit + 1 {
+                return;
+            }
+            let Some((place, document)) = self.rows.pop() else {
+                return;
+            };
+            self.bytes -= value_bytes(&document);
+            if is_too_much {
+                self.cut = Some(place);
+            }
         }
     }
 
     /// Whether no later key can be in the answer: it is full, and ordered by key alone.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.query.order.is_empty() && self.rows.len() > self.query.limit
+        self.query.order.is_empty() && self.has_more()
+    }
+
+    fn has_more(&self) -> bool {
+        self.rows.len() > self.query.limit || self.cut.is_some()
     }
 
     /// The answer: `rows` of `{key, value}`, and the `cursor` of what follows, if
     /// anything does.
     #[must_use]
     pub fn answer(mut self) -> Value {
-        let more = self.rows.len() > self.query.limit;
+        let more = self.has_more();
         self.rows.truncate(self.query.limit);
         let cursor = self.rows.last().filter(|_| more).map(|(p, _)| p.saved());
         let rows = self.rows.into_iter().map(|(place, document)| {
@@ -555,6 +608,41 @@ mod tests {
             }
             assert_eq!(pages.join(" "), found, "{order}");
             assert_eq!(pages.len(), 3, "{order}");
+        }
+    }
+
+    #[test]
+    fn large_rows_make_short_pages() {
+        for order in ["[]", r#"{"field": "total", "direction": "desc"}"#] {
+            let (mut sizes, mut found, mut cursor) = (Vec::new(), Vec::new(), Value::Null);
+            loop {
+                let query = format!(
+                    r#"{{"collection": "d", "orderBy": {order}, "limit": 4, "cursor": {}}}"#,
+                    cursor.to_json_string()
+                );
+                let query = Query::of(&value(&query)).unwrap();
+                let from = query.first_key().clone();
+                let mut selection = query.select().within(2_500);
+                for n in (0..10).filter(|n| format!("d/{n}").as_bytes() >= from.as_bytes()) {
+                    let size = if n < 6 { 900 } else { 10 };
+                    let text = "x".repeat(size);
+                    let document = value(&format!(r#"{{"total": {n}, "text": "{text}"}}"#));
+                    selection.offer(&format!("d/{n}").as_str().into(), &document);
+                }
+                let page = selection.answer();
+                sizes.push(page.get("rows").and_then(Value::as_array).unwrap().len());
+                found.push(keys(&page).replace("d/", ""));
+                match page.get("cursor") {
+                    Some(next) => cursor = next.clone(),
+                    None => break,
+                }
+            }
+            let (all, pages): (_, &[usize]) = match order {
+                "[]" => ("0 1 2 3 4 5 6 7 8 9", &[1, 1, 1, 1, 1, 3, 2]),
+                _ => ("9 8 7 6 5 4 3 2 1 0", &[4, 1, 1, 1, 1, 1, 1]),
+            };
+            assert_eq!(found.join(" "), all, "{order}");
+            assert_eq!(sizes, pages, "{order}");
         }
     }
 
