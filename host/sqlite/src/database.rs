@@ -9,7 +9,7 @@ use crate::task::{Job, Task, Tx, Work, locked, stopped};
 use rusqlite::Connection;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,9 @@ pub(crate) struct Shared {
     pub(crate) options: SqliteOptions,
     reads: Queue,
     writes: Queue,
+    /// Connections that read.
+    reading: Mutex<usize>,
+    all_read: Condvar,
 }
 
 impl fmt::Debug for Database {
@@ -81,6 +84,8 @@ impl Database {
             options,
             reads: Queue::default(),
             writes: Queue::default(),
+            reading: Mutex::new(0),
+            all_read: Condvar::new(),
         });
         let handle = Handle {
             shared: Arc::clone(&shared),
@@ -89,10 +94,19 @@ impl Database {
         let database = Database(Arc::new(handle));
         for _ in 0..shared.options.readers.max(1) {
             let reader = connection::open_reader(path, &shared.options)?;
-            let shared = Arc::clone(&shared);
-            database.spawn("a99-sqlite-read", move || shared.read_on(&reader))?;
+            let reads = Reads {
+                connection: reader,
+                counted: Counted::of(&shared),
+            };
+            database.spawn("a99-sqlite-read", move || {
+                let reads = reads;
+                reads.counted.0.read_on(&reads.connection);
+            })?;
         }
-        database.spawn("a99-sqlite-write", move || shared.write_on(&writer))?;
+        database.spawn("a99-sqlite-write", move || {
+            shared.write_on(&writer);
+            shared.wait_for_reads();
+        })?;
         Ok(database)
     }
 
@@ -175,12 +189,11 @@ impl Database {
         self.0.shared.reads.close();
         self.0.shared.writes.close();
         let threads = std::mem::take(&mut *locked(&self.0.threads));
-        for thread in threads {
-            // Work that asks for this would wait for itself.
-            if thread.thread().id() != thread::current().id() {
-                // Faults of work were caught before.
-                drop(thread.join());
-            }
+        // Work that asks for this would wait for itself.
+        let here = thread::current().id();
+        if threads.iter().all(|thread| thread.thread().id() != here) {
+            // Faults of work were caught before.
+            threads.into_iter().for_each(|thread| drop(thread.join()));
         }
     }
 }
@@ -197,7 +210,39 @@ where
     task
 }
 
+/// A connection that reads. It is closed before the one that writes: of two that close at
+/// once SQLite takes neither for the last, which cleans up.
+struct Reads {
+    // Dropped first.
+    connection: Connection,
+    counted: Counted,
+}
+
+/// One of those that [`Shared::wait_for_reads`] waits for.
+struct Counted(Arc<Shared>);
+
+impl Counted {
+    fn of(shared: &Arc<Shared>) -> Counted {
+        *locked(&shared.reading) += 1;
+        Counted(Arc::clone(shared))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        *locked(&self.0.reading) -= 1;
+        self.0.all_read.notify_all();
+    }
+}
+
 impl Shared {
+    fn wait_for_reads(&self) {
+        let reading = self
+            .all_read
+            .wait_while(locked(&self.reading), |reading| *reading > 0);
+        drop(reading);
+    }
+
     /// What a thread that reads does.
     fn read_on(&self, connection: &Connection) {
         while let Some(mut job) = self.reads.take(1).pop() {

@@ -303,15 +303,17 @@ impl<'a> Entries<'a> {
         Ok(page.answer(keys))
     }
 
-    pub(crate) fn query(&self, query: Query) -> Result<Value, SqliteError> {
+    /// The documents that a query selects; an answer that gets too large ends early.
+    pub(crate) fn query(&self, query: Query, max_bytes: usize) -> Result<Value, SqliteError> {
         let all = Page {
             prefix: query.prefix().clone(),
             after: None,
             limit: 1,
         };
-        let mut selection = query.select();
+        let from = query.first_key().clone();
+        let mut selection = query.select().within(max_bytes);
         let end = all.end();
-        self.scan(all.prefix.as_bytes(), end.as_deref(), "value", |row| {
+        self.scan(from.as_bytes(), end.as_deref(), "value", |row| {
             let document = codec::decode(row.get_ref(2)?)?;
             selection.offer(&key(row)?, &document);
             Ok(!selection.is_full())

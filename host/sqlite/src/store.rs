@@ -223,7 +223,7 @@ impl Store for SqliteStore {
     fn query(&self, query: Value) -> Reply<'_> {
         reply(move || {
             let query = Query::of(&query)?;
-            Ok(self.read(move |entries, _| entries.query(query)))
+            Ok(self.read(move |entries, limits| entries.query(query, limits.max_page_bytes)))
         })
     }
 }

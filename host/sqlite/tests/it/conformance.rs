@@ -44,6 +44,16 @@ fn what_is_stored_is_there_in_the_next_process() {
     assert_eq!(store.usage().wait().unwrap(), usage);
 }
 
+#[test]
+fn closing_leaves_one_file() {
+    for _ in 0..30 {
+        let (folder, store) = store();
+        block_on(store.set("k".into(), 5.0.into())).unwrap();
+        store.database().clone().close();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_tasks_of_a_runtime_use_it_at_once() {
     let (_folder, store) = store();

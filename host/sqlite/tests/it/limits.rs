@@ -138,6 +138,38 @@ fn long_pages_end_early() {
 }
 
 #[test]
+fn large_answers_end_early() {
+    let (_folder, store) = store();
+    let large = |n: usize| object(&[("n", n.into()), ("text", "x".repeat(900_000).into())]);
+    for n in 0..10 {
+        block_on(store.set(format!("docs/{n}").into(), large(n))).unwrap();
+    }
+    let descending = object(&[("field", "n".into()), ("direction", "desc".into())]);
+    for (order, wanted) in [(Value::Null, "0123456789"), (descending, "9876543210")] {
+        let (mut found, mut pages, mut cursor) = (String::new(), 0, Value::Null);
+        loop {
+            let query = object(&[
+                ("collection", "docs".into()),
+                ("orderBy", order.clone()),
+                ("cursor", cursor),
+            ]);
+            let answer = block_on(store.query(query)).unwrap();
+            assert!(answer.to_json_string().len() < 4 << 20);
+            for row in answer.get("rows").and_then(Value::as_array).unwrap() {
+                let n = row.get("value").and_then(|value| value.get("n")).unwrap();
+                found += &n.to_string();
+            }
+            pages += 1;
+            match answer.get("cursor") {
+                Some(next) => cursor = next.clone(),
+                None => break,
+            }
+        }
+        assert_eq!((found.as_str(), pages), (wanted, 3));
+    }
+}
+
+#[test]
 fn queries_look_at_one_collection() {
     let (_folder, store) = store();
     for (key, total) in [
