@@ -144,13 +144,16 @@ fn check_layout(layout: i64) -> Result<(), SqliteError> {
 fn settings(connection: &Connection, options: &SqliteOptions) -> Result<(), SqliteError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    let synchronous = match options.durability {
-        Durability::Power => "FULL",
-        Durability::Process => "NORMAL",
+    // On macOS a file is not on the disk until the full form was asked for.
+    let (synchronous, full) = match options.durability {
+        Durability::Power => ("FULL", "ON"),
+        Durability::Process => ("NORMAL", "OFF"),
     };
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = {synchronous};
+         PRAGMA fullfsync = {full};
+         PRAGMA checkpoint_fullfsync = {full};
          PRAGMA journal_size_limit = {LOG_BYTES};
          PRAGMA temp_store = MEMORY;
          PRAGMA cell_size_check = ON;"
