@@ -12,6 +12,7 @@ mod oracle_engine;
 mod read;
 mod replay;
 mod script;
+mod stored;
 mod suspended;
 mod vm_engine;
 
@@ -21,6 +22,7 @@ pub use oracle_engine::OracleEngine;
 pub use read::{Subject, Vector, decode, read_file};
 pub use replay::{CHOSEN, Report, Verdict, replay};
 pub use script::{HostAtom, Reply, Script, SharedScript};
+pub use stored::StoreEngine;
 pub use suspended::SuspendedEngine;
 pub use vm_engine::{ArtifactEngine, Route, VmEngine, run_by};
 

@@ -471,6 +471,16 @@ pub fn run_by(route: Route, spec: RunSpec) -> EngineOutcome {
 }
 
 fn run(builder: EngineBuilder, route: Route, spec: RunSpec) -> EngineOutcome {
+    run_granting(builder, route, spec, &capabilities)
+}
+
+/// Runs a program with what is granted for its script.
+pub(super) fn run_granting(
+    builder: EngineBuilder,
+    route: Route,
+    spec: RunSpec,
+    grant: &dyn Fn(&SharedScript) -> Capabilities,
+) -> EngineOutcome {
     let mut atoms = all_atoms();
     for atom in &spec.atoms {
         atoms.insert(host_atom(atom, &spec.script));
@@ -497,7 +507,7 @@ fn run(builder: EngineBuilder, route: Route, spec: RunSpec) -> EngineOutcome {
         signal.abort();
     }
     let options = options(&spec, engine.atoms()).signal(signal.clone());
-    let granted = capabilities(&spec.script);
+    let granted = grant(&spec.script);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_time()

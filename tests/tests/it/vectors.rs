@@ -1,10 +1,15 @@
 //! Each engine meets every vector, up to the listed deviations: the machine, the
 //! machine through artifacts, the oracle.
 
+use a99_sqlite::{Database, Durability, SqliteOptions, SqliteStore};
 use a99_testkit::vectors::{
-    ArtifactEngine, Deviations, Engine, OracleEngine, VmEngine, read_deviations, read_file, replay,
+    ArtifactEngine, Deviations, Engine, OracleEngine, StoreEngine, VmEngine, read_deviations,
+    read_file, replay,
 };
+use agent99::capabilities::Store;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
@@ -49,6 +54,24 @@ fn machine_meets_the_vectors() {
 #[test]
 fn machine_meets_the_vectors_through_artifacts() {
     meets_the_vectors(&ArtifactEngine);
+}
+
+/// What a vector's store answers comes out of a file on the way.
+#[test]
+fn machine_meets_the_vectors_with_sqlite() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = SqliteOptions {
+        durability: Durability::Process,
+        ..SqliteOptions::default()
+    };
+    let database = Database::open(folder.path().join("a.db"), options).expect("a file");
+    let store = SqliteStore::on(database).expect("a store");
+    let made = AtomicUsize::new(0);
+    meets_the_vectors(&StoreEngine(|| {
+        let n = made.fetch_add(1, Ordering::Relaxed);
+        Arc::new(store.namespace(format!("vector {n}"))) as Arc<dyn Store>
+    }));
+    assert!(made.into_inner() > 50, "vectors with a store");
 }
 
 #[test]
