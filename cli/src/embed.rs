@@ -1,26 +1,87 @@
-//! Embeddings of a run, with the model that `--embed` names.
+//! Embeddings of a run, by the model or the service that `--embed` names.
 
+use crate::config::InForce;
 use crate::failure::Failure;
 use agent99::Capabilities;
+#[cfg(feature = "embed")]
 use std::path::Path;
 
-/// What the run is granted with the model in this folder.
+/// What embeds the texts of a run.
+pub(crate) struct Choice<'a> {
+    /// A folder, or the address of a service.
+    pub from: Option<&'a str>,
+    /// The model that the service is asked for.
+    pub model: Option<&'a str>,
+}
+
+/// Whether it is an address.
+fn is_address(from: &str) -> bool {
+    from.starts_with("https://") || from.starts_with("http://")
+}
+
+/// What the run is granted with it.
 #[cfg(feature = "embed")]
-pub(crate) fn grant(model: Option<&Path>, set: Capabilities) -> Result<Capabilities, Failure> {
+pub(crate) fn grant(
+    choice: &Choice<'_>,
+    config: &InForce,
+    set: Capabilities,
+) -> Result<Capabilities, Failure> {
     use a99_embed::{EmbedModel, Precision, TextEmbedder};
-    let Some(folder) = model else { return Ok(set) };
+    let Some(from) = choice.from else {
+        return Ok(set);
+    };
     if set.embedder.is_some() {
         let why = "--embed and the script's `embed` exclude each other";
         return Err(Failure::usage(why));
     }
+    if is_address(from) {
+        return by_service(from, choice.model, config, set);
+    }
+    if choice.model.is_some() {
+        return Err(Failure::usage(
+            "--embed-model is for --embed with an address",
+        ));
+    }
     // The weights as they were published, whose vectors are those of other programs.
-    let model = EmbedModel::load(folder, Precision::F32).map_err(|error| failure(&error))?;
+    let model = EmbedModel::load(Path::new(from), Precision::F32).map_err(|e| failure(&e))?;
     Ok(set.with_embedder(TextEmbedder::new(model)))
 }
 
+#[cfg(all(feature = "embed", feature = "http"))]
+fn by_service(
+    url: &str,
+    model: Option<&str>,
+    config: &InForce,
+    set: Capabilities,
+) -> Result<Capabilities, Failure> {
+    let Some(model) = model else {
+        let why = "--embed with an address needs --embed-model NAME, the model to ask for";
+        return Err(Failure::usage(why));
+    };
+    let fetch = crate::network::to_origin(config, url)?;
+    Ok(set.with_embedder(a99_embed::EndpointEmbedder::new(fetch, url, model)))
+}
+
+#[cfg(all(feature = "embed", not(feature = "http")))]
+fn by_service(
+    _: &str,
+    _: Option<&str>,
+    _: &InForce,
+    _: Capabilities,
+) -> Result<Capabilities, Failure> {
+    Err(Failure::missing_feature("`a99 run --embed URL`", "http"))
+}
+
 #[cfg(not(feature = "embed"))]
-pub(crate) fn grant(model: Option<&Path>, set: Capabilities) -> Result<Capabilities, Failure> {
-    match model {
+pub(crate) fn grant(
+    choice: &Choice<'_>,
+    _: &InForce,
+    set: Capabilities,
+) -> Result<Capabilities, Failure> {
+    match choice.from {
+        Some(from) if is_address(from) && choice.model.is_none() => Err(Failure::usage(
+            "--embed with an address needs --embed-model NAME, the model to ask for",
+        )),
         Some(_) => Err(Failure::missing_feature("`a99 run --embed`", "embed")),
         None => Ok(set),
     }

@@ -7,7 +7,6 @@ use agent99::Capabilities;
 /// What the run is granted with these settings.
 #[cfg(feature = "http")]
 pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
-    use a99_http::{HttpFetch, Policy};
     let settings = &config.set;
     if settings.allow.is_empty() {
         return Ok(set);
@@ -17,9 +16,59 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
         return Err(config.wrong("allow", 0, why, "leave one of them out"));
     }
     let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
-    let policy: Policy = crate::grants::policy_of(&rules.join(","))
+    let policy = crate::grants::policy_of(&rules.join(","))
         .map_err(|error| config.wrong("allow", 0, error, "grants are net:RULE,..."))?;
-    let mut fetch = HttpFetch::builder().policy(policy);
+    let fetch = trusting(config, policy, |_| true)?.build();
+    let fetch = fetch.map_err(|error| config.wrong("allow", 0, error, "see docs/grants.md"))?;
+    Ok(set.with_fetch(fetch))
+}
+
+/// Requests to one origin, with the headers that are for it. The program has no part in
+/// them.
+#[cfg(all(feature = "http", feature = "embed"))]
+pub(crate) fn to_origin(config: &InForce, url: &str) -> Result<a99_http::HttpFetch, Failure> {
+    let wrong = |why: String| Failure::usage(format!("--embed {url}: {why}"));
+    let (origin, rule) = origin(url).map_err(wrong)?;
+    let policy = crate::grants::policy_of(&rule).map_err(wrong)?;
+    let fetch = trusting(config, policy, |header| *header == origin)?;
+    fetch.build().map_err(|error| wrong(error.to_string()))
+}
+
+/// The origin of an address and the rule that names its server.
+#[cfg(all(feature = "http", feature = "embed"))]
+fn origin(url: &str) -> Result<(String, String), String> {
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let port = match scheme {
+        "https" => 443,
+        "http" => 80,
+        _ => return Err("it must begin with `https://` or `http://`".to_owned()),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() || authority.contains('@') {
+        return Err(
+            "it must name a server, without a user: keys are sent by `--header`".to_owned(),
+        );
+    }
+    let after_address = authority
+        .rsplit_once(']')
+        .map_or(authority, |(_, rest)| rest);
+    let rule = match after_address.contains(':') {
+        true => authority.to_owned(),
+        false => format!("{authority}:{port}"),
+    };
+    Ok((format!("{scheme}://{authority}"), rule))
+}
+
+/// Requests under a policy, with the authorities and the headers of these settings, of
+/// those the ones for origins that `sends` says.
+#[cfg(feature = "http")]
+fn trusting(
+    config: &InForce,
+    policy: a99_http::Policy,
+    sends: impl Fn(&str) -> bool,
+) -> Result<a99_http::Builder, Failure> {
+    let settings = &config.set;
+    let mut fetch = a99_http::HttpFetch::builder().policy(policy);
     if let Some(path) = &settings.ca {
         fetch = fetch.ca_file(path);
     }
@@ -30,6 +79,9 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
     // What cannot be read was refused when it was parsed.
     for (at, header) in settings.header.iter().enumerate() {
         let Ok(header) = &header.0 else { continue };
+        if !sends(&header.origin) {
+            continue;
+        }
         let secret = header
             .read()
             .map_err(|wrong| config.wrong("header", at, wrong.text, wrong.help))?;
@@ -40,9 +92,7 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
             return Err(config.wrong("header", at, error, help));
         }
     }
-    let fetch = fetch.build();
-    let fetch = fetch.map_err(|error| config.wrong("allow", 0, error, "see docs/grants.md"))?;
-    Ok(set.with_fetch(fetch))
+    Ok(fetch)
 }
 
 #[cfg(not(feature = "http"))]
@@ -69,4 +119,33 @@ pub(crate) fn with_xml(set: Capabilities) -> Capabilities {
 #[cfg(not(feature = "xml"))]
 pub(crate) fn with_xml(set: Capabilities) -> Capabilities {
     set
+}
+
+#[cfg(all(test, feature = "http", feature = "embed"))]
+mod tests {
+    use super::origin;
+
+    #[test]
+    fn an_address_names_one_server() {
+        for (url, wanted, rule) in [
+            ("https://a.example/v1", "https://a.example", "a.example:443"),
+            (
+                "http://localhost:11434/v1",
+                "http://localhost:11434",
+                "localhost:11434",
+            ),
+            ("http://[::1]", "http://[::1]", "[::1]:80"),
+            ("http://[::1]:8080/x", "http://[::1]:8080", "[::1]:8080"),
+        ] {
+            assert_eq!(origin(url), Ok((wanted.to_owned(), rule.to_owned())));
+        }
+        for url in [
+            "ftp://a.example",
+            "https://",
+            "https://key@a.example/v1",
+            "a.example",
+        ] {
+            assert!(origin(url).is_err(), "{url}");
+        }
+    }
 }

@@ -497,3 +497,54 @@ fn secrets_and_authorities_that_are_none_are_refused() {
         }
     }
 }
+
+/// The service is reached by the command alone: a program that fetches it is refused.
+#[test]
+#[cfg(feature = "embed")]
+fn texts_are_embedded_by_a_service() {
+    let server = Server::start(|_| {
+        let body = r#"{"data": [{"embedding": [0.5, -0.25]}]}"#;
+        ok(body).replace("text/plain", "application/json")
+    });
+    let port = server.port;
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = format!(
+        r#"{{"op": "seq", "steps": [
+            {{"op": "storeVectorize", "text": "red fox", "result": "v"}},
+            {{"op": "try", "try": [{{"op": "httpFetch", "url": "http://127.0.0.1:{port}/"}}],
+              "catch": [{{"op": "varSet", "key": "refused", "value": true}}]}},
+            {{"op": "return", "schema": {{"type": "object", "properties": {{"v": {{}}, "refused": {{}}}}}}}}
+        ]}}"#
+    );
+    fs::write(folder.path().join("agent.json"), program).expect("a file");
+    fs::write(folder.path().join("key"), "k3y").expect("a file");
+    let mode = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(folder.path().join("key"), mode).expect("a mode");
+    let url = format!("http://127.0.0.1:{port}/v1/");
+    let header = format!("http://127.0.0.1:{port} authorization=Bearer {{file:key}}");
+    let run = ["run", "agent.json", "--embed", &url, "--header", &header];
+    let unnamed = harness::a99_in(folder.path(), &run);
+    assert_eq!(unnamed.code, 2, "{unnamed:?}");
+    assert!(unnamed.err.contains("--embed-model NAME"), "{unnamed:?}");
+    let done = harness::a99_in(
+        folder.path(),
+        &[&run[..], &["--embed-model", "mini"]].concat(),
+    );
+    assert_eq!(done.code, 0, "{done:?}");
+    let wanted = serde_json::json!({"v": [0.5, -0.25], "refused": true});
+    assert_eq!(done.json(), wanted);
+    let [request] = &server.seen()[..] else {
+        panic!("one request: {:?}", server.seen());
+    };
+    let head = request.to_ascii_lowercase();
+    assert!(
+        head.starts_with("post /v1/embeddings http/1.1\r\n"),
+        "{head}"
+    );
+    assert!(head.contains("authorization: bearer k3y\r\n"), "{head}");
+    assert!(
+        head.contains("content-type: application/json\r\n"),
+        "{head}"
+    );
+}

@@ -42,9 +42,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,
     /// Let the program embed texts (storeVectorize) with the model in this folder,
-    /// which `a99 model import` makes
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub embed: Option<PathBuf>,
+    /// which `a99 model import` makes, or by the service at this address, such as
+    /// `https://api.openai.com/v1`
+    #[arg(long, value_name = "DIR|URL", value_hint = ValueHint::AnyPath)]
+    pub embed: Option<String>,
+    /// The model that the service of `--embed` is asked for
+    #[arg(long, value_name = "NAME", requires = "embed")]
+    pub embed_model: Option<String>,
     /// Let the program run commands (shellExec) in a Linux of its own, which
     /// starts with the first one and ends with the run
     #[arg(long, hide = cfg!(not(feature = "sandbox")))]

@@ -77,7 +77,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
         let granted = network::with_xml(network::grant(&config, granted)?);
-        let granted = embed::grant(args.embed.as_deref(), granted)?;
+        let choice = embed::Choice {
+            from: args.embed.as_deref(),
+            model: args.embed_model.as_deref(),
+        };
+        let granted = embed::grant(&choice, &config, granted)?;
         let granted = store.grant(&config, granted)?;
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;

@@ -43,6 +43,7 @@
 mod archive;
 mod config;
 mod encoder;
+mod endpoint;
 mod error;
 mod files;
 mod import;
@@ -53,6 +54,7 @@ mod safetensors;
 mod tokenizer;
 mod worker;
 
+pub use endpoint::EndpointEmbedder;
 pub use error::{EmbedCode, EmbedError};
 pub use import::{Imported, import, verify};
 pub use matrix::Precision;
