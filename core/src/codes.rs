@@ -148,6 +148,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "image.",
     "mount.",
     "net.",
+    "postgres.",
     "sandbox.",
     "shell.",
     "source.",

@@ -14,7 +14,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 12] = [
+const SECTIONS: [(&str, &str, &[List]); 13] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -46,6 +46,13 @@ const SECTIONS: [(&str, &str, &[List]); 12] = [
         "Why a store's file cannot be opened, or something not be kept in it. Programs see the \
          message of what they asked for, and otherwise no more than that the store does not work.",
         &[("host/sqlite/src/error.rs", "SqliteCode")],
+    ),
+    (
+        "Stores on a server",
+        "Why a server of PostgreSQL cannot be used, or something not be kept on it. Programs \
+         see the message of what they asked for, and otherwise no more than that the store does \
+         not work, or when to try again.",
+        &[("host/postgres/src/error.rs", "PostgresCode")],
     ),
     (
         "XML",

@@ -25,10 +25,10 @@ pub(crate) fn test() -> Result<(), Failed> {
 }
 
 /// What takes long and seldom breaks: dependencies, features, documentation,
-/// what needs Node, Python, QEMU or wasmtime, and what needs the guest's image, which is built
+/// what needs Node, Python, PostgreSQL, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(11);
+    let mut stages = Stages::of(13);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -45,6 +45,18 @@ pub(crate) fn slow() -> Result<(), Failed> {
         let mut test = cargo("test");
         test.args(["--package", "a99-testkit", "--test", "it"]);
         progress.tests(test.args(["--", "--ignored", "source"]))
+    });
+    // A feature, because it needs the server: what a contributor runs before each change
+    // needs nothing but the toolchain.
+    stages.run("clippy of the tests with PostgreSQL", |_| {
+        let mut clippy = cargo("clippy");
+        clippy.args(["--package", "a99-postgres", "--features", "cluster"]);
+        run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
+    });
+    stages.run("tests with PostgreSQL", |progress| {
+        let mut test = cargo("test");
+        test.args(["--package", "a99-postgres", "--features", "cluster"]);
+        progress.tests(test.args(["--test", "it"]))
     });
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a

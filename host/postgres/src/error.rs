@@ -1,0 +1,326 @@
+//! Errors of the server, of the way to it, and of what is kept on it.
+
+use a99_capabilities::CapabilityError;
+use a99_core::diag::excerpt;
+use a99_core::text::{Text, escape_for_terminal};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use tokio_postgres::error::SqlState;
+
+/// The kind of an error. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PostgresCode {
+    /// A key, value or other argument is none that the store takes.
+    Input,
+    /// The namespace holds as much as it may.
+    Quota,
+    /// The URL, a file that it names, or another option is not usable.
+    Config,
+    /// The server does not answer, or the connection to it broke.
+    Unreachable,
+    /// The connection cannot be encrypted, or the server is not who it should be.
+    Tls,
+    /// The server does not let this user in.
+    Login,
+    /// There is no such database.
+    NotFound,
+    /// The user may not do this.
+    Denied,
+    /// The database only may be read.
+    ReadOnly,
+    /// The tables were written by a later version of this program.
+    Newer,
+    /// The tables are not there any more, or something else has their names.
+    Foreign,
+    /// The server is older than the versions that this program knows.
+    OldServer,
+    /// The server's disk is full.
+    Full,
+    /// The server takes no more connections.
+    TooManyConnections,
+    /// Others were in the way for longer than the deadline.
+    Busy,
+    /// The server took longer than the deadline.
+    Timeout,
+    /// The connection broke while something was written: it was written or not.
+    InDoubt,
+    /// What the server holds is damaged.
+    Corrupt,
+    /// Nobody waits for the work any more, or the store was closed.
+    Stopped,
+    /// The server refused for another reason.
+    Failed,
+}
+
+impl PostgresCode {
+    /// The code as text, for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            PostgresCode::Input => "postgres.input",
+            PostgresCode::Quota => "postgres.quota",
+            PostgresCode::Config => "postgres.config",
+            PostgresCode::Unreachable => "postgres.unreachable",
+            PostgresCode::Tls => "postgres.tls",
+            PostgresCode::Login => "postgres.login",
+            PostgresCode::NotFound => "postgres.not_found",
+            PostgresCode::Denied => "postgres.denied",
+            PostgresCode::ReadOnly => "postgres.read_only",
+            PostgresCode::Newer => "postgres.newer",
+            PostgresCode::Foreign => "postgres.foreign",
+            PostgresCode::OldServer => "postgres.old_server",
+            PostgresCode::Full => "postgres.full",
+            PostgresCode::TooManyConnections => "postgres.too_many_connections",
+            PostgresCode::Busy => "postgres.busy",
+            PostgresCode::Timeout => "postgres.timeout",
+            PostgresCode::InDoubt => "postgres.in_doubt",
+            PostgresCode::Corrupt => "postgres.corrupt",
+            PostgresCode::Stopped => "postgres.stopped",
+            PostgresCode::Failed => "postgres.failed",
+        }
+    }
+
+    /// What helps, where the code alone says it.
+    const fn help(self) -> Option<&'static str> {
+        match self {
+            PostgresCode::Unreachable => Some("see that the server runs, and the URL names it"),
+            PostgresCode::Tls => Some(
+                "name the authority of the server's certificate with sslrootcert=FILE, and the \
+                 server as the certificate does",
+            ),
+            PostgresCode::Login => Some("see that the user and the password are right"),
+            PostgresCode::NotFound => Some("make it (createdb), or name another one"),
+            PostgresCode::Denied => {
+                Some("let the user make a schema, or have its owner grant what is in it")
+            }
+            PostgresCode::ReadOnly => Some("name the server that takes writes"),
+            PostgresCode::Newer => {
+                Some("use the version of this program that wrote it, or a later one")
+            }
+            PostgresCode::Foreign => Some("name another schema"),
+            PostgresCode::Full => Some("make room on the server's disk"),
+            PostgresCode::TooManyConnections => {
+                Some("allow fewer connections here, or more on the server")
+            }
+            PostgresCode::Corrupt => Some("restore a backup"),
+            _ => None,
+        }
+    }
+
+    /// What a program sees: nothing of the host.
+    const fn text(self) -> &'static str {
+        match self {
+            PostgresCode::Input => "The store does not take this.",
+            PostgresCode::Quota | PostgresCode::Full => "Store is full",
+            PostgresCode::Unreachable => "The store cannot be reached: try again later.",
+            PostgresCode::TooManyConnections | PostgresCode::Busy => {
+                "The store is busy: try again later."
+            }
+            PostgresCode::Timeout => "The store took too long.",
+            PostgresCode::InDoubt => {
+                "The store broke off while it wrote: read the key to see whether it did."
+            }
+            PostgresCode::Stopped => "The store was closed.",
+            PostgresCode::Corrupt => "The store is damaged.",
+            PostgresCode::ReadOnly => "The store can only be read.",
+            _ => "The store does not work.",
+        }
+    }
+}
+
+/// What an error says of the connection, and of trying again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The server refused, and the connection is as it was.
+    Kept,
+    /// Others were in the way: nothing was changed, and another attempt may succeed.
+    Conflict,
+    /// The server is not ready yet.
+    Starting,
+    /// Nobody knows what became of it.
+    Lost,
+}
+
+/// Why the server cannot be used, or something not be kept on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostgresError {
+    code: PostgresCode,
+    message: String,
+    /// What a program sees in place of the code's own text.
+    text: Option<Text>,
+    fate: Fate,
+}
+
+impl PostgresError {
+    pub(crate) fn new(code: PostgresCode, message: impl Into<String>) -> PostgresError {
+        PostgresError {
+            code,
+            message: message.into(),
+            text: None,
+            fate: Fate::Kept,
+        }
+    }
+
+    /// An error that programs may see as it is.
+    pub(crate) fn shown(code: PostgresCode, message: impl Into<String>) -> PostgresError {
+        let message = message.into();
+        PostgresError {
+            text: Some(message.as_str().into()),
+            ..PostgresError::new(code, message)
+        }
+    }
+
+    pub(crate) fn with_fate(mut self, fate: Fate) -> PostgresError {
+        self.fate = fate;
+        self
+    }
+
+    pub(crate) fn fate(&self) -> Fate {
+        self.fate
+    }
+
+    /// The same, about a server.
+    pub(crate) fn at(mut self, place: &str) -> PostgresError {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn code(&self) -> PostgresCode {
+        self.code
+    }
+
+    /// What helps, where that is known.
+    #[must_use]
+    pub fn help(&self) -> Option<&'static str> {
+        self.code.help()
+    }
+
+    /// What a program may see of it: no addresses, nothing of the host.
+    #[must_use]
+    pub fn for_program(&self) -> CapabilityError {
+        match &self.text {
+            Some(text) => CapabilityError::new(text.clone()),
+            None => CapabilityError::new(self.code.text()),
+        }
+    }
+}
+
+/// What went wrong and where, then what helps.
+impl fmt::Display for PostgresError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match self.help() {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for PostgresError {}
+
+impl From<CapabilityError> for PostgresError {
+    fn from(error: CapabilityError) -> PostgresError {
+        PostgresError {
+            text: Some(error.message.clone()),
+            ..PostgresError::new(PostgresCode::Input, error.message.to_string())
+        }
+    }
+}
+
+/// What the server said, cut short and made visible: terminals read it.
+fn said(text: &str) -> String {
+    excerpt(&escape_for_terminal(text))
+}
+
+impl From<tokio_postgres::Error> for PostgresError {
+    fn from(error: tokio_postgres::Error) -> PostgresError {
+        if let Some(db) = error.as_db_error() {
+            let (code, fate) = judge(db.code());
+            let message = format!("{} ({})", said(db.message()), db.code().code());
+            return PostgresError::new(code, message).with_fate(fate);
+        }
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        let cause = causes.last().map_or_else(String::new, ToString::to_string);
+        let (kind, cause) = (error.to_string(), said(&cause));
+        let (code, message) = match kind.as_str() {
+            "error performing TLS handshake" => (PostgresCode::Tls, format!("TLS: {cause}")),
+            "invalid configuration" if cause == "password missing" => (PostgresCode::Login, cause),
+            "authentication error" => (PostgresCode::Login, cause),
+            "invalid configuration" | "invalid connection string" => (PostgresCode::Config, cause),
+            _ if cause.is_empty() => (PostgresCode::Unreachable, kind),
+            _ => (PostgresCode::Unreachable, format!("{kind} ({cause})")),
+        };
+        PostgresError::new(code, message).with_fate(Fate::Lost)
+    }
+}
+
+impl From<io::Error> for PostgresError {
+    fn from(error: io::Error) -> PostgresError {
+        PostgresError::new(PostgresCode::Failed, error.to_string())
+    }
+}
+
+/// What a SQLSTATE says.
+fn judge(state: &SqlState) -> (PostgresCode, Fate) {
+    let code = state.code();
+    match code {
+        "40001" | "40P01" => (PostgresCode::Busy, Fate::Conflict),
+        "57P03" => (PostgresCode::Unreachable, Fate::Starting),
+        "57P01" | "57P02" | "57P05" => (PostgresCode::Unreachable, Fate::Lost),
+        "57014" => (PostgresCode::Timeout, Fate::Kept),
+        "55P03" => (PostgresCode::Busy, Fate::Kept),
+        "53100" => (PostgresCode::Full, Fate::Kept),
+        "53300" => (PostgresCode::TooManyConnections, Fate::Kept),
+        "25006" => (PostgresCode::ReadOnly, Fate::Kept),
+        "28000" | "28P01" => (PostgresCode::Login, Fate::Kept),
+        "3D000" => (PostgresCode::NotFound, Fate::Kept),
+        "42501" => (PostgresCode::Denied, Fate::Kept),
+        // Tables or functions that are missing, or stand for something else.
+        "42P01" | "42883" | "42703" | "3F000" | "42P07" | "42723" | "42710" => {
+            (PostgresCode::Foreign, Fate::Kept)
+        }
+        "XX001" | "XX002" => (PostgresCode::Corrupt, Fate::Kept),
+        _ if code.starts_with("08") || code.starts_with("25P") => {
+            (PostgresCode::Unreachable, Fate::Lost)
+        }
+        _ => (PostgresCode::Failed, Fate::Kept),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_the_server_have_codes() {
+        let code = |state: &SqlState| judge(state).0;
+        assert_eq!(code(&SqlState::DISK_FULL), PostgresCode::Full);
+        assert_eq!(
+            code(&SqlState::READ_ONLY_SQL_TRANSACTION),
+            PostgresCode::ReadOnly
+        );
+        let many = code(&SqlState::TOO_MANY_CONNECTIONS);
+        assert_eq!(many, PostgresCode::TooManyConnections);
+        for state in [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ] {
+            assert_eq!(judge(&state), (PostgresCode::Busy, Fate::Conflict));
+        }
+        for state in [SqlState::ADMIN_SHUTDOWN, SqlState::CONNECTION_FAILURE] {
+            assert_eq!(judge(&state), (PostgresCode::Unreachable, Fate::Lost));
+        }
+        assert_eq!(code(&SqlState::DIVISION_BY_ZERO), PostgresCode::Failed);
+    }
+
+    #[test]
+    fn programs_see_no_servers() {
+        let error = PostgresError::new(PostgresCode::Denied, "no").at("postgres://h/db");
+        assert!(error.to_string().starts_with("postgres://h/db: no; let"));
+        let seen = error.for_program().to_string();
+        assert_eq!(seen, "The store does not work.");
+    }
+}

@@ -1,0 +1,489 @@
+//! Options of a store: the server, who asks, how the way there is protected, and limits of
+//! what is kept.
+
+use crate::error::{PostgresCode, PostgresError};
+use crate::tls::{Trust, Verify};
+use a99_capabilities::Secret;
+use percent_encoding::percent_decode_str;
+use std::fmt;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+/// Parameters of a URL beside those of TLS.
+const PARAMETERS: [&str; 17] = [
+    "user",
+    "password",
+    "dbname",
+    "options",
+    "application_name",
+    "sslnegotiation",
+    "host",
+    "hostaddr",
+    "port",
+    "connect_timeout",
+    "tcp_user_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "target_session_attrs",
+    "load_balance_hosts",
+];
+
+/// Parameters of libpq that mean something which is not done here.
+const OTHERS: [&str; 13] = [
+    "channel_binding",
+    "gssencmode",
+    "passfile",
+    "requirepeer",
+    "require_auth",
+    "service",
+    "sslcert",
+    "sslcrl",
+    "sslkey",
+    "sslpassword",
+    "ssl_min_protocol_version",
+    "ssl_max_protocol_version",
+    "sslsni",
+];
+
+/// Bytes of a file with a password at most.
+const MAX_PASSWORD_BYTES: u64 = 4 << 10;
+
+/// Bytes of the name of a schema at most, as PostgreSQL has it.
+const MAX_NAME_BYTES: usize = 63;
+
+/// Where a store is, and how it is used.
+///
+/// ```
+/// use a99_postgres::PostgresOptions;
+///
+/// let options = PostgresOptions::of_url("postgres://ann:hunter2@db.example.com/agents")?;
+/// assert_eq!(options.place(), "postgres://ann@db.example.com:5432/agents");
+/// assert!(!format!("{options:?}").contains("hunter2"));
+/// # Ok::<(), a99_postgres::PostgresError>(())
+/// ```
+#[derive(Clone)]
+pub struct PostgresOptions {
+    pub(crate) config: Config,
+    pub(crate) verify: Verify,
+    pub(crate) trust: Trust,
+    /// The schema that the tables are in; it is made if there is none.
+    pub schema: String,
+    /// Connections at most; at least one.
+    pub connections: usize,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long a statement may take on the server. A call may take that and the time of
+    /// connecting.
+    pub statement_timeout: Duration,
+}
+
+impl PostgresOptions {
+    /// The options of a URL, such as `postgres://user:password@host:5432/database`. Its
+    /// parameters are those of libpq, as far as they are known: `?host=/run/postgresql`
+    /// names the folder of a socket.
+    ///
+    /// | `sslmode` | encrypted | who the server is |
+    /// |---|---|---|
+    /// | `disable` | no | not asked |
+    /// | `prefer` | if the server can | not asked |
+    /// | `require` | yes | not asked, unless `sslrootcert` is there: as `verify-ca` |
+    /// | `verify-ca` | yes | one whom an authority vouches for |
+    /// | `verify-full` | yes | the one whom the URL names |
+    ///
+    /// Without it `verify-full` holds, and `prefer` for servers of this machine. A socket
+    /// is never encrypted. Authorities are those of the system, or of `sslrootcert`, a
+    /// file in PEM.
+    ///
+    /// Where the URL has no password, that of the environment's `PGPASSWORD` counts.
+    ///
+    /// # Errors
+    /// [`PostgresCode::Config`] for a URL that is none. No error shows parts of it beside
+    /// names of parameters.
+    pub fn of_url(url: &str) -> Result<PostgresOptions, PostgresError> {
+        let (rest, tls) = split(url)?;
+        let mut config: Config = rest.parse().map_err(|_| {
+            wrong("the URL cannot be read; it is like postgres://user@host:5432/database")
+        })?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(wrong(
+                "the URL names no host, such as postgres://user@host/database",
+            ));
+        }
+        if config.get_password().is_none()
+            && let Ok(password) = std::env::var("PGPASSWORD")
+        {
+            config.password(password);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("agent99");
+        }
+        let trust = match tls.authorities.as_deref() {
+            None | Some("system") => Trust::System,
+            Some(path) => Trust::File(PathBuf::from(path)),
+        };
+        let verify = verify_of(&config, tls.mode.as_deref(), &trust)?;
+        config.ssl_mode(match verify {
+            Verify::Disable => SslMode::Disable,
+            Verify::Prefer => SslMode::Prefer,
+            Verify::Require | Verify::Authority | Verify::Full => SslMode::Require,
+        });
+        let connect_timeout = config.get_connect_timeout().copied();
+        Ok(PostgresOptions {
+            config,
+            verify,
+            trust,
+            schema: "agent99".to_owned(),
+            connections: 8,
+            connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(10)),
+            statement_timeout: Duration::from_secs(30),
+        })
+    }
+
+    /// The same with a password.
+    #[must_use]
+    pub fn with_password(mut self, password: &Secret) -> PostgresOptions {
+        self.config.password(password.expose());
+        self
+    }
+
+    /// The same with the password of a file, which nobody but its owner may read and which
+    /// has nothing else in it. A line end at its end is not part of the password.
+    ///
+    /// # Errors
+    /// [`PostgresCode::Config`] if it cannot be read, or others may (`chmod 600`).
+    pub fn with_password_file(self, path: &Path) -> Result<PostgresOptions, PostgresError> {
+        let text = read_private(path)
+            .map_err(|why| wrong(format!("the password file {}: {why}", path.display())))?;
+        Ok(self.with_password(&Secret::new(text.trim_end_matches(['\r', '\n']))))
+    }
+
+    /// The server, the user and the database, as a URL without the password.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let config = &self.config;
+        let user = config
+            .get_user()
+            .map_or_else(String::new, |u| format!("{u}@"));
+        let ports = config.get_ports();
+        let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        let mut hosts: Vec<String> = Vec::new();
+        for (at, host) in config.get_hosts().iter().enumerate() {
+            hosts.push(match host {
+                Host::Tcp(name) if name.contains(':') => format!("[{name}]:{}", port(at)),
+                Host::Tcp(name) => format!("{name}:{}", port(at)),
+                #[cfg(unix)]
+                Host::Unix(folder) => format!("{}:{}", folder.display(), port(at)),
+            });
+        }
+        if hosts.is_empty() {
+            let addresses = config.get_hostaddrs().iter().enumerate();
+            hosts.extend(addresses.map(|(at, address)| format!("{address}:{}", port(at))));
+        }
+        let database = config
+            .get_dbname()
+            .map_or_else(String::new, |d| format!("/{d}"));
+        format!("postgres://{user}{}{database}", hosts.join(","))
+    }
+
+    /// What must hold of the fields.
+    pub(crate) fn check(&self) -> Result<(), PostgresError> {
+        let name = self.schema.as_str();
+        if name.is_empty()
+            || name.len() > MAX_NAME_BYTES
+            || name.contains('\0')
+            || name.starts_with("pg_")
+        {
+            return Err(wrong(format!(
+                "the name of a schema has 1 to {MAX_NAME_BYTES} bytes and does not begin with pg_"
+            )));
+        }
+        Ok(())
+    }
+
+    /// What each connection is told first.
+    pub(crate) fn settings(&self) -> String {
+        let schema = self.quoted_schema();
+        let most = self.statement_timeout.as_millis().clamp(1, 1 << 30);
+        // What is acknowledged is on the server's disk, whatever its settings say.
+        format!(
+            "SET search_path TO {schema}, pg_temp;
+             SET default_transaction_isolation TO 'read committed';
+             SET statement_timeout TO {most};
+             SET idle_in_transaction_session_timeout TO {most};
+             SET client_min_messages TO warning;
+             SELECT set_config('synchronous_commit', 'on', false)
+             WHERE current_setting('synchronous_commit') = 'off'"
+        )
+    }
+
+    pub(crate) fn quoted_schema(&self) -> String {
+        format!("\"{}\"", self.schema.replace('"', "\"\""))
+    }
+}
+
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let password = self.config.get_password().map(|_| Secret::new(""));
+        let mut out = f.debug_struct("PostgresOptions");
+        out.field("place", &self.place());
+        out.field("password", &password);
+        out.field("verify", &self.verify);
+        out.field("trust", &self.trust);
+        out.field("schema", &self.schema);
+        out.field("connections", &self.connections);
+        out.field("connect_timeout", &self.connect_timeout);
+        out.field("statement_timeout", &self.statement_timeout);
+        out.finish_non_exhaustive()
+    }
+}
+
+fn wrong(message: impl Into<String>) -> PostgresError {
+    PostgresError::new(PostgresCode::Config, message)
+}
+
+/// The parameters of a URL that are read here.
+#[derive(Default)]
+struct TlsParameters {
+    mode: Option<String>,
+    authorities: Option<String>,
+}
+
+/// A URL without what is read here, and that.
+fn split(url: &str) -> Result<(String, TlsParameters), PostgresError> {
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(wrong(
+            "the URL begins with postgres://, such as postgres://user@host:5432/database",
+        ));
+    }
+    let mut tls = TlsParameters::default();
+    let Some((before, query)) = url.split_once('?') else {
+        return Ok((url.to_owned(), tls));
+    };
+    let mut kept = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
+        match name {
+            "sslmode" => tls.mode = Some(value()),
+            "sslrootcert" => tls.authorities = Some(value()),
+            _ if PARAMETERS.contains(&name) => kept.push(pair),
+            _ if OTHERS.contains(&name) => {
+                return Err(wrong(format!(
+                    "the URL's parameter {name} is not known here"
+                )));
+            }
+            // It may be a part of a password that was not encoded.
+            _ => return Err(wrong("the URL has a parameter that is none")),
+        }
+    }
+    let rest = match kept.is_empty() {
+        true => before.to_owned(),
+        false => format!("{before}?{}", kept.join("&")),
+    };
+    Ok((rest, tls))
+}
+
+fn verify_of(config: &Config, mode: Option<&str>, trust: &Trust) -> Result<Verify, PostgresError> {
+    let is_file = matches!(trust, Trust::File(_));
+    let hosts = config.get_hosts();
+    #[cfg(unix)]
+    if !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_))) {
+        return Ok(Verify::Disable);
+    }
+    match mode {
+        None if is_local(config) && !is_file => Ok(Verify::Prefer),
+        None | Some("verify-full") => Ok(Verify::Full),
+        Some("disable") => Ok(Verify::Disable),
+        Some("prefer") => Ok(Verify::Prefer),
+        Some("require") if is_file => Ok(Verify::Authority),
+        Some("require") => Ok(Verify::Require),
+        Some("verify-ca") => Ok(Verify::Authority),
+        Some(_) => Err(wrong(
+            "sslmode is one of disable, prefer, require, verify-ca, verify-full",
+        )),
+    }
+}
+
+/// Whether all servers are on this machine.
+fn is_local(config: &Config) -> bool {
+    let addresses = config.get_hostaddrs();
+    if !addresses.is_empty() {
+        return addresses.iter().all(IpAddr::is_loopback);
+    }
+    config.get_hosts().iter().all(|host| match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|a: IpAddr| a.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    })
+}
+
+/// The text of a small file that only its owner may read.
+fn read_private(path: &Path) -> Result<String, String> {
+    let found = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_file() || found.len() > MAX_PASSWORD_BYTES {
+        return Err("it is no small file".to_owned());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if found.permissions().mode() & 0o077 != 0 {
+            return Err("others may read it; chmod 600 keeps it to its owner".to_owned());
+        }
+    }
+    fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+/// What may be kept in a namespace of a [`PostgresStore`](crate::PostgresStore), and asked
+/// of it. An entry counts the bytes of its key and of its value as stored, and 64 more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// Bytes of all entries.
+    pub max_bytes: u64,
+    /// Keys.
+    pub max_keys: u64,
+    /// Bytes of a value as stored, which is JSON text for most.
+    pub max_value_bytes: usize,
+    /// Bytes of a page of keys; a longer one ends early.
+    pub max_page_bytes: usize,
+}
+
+impl Default for StoreLimits {
+    /// 1 GiB, ten million keys, 8 MiB a value, 4 MiB a page.
+    fn default() -> StoreLimits {
+        StoreLimits {
+            max_bytes: 1 << 30,
+            max_keys: 10_000_000,
+            max_value_bytes: 8 << 20,
+            max_page_bytes: 4 << 20,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(url: &str) -> PostgresOptions {
+        PostgresOptions::of_url(url).unwrap()
+    }
+
+    #[test]
+    fn sslmode_is_that_of_libpq_but_safe_without() {
+        for (url, verify) in [
+            ("postgres://u@db.example.com/d", Verify::Full),
+            (
+                "postgres://u@db.example.com/d?sslmode=disable",
+                Verify::Disable,
+            ),
+            (
+                "postgres://u@db.example.com/d?sslmode=prefer",
+                Verify::Prefer,
+            ),
+            (
+                "postgres://u@db.example.com/d?sslmode=require",
+                Verify::Require,
+            ),
+            (
+                "postgres://u@db.example.com/d?sslmode=require&sslrootcert=/ca%20s",
+                Verify::Authority,
+            ),
+            (
+                "postgres://u@db.example.com/d?sslmode=verify-ca",
+                Verify::Authority,
+            ),
+            (
+                "postgresql://u@db.example.com/d?sslmode=verify-full",
+                Verify::Full,
+            ),
+            ("postgres://u@localhost/d", Verify::Prefer),
+            ("postgres://u@[::1]/d", Verify::Prefer),
+            ("postgres://u@127.0.0.1,10.0.0.1/d", Verify::Full),
+            ("postgres://u@127.0.0.1/d?sslrootcert=/ca", Verify::Full),
+            ("postgres://u@10.0.0.1/d?hostaddr=127.0.0.1", Verify::Prefer),
+            ("postgres://u@localhost/d?hostaddr=10.0.0.1", Verify::Full),
+            (
+                "postgres:///d?host=/run/postgresql&sslmode=require",
+                Verify::Disable,
+            ),
+        ] {
+            assert_eq!(of(url).verify, verify, "{url}");
+        }
+        let file = of("postgres://u@h/d?sslmode=require&sslrootcert=/ca%20s").trust;
+        assert_eq!(file, Trust::File("/ca s".into()));
+    }
+
+    #[test]
+    fn no_error_shows_a_password() {
+        for url in [
+            "hunter2",
+            "host=h password=hunter2 x",
+            "postgres://u:hunter2@h:port/d",
+            "postgres://u:pa?hunter2@h/d",
+            "postgres://u:pa?hunter2=@h/d",
+            "postgres://u:hunter2@/d?hostaddr=x",
+            "postgres://u:hunter2@h/d?sslmode=some",
+            "postgres://u:hunter2@h/d?sslcert=some",
+            "postgres://u:hunter2@h/d?connect_timeout=hunter2",
+            "postgres://u:hunter2@",
+        ] {
+            let error = PostgresOptions::of_url(url).unwrap_err();
+            assert_eq!(error.code(), PostgresCode::Config, "{url}");
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn passwords_print_as_dots() {
+        let options = of("postgres://ann:hunter2@h:99/d?password=hunter2&sslmode=disable");
+        let shown = format!("{options:?} {}", options.place());
+        assert!(shown.contains("Secret(......)") && !shown.contains("hunter2"));
+        assert!(shown.ends_with("postgres://ann@h:99/d"), "{shown}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_password_file_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        fs::write(&path, "hunter2\n").unwrap();
+        let read = || of("postgres://u@h/d").with_password_file(&path);
+        for (mode, is_private) in [(0o644, false), (0o640, false), (0o600, true), (0o400, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            match read() {
+                Ok(options) => {
+                    assert!(is_private);
+                    assert_eq!(options.config.get_password(), Some(&b"hunter2"[..]));
+                }
+                Err(error) => {
+                    assert!(!is_private, "{mode:o}");
+                    assert!(error.to_string().contains("chmod 600"), "{error}");
+                }
+            }
+        }
+        let folder = of("postgres://u@h/d").with_password_file(folder.path());
+        assert_eq!(folder.unwrap_err().code(), PostgresCode::Config);
+    }
+
+    #[test]
+    fn schemas_have_names() {
+        for (name, is_one) in [("a", true), ("", false), ("pg_x", false), ("a\"; --", true)] {
+            let mut options = of("postgres://u@h/d");
+            options.schema = name.to_owned();
+            assert_eq!(options.check().is_ok(), is_one, "{name}");
+        }
+        let mut options = of("postgres://u@h/d");
+        options.schema = "a\"b".to_owned();
+        assert_eq!(options.quoted_schema(), "\"a\"\"b\"");
+    }
+}

@@ -1,0 +1,125 @@
+//! Runtime: a thread that drives connections, whatever executor polls the store.
+
+use crate::error::PostgresError;
+use crate::options::PostgresOptions;
+use crate::pool::{Call, Pool, stopped};
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// The thread, and the connections that it drives. Both end with it.
+pub(crate) struct Engine {
+    pub(crate) pool: Arc<Pool>,
+    handle: Handle,
+    stop: Mutex<Option<(oneshot::Sender<()>, thread::JoinHandle<()>)>>,
+}
+
+impl Engine {
+    pub(crate) fn start(options: &PostgresOptions) -> Result<Engine, PostgresError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let pool = Arc::new(Pool::new(options, handle.clone())?);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let driven = Arc::clone(&pool);
+        let thread = thread::Builder::new()
+            .name("a99-postgres".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    drop(stopped.await);
+                    driven.close().await;
+                });
+                // Names may still be looked up.
+                runtime.shutdown_background();
+            })?;
+        Ok(Engine {
+            pool,
+            handle,
+            stop: Mutex::new(Some((stop, thread))),
+        })
+    }
+
+    /// Begins work.
+    pub(crate) fn call<C: Call>(&self, call: C) -> Task<C::Output> {
+        Task(self.handle.spawn(Arc::clone(&self.pool).run(call)))
+    }
+
+    /// Ends the thread and waits for it.
+    pub(crate) fn close(&self) {
+        if let Some(thread) = self.stop() {
+            drop(thread.join());
+        }
+    }
+
+    fn stop(&self) -> Option<thread::JoinHandle<()>> {
+        let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stop, thread) = stop.take()?;
+        // It may have ended.
+        stop.send(()).ok();
+        Some(thread)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Nobody who drops a store waits for a server.
+        drop(self.stop());
+    }
+}
+
+/// The result of work on the server: a future for any executor, or [`Task::wait`].
+/// Dropped before, the work is given up: what it writes is then written whole or not at
+/// all.
+#[must_use = "work that nobody waits for is given up"]
+pub struct Task<T>(JoinHandle<Result<T, PostgresError>>);
+
+impl<T> Task<T> {
+    /// Waits for the result on this thread; not for threads that drive other futures.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn wait(self) -> Result<T, PostgresError> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut cx = Context::from_waker(&waker);
+        let mut task = pin!(self);
+        loop {
+            match task.as_mut().poll(&mut cx) {
+                Poll::Ready(result) => return result,
+                Poll::Pending => thread::park(),
+            }
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = Result<T, PostgresError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let done = Pin::new(&mut self.0).poll(cx);
+        done.map(|done| done.unwrap_or_else(|_| Err(stopped())))
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").finish_non_exhaustive()
+    }
+}

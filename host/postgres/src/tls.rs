@@ -1,0 +1,292 @@
+//! TLS: rustls with the provider of ring, and whom it trusts. Nothing is installed for the
+//! whole process.
+
+use crate::error::{PostgresCode, PostgresError};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_rustls::TlsConnector;
+
+/// Bytes that a file of authorities has at most: some twenty times as many as that of a
+/// system.
+const MAX_CA_BYTES: u64 = 4 << 20;
+
+/// What is asked of the server's certificate.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verify {
+    Disable,
+    Prefer,
+    Require,
+    /// An authority vouches for it.
+    Authority,
+    /// An authority vouches for it, and for its name.
+    Full,
+}
+
+/// Whose certificates count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    System,
+    File(PathBuf),
+}
+
+/// How connections are encrypted, where they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls {
+    config: Option<Arc<ClientConfig>>,
+}
+
+impl Tls {
+    pub(crate) fn new(verify: Verify, trust: &Trust) -> Result<Tls, PostgresError> {
+        if verify == Verify::Disable {
+            return Ok(Tls { config: None });
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier: Arc<dyn ServerCertVerifier> = match verify {
+            Verify::Disable | Verify::Prefer | Verify::Require => {
+                Arc::new(Anyone(Arc::clone(&provider)))
+            }
+            Verify::Authority => Arc::new(AnyName(web_pki(trust, &provider)?)),
+            Verify::Full => web_pki(trust, &provider)?,
+        };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?;
+        let mut config = config
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        // Servers that begin with TLS at once insist on it.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(Tls {
+            config: Some(Arc::new(config)),
+        })
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> PostgresError {
+    PostgresError::new(PostgresCode::Tls, format!("TLS: {error}"))
+}
+
+fn web_pki(
+    trust: &Trust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, PostgresError> {
+    let mut roots = RootCertStore::empty();
+    match trust {
+        Trust::System => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Trust::File(path) => read_authorities(path, &mut roots).map_err(|why| {
+            let message = format!("the file of authorities {}: {why}", path.display());
+            PostgresError::new(PostgresCode::Config, message)
+        })?,
+    }
+    if roots.is_empty() {
+        return Err(failed(
+            "there are no certificate authorities to trust on this system: install them \
+             (ca-certificates)",
+        ));
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(failed)
+}
+
+/// Adds the certificates of a PEM file, all of which must be some.
+fn read_authorities(path: &Path, roots: &mut RootCertStore) -> Result<(), String> {
+    let found = path.metadata().map_err(|error| error.to_string())?;
+    if !found.is_file() || found.len() > MAX_CA_BYTES {
+        return Err("it is no file of certificates".to_owned());
+    }
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_CA_BYTES).read_to_end(&mut text))
+        .map_err(|error| error.to_string())?;
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.map_err(|error| format!("it is not PEM: {error}"))?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    match roots.is_empty() {
+        true => Err("it has no certificate, such as -----BEGIN CERTIFICATE-----".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Takes any certificate, for `require`: whoever is asked for more says so.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Takes a certificate of an authority for any name.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        match self
+            .0
+            .verify_server_cert(certificate, between, name, ocsp, now)
+        {
+            // The name is looked at last.
+            Err(rustls::Error::InvalidCertificate(
+                NotValidForName | NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            result => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// The way to one server.
+pub(crate) struct Connector {
+    config: Option<Arc<ClientConfig>>,
+    name: Option<ServerName<'static>>,
+}
+
+impl MakeTlsConnect<Socket> for Tls {
+    type Stream = Encrypted;
+    type TlsConnect = Connector;
+    type Error = io::Error;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Connector, io::Error> {
+        Ok(Connector {
+            config: self.config.clone(),
+            name: ServerName::try_from(host.to_owned()).ok(),
+        })
+    }
+}
+
+impl TlsConnect<Socket> for Connector {
+    type Stream = Encrypted;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
+
+    fn connect(self, socket: Socket) -> Self::Future {
+        Box::pin(async move {
+            let (Some(config), Some(name)) = (self.config, self.name) else {
+                return Err(io::Error::other("the server has no name that TLS knows"));
+            };
+            let stream = TlsConnector::from(config).connect(name, socket).await?;
+            Ok(Encrypted(stream))
+        })
+    }
+}
+
+/// An encrypted connection.
+pub(crate) struct Encrypted(tokio_rustls::client::TlsStream<Socket>);
+
+impl TlsStream for Encrypted {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl AsyncRead for Encrypted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Encrypted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
