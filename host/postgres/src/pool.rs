@@ -5,6 +5,7 @@ use crate::error::{Fate, PostgresCode, PostgresError};
 use crate::options::PostgresOptions;
 use crate::tls::Tls;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -78,6 +79,10 @@ impl Pool {
         options.check()?;
         let mut config = options.config.clone();
         config.connect_timeout(options.connect_timeout);
+        if config.get_tcp_user_timeout().is_none() {
+            // A server that vanished is no longer waited for.
+            config.tcp_user_timeout(options.connect_timeout);
+        }
         Ok(Pool {
             config,
             tls: Tls::new(options.verify, &options.trust)?,
@@ -104,8 +109,13 @@ impl Pool {
     /// Does work on a connection, again where others were in the way. Dropped in between,
     /// it is given up on the server too.
     pub(crate) async fn run<C: Call>(self: Arc<Pool>, call: C) -> Result<C::Output, PostgresError> {
-        let done = match timeout(self.call_timeout, self.attempts(&call)).await {
+        let is_asked = AtomicBool::new(false);
+        let done = match timeout(self.call_timeout, self.attempts(&call, &is_asked)).await {
             Ok(done) => done,
+            Err(_) if !is_asked.load(Ordering::Relaxed) => Err(PostgresError::new(
+                PostgresCode::Busy,
+                "all connections were in use, or nothing else came to an end",
+            )),
             Err(_) if C::WRITES => Err(in_doubt("it did not end in time")),
             Err(_) => Err(PostgresError::new(
                 PostgresCode::Timeout,
@@ -115,12 +125,19 @@ impl Pool {
         done.map_err(|error| self.placed(error))
     }
 
-    async fn attempts<C: Call>(self: &Arc<Pool>, call: &C) -> Result<C::Output, PostgresError> {
+    /// Tells in `is_asked` whether the server is at work.
+    async fn attempts<C: Call>(
+        self: &Arc<Pool>,
+        call: &C,
+        is_asked: &AtomicBool,
+    ) -> Result<C::Output, PostgresError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
             let mut lease = self.lease().await?;
+            is_asked.store(true, Ordering::Relaxed);
             let done = call.run(lease.connection()?).await;
+            is_asked.store(false, Ordering::Relaxed);
             let error = match done {
                 Ok(output) => {
                     lease.give_back();
@@ -188,7 +205,10 @@ impl Pool {
             let rest = self.connect_timeout.saturating_sub(started.elapsed());
             let connected = timeout(rest, self.connect_once()).await;
             match connected.unwrap_or_else(|_| Err(too_slow())) {
-                Err(error) if error.fate() == Fate::Starting && started.elapsed() < rest => {
+                Err(error)
+                    if error.fate() == Fate::Starting
+                        && started.elapsed() < self.connect_timeout =>
+                {
                     pause(attempt).await;
                 }
                 // Nothing was asked of it yet.

@@ -48,7 +48,13 @@ CREATE FUNCTION a99_sweep_1(p_only bigint, p_now double precision, p_most intege
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_count bigint;
+    v_first double precision;
 BEGIN
+    SELECT expires INTO v_first FROM a99_entry
+    WHERE expires IS NOT NULL ORDER BY expires LIMIT 1;
+    IF NOT FOUND OR v_first > p_now THEN
+        RETURN 0;
+    END IF;
     WITH late AS MATERIALIZED (
         SELECT namespace, kind, head, digest FROM a99_entry
         WHERE expires <= p_now AND (p_only IS NULL OR namespace = p_only)

@@ -85,7 +85,35 @@ fn child() {
     match role.as_str() {
         "write" => write(&url),
         "count" => count(&url, time),
+        "enter" => enter(&url),
         _ => panic!("no role {role}"),
+    }
+}
+
+fn enter(url: &str) {
+    match open(url) {
+        Ok(_) => println!("let in"),
+        Err(error) => println!("refused {}", error.code().name()),
+    }
+}
+
+#[test]
+fn the_environment_may_have_the_password() {
+    let url = shared().database().url();
+    let bare = url.replace(":swordfish@", "@");
+    for (url, password, said) in [
+        (&bare, "swordfish", "let in"),
+        (&bare, "hunter2", "refused postgres.login"),
+        // That of the URL counts.
+        (&url, "hunter2", "let in"),
+    ] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(ARGS).env("PGPASSWORD", password);
+        let mut child = prepared(command, "enter", url, Duration::ZERO)
+            .spawn()
+            .unwrap();
+        assert_eq!(told(&lines(&mut child), said), [""]);
+        assert!(child.wait().unwrap().success());
     }
 }
 
