@@ -315,10 +315,12 @@ impl Call for List {
     }
 }
 
-/// The answer to a query, from documents as they were at one moment.
+/// The answer to a query, from documents as they were at one moment; one that gets too
+/// large ends early.
 pub(crate) struct Ask {
     pub(crate) place: Place,
     pub(crate) query: Query,
+    pub(crate) max_bytes: usize,
 }
 
 impl Call for Ask {
@@ -344,8 +346,8 @@ impl Call for Ask {
             .read_only(true)
             .start()
             .await?;
-        let mut selection = self.query.clone().select();
-        let mut from = all.prefix.as_bytes().to_vec();
+        let mut from = self.query.first_key().as_bytes().to_vec();
+        let mut selection = self.query.clone().select().within(self.max_bytes);
         loop {
             let mut last = None;
             let range = Range {

@@ -358,7 +358,8 @@ pub struct StoreLimits {
     pub max_keys: u64,
     /// Bytes of a value as stored, which is JSON text for most.
     pub max_value_bytes: usize,
-    /// Bytes of a page of keys; a longer one ends early.
+    /// Bytes of a page of keys, and of the documents that a query gives as they are in
+    /// memory; longer ones end early.
     pub max_page_bytes: usize,
 }
 

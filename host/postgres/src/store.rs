@@ -245,6 +245,7 @@ impl Store for PostgresStore {
             let ask = Ask {
                 place: self.place(),
                 query: Query::of(&query)?,
+                max_bytes: self.scope.limits.max_page_bytes,
             };
             self.engine.call(ask).await
         })

@@ -284,4 +284,27 @@ fn queries_read_on_until_they_have_enough() {
     let one: Value = vec!["n".into(), "==".into(), Value::from(511)].into();
     assert_eq!(ask(&[("where", one)]), ["d/511"]);
     assert_eq!(ask(&[("limit", 300.0.into())]).len(), 300);
+
+    // Large answers end early, and their cursors lead on.
+    let store = store.namespace("large").with_limits(StoreLimits {
+        max_page_bytes: 5_000,
+        ..StoreLimits::default()
+    });
+    for n in 0..9 {
+        let document = object(&[("n", n.into()), ("text", "x".repeat(1_900).into())]);
+        block_on(store.set(n.to_string().into(), document)).unwrap();
+    }
+    for order in [Value::Null, "n".into()] {
+        let (mut sizes, mut cursor) = (Vec::new(), Value::Null);
+        while sizes.len() < 9 {
+            let query = object(&[("orderBy", order.clone()), ("cursor", cursor)]);
+            let answer = block_on(store.query(query)).unwrap();
+            sizes.push(answer.get("rows").and_then(Value::as_array).unwrap().len());
+            match answer.get("cursor") {
+                Some(next) => cursor = next.clone(),
+                None => break,
+            }
+        }
+        assert_eq!(sizes, [2, 2, 2, 2, 1], "{order}");
+    }
 }
