@@ -81,11 +81,12 @@ pub use a99_capabilities::{
     AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Clock,
     DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Embedder, Fetch, FixedClock, FnAgentRunner, Grant,
     HashEmbedder, Llm, LlmBattery, LocalStorage, MAX_KEY_BYTES, MAX_TOP_K, MODE_BITS, MemoryDom,
-    MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryStore, ProcedureLimits, ProcedureMiss,
-    Procedures, Random, Reply, Script, ScriptError, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery,
-    ScriptedTranspiler, ScriptedXml, Secret, SeededRandom, Shell, ShellCommand, ShellError,
-    ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
-    check_path, uuid_v4, value_bytes,
+    MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryStore, Page, ProcedureLimits,
+    ProcedureMiss, Procedures, Query, Random, Reply, Script, ScriptError, ScriptedFetch,
+    ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler, ScriptedXml, Secret, SeededRandom,
+    Selection, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput, ShellReply,
+    ShellRequest, Store, StoreMethod, StoredKey, StoredValue, Transpiler, Xml, check_path, uuid_v4,
+    value_bytes,
 };
 #[cfg(feature = "testing")]
 pub use a99_capabilities::{SuiteResult, suite};

@@ -16,6 +16,7 @@ use crate::generate::Case;
 use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
 pub use a99_guest::fuzz::{riscv_decode, virtio};
+use agent99::capabilities::{Query, StoredKey, StoredValue};
 use agent99::{Agent, Capabilities, Engine, Outcome, RunOptions};
 pub use source::any_text as source;
 use std::sync::LazyLock;
@@ -31,7 +32,7 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
@@ -46,6 +47,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("virtio", virtio),
     ("riscv_decode", riscv_decode),
     ("p9", p9),
+    ("stored", stored),
 ];
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());
@@ -57,6 +59,26 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());
 pub fn p9(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     a99_sandbox_p9::fuzz::messages(folder.path(), data);
+}
+
+/// What a damaged store may hold: bytes that read as a value are written as ones that read
+/// as the same, and a query that is read selects, whatever it is asked of.
+///
+/// # Panics
+/// If they are not.
+pub fn stored(data: &[u8]) {
+    let Some(value) = StoredValue::read(data) else {
+        return;
+    };
+    let again = StoredValue::of(&value, usize::MAX).expect("a value that was read");
+    assert_eq!(StoredValue::read(again.as_bytes()), Some(value.clone()));
+    if let Ok(query) = Query::of(&value) {
+        let mut selection = query.select();
+        selection.offer(&"a/1".into(), &value);
+        selection.offer(&"a/2".into(), &Value::Null);
+        let _ = selection.answer();
+    }
+    let _ = StoredKey::of(value);
 }
 
 /// The JSON reader: what it accepts, it writes and reads again the same.
