@@ -101,7 +101,7 @@ pub use shell::{
 pub use size::value_bytes;
 pub use store::{
     MAX_KEY_BYTES, MAX_PAGE, MAX_TOP_K, MemoryStore, Page, Query, Selection, Store, StoreMethod,
-    StoredKey, StoredValue,
+    StoredKey, StoredValue, vectors,
 };
 pub use transpiler::{ScriptedTranspiler, Transpiler};
 pub use xml::{ScriptedXml, Xml};

@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use super::query::Query;
-use super::vectors::Collection;
+use super::vectors::{Collection, collection_name, document_id, unknown_collection};
 use super::{Store, StoreMethod};
 use crate::clock::{Clock, system_now_ms};
 use crate::error::{CapabilityError, Reply, ready};
@@ -295,7 +295,7 @@ impl MemoryStore {
         let collection = state
             .collections
             .get(name.as_bytes())
-            .ok_or_else(|| unknown(&name))?;
+            .ok_or_else(|| unknown_collection(&name))?;
         let entry = collection.entry(document)?;
         let id = match replace {
             true => Some(entry.id()?.clone()),
@@ -319,7 +319,7 @@ impl MemoryStore {
         let collection = state
             .collections
             .get_mut(name.as_bytes())
-            .ok_or_else(|| unknown(&name))?;
+            .ok_or_else(|| unknown_collection(&name))?;
         let freed = collection.remove(id);
         state.bytes -= freed.unwrap_or(0);
         Ok(Value::Bool(freed.is_some()))
@@ -384,22 +384,6 @@ impl StoreState {
     }
 }
 
-fn collection_name(name: Value) -> Result<Text, CapabilityError> {
-    match name {
-        Value::String(text) if text.len_bytes() <= MAX_KEY_BYTES => Ok(text),
-        _ => Err(CapabilityError::new("Collection names must be strings")),
-    }
-}
-
-pub(super) fn document_id(id: &Value) -> Result<&Text, CapabilityError> {
-    id.as_text()
-        .ok_or_else(|| CapabilityError::new("The id of a document must be a text."))
-}
-
-fn unknown(name: &Text) -> CapabilityError {
-    CapabilityError::new(format!("Collection '{name}' not found. Create it first."))
-}
-
 impl Store for MemoryStore {
     fn supports(&self, method: StoreMethod) -> bool {
         method != StoreMethod::QueryPredicate
@@ -457,7 +441,7 @@ impl Store for MemoryStore {
             let found = state
                 .collections
                 .get(name.as_bytes())
-                .ok_or_else(|| unknown(&name))?;
+                .ok_or_else(|| unknown_collection(&name))?;
             found.search(&vector, &k, &filter).map(Value::Array)
         };
         ready(search())

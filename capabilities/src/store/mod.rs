@@ -7,7 +7,7 @@ mod saved;
 mod stored;
 #[cfg(feature = "testing")]
 pub(crate) mod suite;
-mod vectors;
+pub mod vectors;
 
 pub use memory::{MAX_KEY_BYTES, MemoryStore};
 pub use page::{MAX_PAGE, Page};

@@ -1,6 +1,11 @@
-//! Brute-force vector search (language section 2.8).
+//! Vectors of stores: what collections, documents and searches must be (language section
+//! 2.8), and the search of the store in memory, which looks at every document.
+//!
+//! The checks are for every store that keeps vectors, so that programs see the same errors
+//! whichever they were given. A search makes them in this order: [`collection_name`],
+//! [`unknown_collection`], [`query_vector`], [`check_dimension`], [`top_k`], [`filter`].
 
-use super::memory::document_id;
+use super::memory::MAX_KEY_BYTES;
 use crate::error::CapabilityError;
 use crate::size::value_bytes;
 use a99_core::text::Text;
@@ -10,10 +15,10 @@ use a99_core::value::{Map, Value};
 pub const MAX_TOP_K: usize = 1_000;
 
 /// Documents that a search gives unless the program says otherwise.
-const DEFAULT_TOP_K: usize = 5;
+pub const DEFAULT_TOP_K: usize = 5;
 
-/// Longest vector; embedding models give a few thousand numbers.
-const MAX_DIMENSION: usize = 65_536;
+/// Numbers of a vector, at most; embedding models give a few thousand.
+pub const MAX_DIMENSION: usize = 65_536;
 
 /// Estimated bytes of a collection or document beyond its content.
 const OVERHEAD_BYTES: usize = 128;
@@ -50,22 +55,10 @@ impl Entry {
 }
 
 impl Collection {
-    /// An empty collection; `dimension` is a number, or nullish for that of
-    /// the first document.
+    /// An empty collection; `dimension` as [`dimension`] reads it.
     pub(super) fn new(dimension: &Value) -> Result<Collection, CapabilityError> {
-        let dimension = match dimension {
-            Value::Undefined | Value::Null => None,
-            Value::Number(n) if n.fract() == 0.0 && (1.0..=MAX_DIMENSION as f64).contains(n) => {
-                Some(*n as usize)
-            }
-            _ => {
-                return Err(CapabilityError::new(format!(
-                    "The dimension of a collection must be an integer from 1 to {MAX_DIMENSION}."
-                )));
-            }
-        };
         Ok(Collection {
-            dimension,
+            dimension: self::dimension(dimension)?,
             ..Collection::default()
         })
     }
@@ -76,11 +69,8 @@ impl Collection {
 
     /// Checks a document and makes it an entry.
     pub(super) fn entry(&self, document: Value) -> Result<Entry, CapabilityError> {
-        const TEXT: &str =
-            "Document must have an 'embedding' property that is an array of numbers.";
-        let vector = document.get("embedding").and_then(numbers);
-        let vector = vector.ok_or_else(|| CapabilityError::new(TEXT))?;
-        self.check_dimension(vector.len())?;
+        let vector = embedding(&document)?;
+        check_dimension(self.dimension, vector.len())?;
         let bytes = OVERHEAD_BYTES + value_bytes(&document) + vector.len() * size_of::<f64>();
         Ok(Entry {
             unit: unit(vector),
@@ -129,20 +119,15 @@ impl Collection {
         k: &Value,
         filter: &Value,
     ) -> Result<Vec<Value>, CapabilityError> {
-        let query = numbers(vector)
-            .ok_or_else(|| CapabilityError::new("The query vector must be an array of numbers."))?;
-        self.check_dimension(query.len())?;
+        let query = query_vector(vector)?;
+        check_dimension(self.dimension, query.len())?;
         let k = top_k(k)?;
-        let filter = match filter {
-            Value::Undefined | Value::Null => None,
-            Value::Object(map) => Some(map),
-            _ => return Err(CapabilityError::new("The filter must be an object.")),
-        };
+        let filter = self::filter(filter)?;
         let query = unit(query);
         let mut scored: Vec<(f64, &Entry)> = self
             .entries
             .iter()
-            .filter(|entry| filter.is_none_or(|f| matches(&entry.document, f)))
+            .filter(|entry| filter.is_none_or(|f| has_members(&entry.document, f)))
             .map(|entry| (dot(&query, &entry.unit), entry))
             .collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -152,14 +137,116 @@ impl Collection {
             .map(|(_, entry)| entry.document.clone())
             .collect())
     }
+}
 
-    fn check_dimension(&self, length: usize) -> Result<(), CapabilityError> {
-        if self.dimension.is_some_and(|d| d != length) {
-            let text = "Vectors must have the same length for cosine similarity.";
-            return Err(CapabilityError::new(text));
-        }
-        Ok(())
+/// The name of a collection.
+///
+/// # Errors
+/// It is no text, or longer than [`MAX_KEY_BYTES`].
+pub fn collection_name(name: Value) -> Result<Text, CapabilityError> {
+    match name {
+        Value::String(text) if text.len_bytes() <= MAX_KEY_BYTES => Ok(text),
+        _ => Err(CapabilityError::new("Collection names must be strings")),
     }
+}
+
+/// The error of a collection that was never made.
+#[must_use]
+pub fn unknown_collection(name: &Text) -> CapabilityError {
+    CapabilityError::new(format!("Collection '{name}' not found. Create it first."))
+}
+
+/// The `id` by which documents are replaced and deleted.
+///
+/// # Errors
+/// It is no text.
+pub fn document_id(id: &Value) -> Result<&Text, CapabilityError> {
+    id.as_text()
+        .ok_or_else(|| CapabilityError::new("The id of a document must be a text."))
+}
+
+/// Numbers of a collection's vectors: a number, or nullish for as many as those of the
+/// first document.
+///
+/// # Errors
+/// It is anything but a whole number from 1 to [`MAX_DIMENSION`].
+pub fn dimension(dimension: &Value) -> Result<Option<usize>, CapabilityError> {
+    match dimension {
+        Value::Undefined | Value::Null => Ok(None),
+        Value::Number(n) if n.fract() == 0.0 && (1.0..=MAX_DIMENSION as f64).contains(n) => {
+            Ok(Some(*n as usize))
+        }
+        _ => Err(CapabilityError::new(format!(
+            "The dimension of a collection must be an integer from 1 to {MAX_DIMENSION}."
+        ))),
+    }
+}
+
+/// The vector of a document: its member `embedding`.
+///
+/// # Errors
+/// The document has none, or one that is no list of 1 to [`MAX_DIMENSION`] finite numbers.
+pub fn embedding(document: &Value) -> Result<Vec<f64>, CapabilityError> {
+    const TEXT: &str = "Document must have an 'embedding' property that is an array of numbers.";
+    let vector = document.get("embedding").and_then(numbers);
+    vector.ok_or_else(|| CapabilityError::new(TEXT))
+}
+
+/// The vector of a query.
+///
+/// # Errors
+/// It is no list of 1 to [`MAX_DIMENSION`] finite numbers.
+pub fn query_vector(vector: &Value) -> Result<Vec<f64>, CapabilityError> {
+    numbers(vector)
+        .ok_or_else(|| CapabilityError::new("The query vector must be an array of numbers."))
+}
+
+/// That a vector has as many numbers as those of its collection, if that is known.
+///
+/// # Errors
+/// It has not.
+pub fn check_dimension(dimension: Option<usize>, length: usize) -> Result<(), CapabilityError> {
+    if dimension.is_some_and(|d| d != length) {
+        let text = "Vectors must have the same length for cosine similarity.";
+        return Err(CapabilityError::new(text));
+    }
+    Ok(())
+}
+
+/// How many documents a search gives: [`DEFAULT_TOP_K`] for nullish, clamped to
+/// `0..=`[`MAX_TOP_K`].
+///
+/// # Errors
+/// It is NaN, or no number.
+pub fn top_k(k: &Value) -> Result<usize, CapabilityError> {
+    match k {
+        Value::Undefined | Value::Null => Ok(DEFAULT_TOP_K),
+        Value::Number(n) if !n.is_nan() => Ok(n.clamp(0.0, MAX_TOP_K as f64) as usize),
+        _ => Err(CapabilityError::new("k must be a number.")),
+    }
+}
+
+/// The members that documents must have, if a search says so; see [`has_members`].
+///
+/// # Errors
+/// It is neither nullish nor an object.
+pub fn filter(filter: &Value) -> Result<Option<&Map>, CapabilityError> {
+    match filter {
+        Value::Undefined | Value::Null => Ok(None),
+        Value::Object(map) => Ok(Some(map)),
+        _ => Err(CapabilityError::new("The filter must be an object.")),
+    }
+}
+
+/// Whether a document has all members of a filter, with equal values.
+#[must_use]
+pub fn has_members(document: &Value, filter: &Map) -> bool {
+    let Some(members) = document.as_object() else {
+        return false;
+    };
+    filter
+        .iter()
+        .all(|(key, wanted)| members.get_bytes(key.as_bytes()) == Some(wanted))
 }
 
 /// The finite numbers of a vector; `None` for anything else, NaN included.
@@ -174,18 +261,10 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
         .collect()
 }
 
-/// How many documents: clamped to `0..=`[`MAX_TOP_K`].
-fn top_k(k: &Value) -> Result<usize, CapabilityError> {
-    match k {
-        Value::Undefined | Value::Null => Ok(DEFAULT_TOP_K),
-        Value::Number(n) if !n.is_nan() => Ok(n.clamp(0.0, MAX_TOP_K as f64) as usize),
-        _ => Err(CapabilityError::new("k must be a number.")),
-    }
-}
-
-/// Scales to length one; the zero vector stays, so that it scores zero.
-/// Scaling by the largest member first keeps huge vectors from overflowing.
-fn unit(mut vector: Vec<f64>) -> Vec<f64> {
+/// The vector of length one in the same direction; zero stays zero. Scaling by the
+/// largest number first keeps huge vectors from overflowing, and tiny ones from vanishing.
+#[must_use]
+pub fn unit(mut vector: Vec<f64>) -> Vec<f64> {
     let largest = vector.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
     if largest > 0.0 {
         vector.iter_mut().for_each(|x| *x /= largest);
@@ -198,13 +277,4 @@ fn unit(mut vector: Vec<f64>) -> Vec<f64> {
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     // Zero plus anything hides the sign of zero from the total order.
     a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>() + 0.0
-}
-
-fn matches(document: &Value, filter: &Map) -> bool {
-    let Some(members) = document.as_object() else {
-        return false;
-    };
-    filter
-        .iter()
-        .all(|(key, wanted)| members.get_bytes(key.as_bytes()) == Some(wanted))
 }
