@@ -6,12 +6,15 @@ use a99_core::value::Value;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-/// A value as it is stored.
+/// A value as it is stored in a column of the type `ANY`: what [`encode`] gives, and
+/// [`decode`] reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored(StoredValue);
+pub struct Stored(StoredValue);
 
 impl Stored {
-    pub(crate) fn len(&self) -> usize {
+    /// Its bytes: what `octet_length` says of the column.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.0.as_bytes().len()
     }
 }
@@ -25,8 +28,11 @@ impl ToSql for Stored {
     }
 }
 
-/// A value as it is stored, in `max_bytes` at most.
-pub(crate) fn encode(value: &Value, max_bytes: usize) -> Result<Stored, SqliteError> {
+/// A value as it is stored, in `max_bytes` at most; nothing of it is lost.
+///
+/// # Errors
+/// [`SqliteCode::Input`] if it is larger or too deep, with a text for programs.
+pub fn encode(value: &Value, max_bytes: usize) -> Result<Stored, SqliteError> {
     Ok(Stored(StoredValue::of(value, max_bytes)?))
 }
 
@@ -34,7 +40,7 @@ pub(crate) fn encode(value: &Value, max_bytes: usize) -> Result<Stored, SqliteEr
 ///
 /// # Errors
 /// [`SqliteCode::Corrupt`] for whatever [`encode`] does not write.
-pub(crate) fn decode(stored: ValueRef<'_>) -> Result<Value, SqliteError> {
+pub fn decode(stored: ValueRef<'_>) -> Result<Value, SqliteError> {
     let value = match stored {
         ValueRef::Text(json) => StoredValue::read_json(json),
         ValueRef::Blob(bytes) => StoredValue::read_tagged(bytes),

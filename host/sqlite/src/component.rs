@@ -47,11 +47,14 @@ impl Component {
         i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
     }
 
-    /// Whether the file has all migrations.
+    /// Whether the file has all migrations: then [`Database::migrate`] does nothing, and need
+    /// not wait for others who write.
+    ///
+    /// [`Database::migrate`]: crate::Database::migrate
     ///
     /// # Errors
     /// [`SqliteCode::Newer`] if it has more than this version knows.
-    pub(crate) fn is_current(&self, tx: &Tx<'_>) -> Result<bool, SqliteError> {
+    pub fn is_current(&self, tx: &Tx<'_>) -> Result<bool, SqliteError> {
         let (found, known) = (self.version(tx)?, self.known());
         if found > known {
             let name = self.name;

@@ -176,7 +176,7 @@ impl<'a> Entries<'a> {
         value: &Stored,
         limits: &StoreLimits,
     ) -> Result<(), SqliteError> {
-        let new = (key.bytes.len() + value.len()) as u64 + ENTRY_BYTES;
+        let new = (key.bytes.len() + value.bytes()) as u64 + ENTRY_BYTES;
         loop {
             let held = self.usage()?;
             let old = self.held_by(key)?;

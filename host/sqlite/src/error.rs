@@ -113,8 +113,9 @@ impl SqliteError {
         }
     }
 
-    /// An error that programs may see as it is.
-    pub(crate) fn shown(code: SqliteCode, message: impl Into<String>) -> SqliteError {
+    /// The same, but programs see the message as it is.
+    #[must_use]
+    pub fn shown(code: SqliteCode, message: impl Into<String>) -> SqliteError {
         let message = message.into();
         SqliteError {
             code,

@@ -66,7 +66,8 @@
 //!
 //! Another crate keeps tables of its own in the same file as a [`Component`], through
 //! [`Database::read`] and [`Database::write`]; the names of tables that begin with `a99_`
-//! and `entries` are taken. It uses [`rusqlite`] as this crate exports it.
+//! and `entries` are taken. It uses [`rusqlite`] as this crate exports it, and keeps values
+//! with [`encode`] and [`decode`].
 
 #![warn(unreachable_pub)]
 
@@ -84,6 +85,7 @@ mod store;
 mod task;
 
 pub use backup::BackupProgress;
+pub use codec::{Stored, decode, encode};
 pub use component::Component;
 pub use database::Database;
 pub use entries::Usage;

@@ -100,6 +100,12 @@ impl SqliteStore {
         }
     }
 
+    /// The name of the namespace; none for the store itself.
+    #[must_use]
+    pub fn name(&self) -> Option<&Text> {
+        self.scope.name.as_ref()
+    }
+
     /// The file.
     #[must_use]
     pub fn database(&self) -> &Database {
