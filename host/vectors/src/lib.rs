@@ -24,7 +24,8 @@
 //!
 //! Where rows are kept for good is up to the caller: it feeds an index with
 //! [`Index::push`], [`Index::replace`] and [`Index::delete`], and asks
-//! [`Index::bytes_after_push`] before.
+//! [`Index::bytes_after_push`] before. With the feature `sqlite` there is a caller that
+//! keeps them in a file: `VectorStore`, the capability of programs.
 
 #![warn(unreachable_pub)]
 
@@ -35,10 +36,14 @@ mod error;
 mod index;
 mod kernel;
 mod search;
+#[cfg(feature = "sqlite")]
+mod store;
 
 pub use bound::normalized;
 pub use error::VectorError;
 pub use index::Index;
+#[cfg(feature = "sqlite")]
+pub use store::{CacheUsage, VectorLimits, VectorStore, VectorUsage};
 
 /// Numbers of a vector, at most: what the sums of codes and the proof of the bound have
 /// room for.

@@ -1,0 +1,239 @@
+//! Copy of a collection: read from the file, brought up to date, searched.
+
+use super::cache::{Cache, Copy, Slot};
+use super::document::stored_unit;
+use super::tables::Collection;
+use crate::{Hit, Index, VectorError};
+use a99_sqlite::rusqlite::params;
+use a99_sqlite::rusqlite::types::ValueRef;
+use a99_sqlite::{SqliteCode, SqliteError, Tx};
+use std::cmp::Ordering;
+use std::sync::{PoisonError, RwLockWriteGuard};
+
+/// Rows that are read until it is asked whether anybody still waits.
+const LOOK: usize = 256;
+
+/// Bytes of the pieces in which a collection is searched that is too large for a copy.
+const PIECE_BYTES: usize = 8 << 20;
+
+/// What is looked for in a collection.
+pub(crate) struct Wanted<'a> {
+    pub(crate) query: &'a [f32],
+    pub(crate) k: usize,
+    pub(crate) filter: Option<&'a dyn Fn(u64) -> bool>,
+    /// Whether no later transaction may search.
+    pub(crate) is_last: bool,
+}
+
+impl Wanted<'_> {
+    fn among(&self, index: &Index) -> Result<Vec<Hit>, SqliteError> {
+        index
+            .search(self.query, self.k, self.filter)
+            .map_err(refused)
+    }
+}
+
+/// Vectors are checked when they are added and read: an index that refuses one is a fault.
+fn refused(error: VectorError) -> SqliteError {
+    SqliteError::new(SqliteCode::Failed, error.to_string())
+}
+
+/// The hits of a search among the rows that the transaction sees, the best first. Nothing
+/// if the copy is ahead of the transaction: then a later one is to search, unless it is the
+/// last, which does without the copy.
+pub(crate) fn search(
+    tx: &Tx<'_>,
+    cache: &Cache,
+    collection: &Collection,
+    wanted: &Wanted<'_>,
+) -> Result<Option<Vec<Hit>>, SqliteError> {
+    if !cache.may_hold(least_bytes(collection, wanted.query.len())) {
+        return by_pieces(tx, cache, collection, wanted).map(Some);
+    }
+    let slot = cache.slot(collection.id);
+    let held = slot.read().unwrap_or_else(PoisonError::into_inner);
+    let held = match state(&held, collection) {
+        Ordering::Less => {
+            drop(held);
+            let mut held = slot.write().unwrap_or_else(PoisonError::into_inner);
+            if state(&held, collection) == Ordering::Less {
+                update(tx, cache, &slot, collection, wanted.query.len(), &mut held)?;
+            }
+            RwLockWriteGuard::downgrade(held)
+        }
+        _ => held,
+    };
+    match (&*held, state(&held, collection)) {
+        (Some(copy), Ordering::Equal) => return wanted.among(&copy.index).map(Some),
+        (_, Ordering::Greater) if !wanted.is_last => return Ok(None),
+        _ => drop(held),
+    }
+    by_pieces(tx, cache, collection, wanted).map(Some)
+}
+
+/// How the version of a copy stands to that which the transaction sees; one that is not
+/// there is behind.
+fn state(held: &Option<Copy>, collection: &Collection) -> Ordering {
+    match held {
+        Some(copy) => copy.version.cmp(&collection.version),
+        None => Ordering::Less,
+    }
+}
+
+/// What an index of the collection takes at least, as [`Index`] says.
+fn least_bytes(collection: &Collection, dimension: usize) -> usize {
+    let rows = usize::try_from(collection.documents).unwrap_or(usize::MAX);
+    rows.saturating_mul(dimension.next_multiple_of(32) * 5 + 36)
+}
+
+/// Makes the copy in a place one of the version that the transaction sees; there is none if
+/// there is no room for it.
+fn update(
+    tx: &Tx<'_>,
+    cache: &Cache,
+    slot: &Slot,
+    collection: &Collection,
+    dimension: usize,
+    held: &mut Option<Copy>,
+) -> Result<(), SqliteError> {
+    match held {
+        Some(copy) if copy.version >= collection.floor && copy.index.dimension() == dimension => {
+            let mut granted = copy.index.bytes();
+            let has_room = room(cache, collection, slot, &mut granted);
+            let is_refreshed = refresh(tx, collection, copy, has_room);
+            let has_room = cache.reserve(collection.id, slot, copy.index.bytes());
+            if is_refreshed? && has_room {
+                copy.version = collection.version;
+                cache.note(|usage| usage.refreshes += 1);
+            } else {
+                *held = None;
+            }
+            return Ok(());
+        }
+        _ => *held = None,
+    }
+    cache.note(|usage| usage.loads += 1);
+    let mut index = Index::new(dimension).map_err(refused)?;
+    let mut granted = 0;
+    let has_room = room(cache, collection, slot, &mut granted);
+    let rest = fill(tx, collection, &mut index, collection.rows().0, has_room);
+    let is_whole = matches!(rest, Ok(None));
+    let bytes = if is_whole { index.bytes() } else { 0 };
+    let has_room = cache.reserve(collection.id, slot, bytes);
+    rest?;
+    *held = (is_whole && has_room).then_some(Copy {
+        version: collection.version,
+        index,
+    });
+    Ok(())
+}
+
+/// Asks for room for an index that grows, no more often than it does.
+fn room<'a>(
+    cache: &'a Cache,
+    collection: &'a Collection,
+    slot: &'a Slot,
+    granted: &'a mut usize,
+) -> impl FnMut(usize) -> bool + 'a {
+    move |bytes| {
+        if bytes <= *granted {
+            return true;
+        }
+        *granted = bytes;
+        cache.reserve(collection.id, slot, bytes)
+    }
+}
+
+/// Adds rows to an index, from one on, in order. The row that there was no room for, if
+/// there was one.
+fn fill(
+    tx: &Tx<'_>,
+    collection: &Collection,
+    index: &mut Index,
+    from: i64,
+    mut has_room: impl FnMut(usize) -> bool,
+) -> Result<Option<i64>, SqliteError> {
+    let sql = "SELECT row, embedding FROM vector_document WHERE row BETWEEN ?1 AND ?2 ORDER BY row";
+    let mut find = tx.prepare_cached(sql)?;
+    let mut rows = find.query(params![from, collection.rows().1])?;
+    let mut read = 0;
+    while let Some(row) = rows.next()? {
+        if read % LOOK == 0 {
+            tx.go_on()?;
+        }
+        read += 1;
+        let at: i64 = row.get(0)?;
+        if !has_room(index.bytes_after_push()) {
+            return Ok(Some(at));
+        }
+        let unit = stored_unit(row.get_ref(1)?, index.dimension())?;
+        index.push(at.cast_unsigned(), &unit).map_err(refused)?;
+    }
+    Ok(None)
+}
+
+/// Applies what the log has since the version of a copy; whether there was room. It may be
+/// applied again after it was stopped.
+fn refresh(
+    tx: &Tx<'_>,
+    collection: &Collection,
+    copy: &mut Copy,
+    mut has_room: impl FnMut(usize) -> bool,
+) -> Result<bool, SqliteError> {
+    // New rows are behind all others, so that they are added in the order of rows.
+    let sql = "SELECT DISTINCT change.row, embedding FROM vector_change AS change
+        LEFT JOIN vector_document ON vector_document.row = change.row
+        WHERE change.collection = ?1 AND change.version > ?2 ORDER BY change.row";
+    let mut find = tx.prepare_cached(sql)?;
+    let mut rows = find.query([collection.id, copy.version])?;
+    let (index, mut read) = (&mut copy.index, 0);
+    while let Some(row) = rows.next()? {
+        if read % LOOK == 0 {
+            tx.go_on()?;
+        }
+        read += 1;
+        let at = row.get::<_, i64>(0)?.cast_unsigned();
+        let embedding = row.get_ref(1)?;
+        if embedding == ValueRef::Null {
+            index.delete(at);
+            continue;
+        }
+        let unit = stored_unit(embedding, index.dimension())?;
+        if index.replace(at, &unit).map_err(refused)? {
+            continue;
+        }
+        if !has_room(index.bytes_after_push()) {
+            return Ok(false);
+        }
+        index.push(at, &unit).map_err(refused)?;
+    }
+    Ok(true)
+}
+
+/// Searches a collection that is too large for a copy: a piece after the other is read and
+/// searched. The hits are the same.
+fn by_pieces(
+    tx: &Tx<'_>,
+    cache: &Cache,
+    collection: &Collection,
+    wanted: &Wanted<'_>,
+) -> Result<Vec<Hit>, SqliteError> {
+    cache.note(|usage| usage.scans += 1);
+    let mut best: Vec<Hit> = Vec::new();
+    let mut next = Some(collection.rows().0);
+    while let Some(from) = next {
+        let mut index = Index::new(wanted.query.len()).map_err(refused)?;
+        next = fill(tx, collection, &mut index, from, |bytes| {
+            bytes <= PIECE_BYTES
+        })?;
+        best.extend(wanted.among(&index)?);
+        best.sort_by(better);
+        best.truncate(wanted.k);
+    }
+    Ok(best)
+}
+
+/// As an index orders hits: those of the same score as they were added.
+fn better(a: &Hit, b: &Hit) -> Ordering {
+    b.score.total_cmp(&a.score).then(a.id.cmp(&b.id))
+}

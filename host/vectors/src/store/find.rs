@@ -1,0 +1,159 @@
+//! Searches: what a program asks, checked, and the documents that answer it.
+
+use super::cache::Cache;
+use super::copy::{self, Wanted};
+use super::document::{is_vector, unit, whole, without_vector};
+use super::limits::VectorLimits;
+use super::tables::{Collection, damaged};
+use crate::Hit;
+use a99_capabilities::vectors::{check_dimension, filter, has_members, query_vector, top_k};
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use a99_sqlite::rusqlite::{OptionalExtension, Row};
+use a99_sqlite::{SqliteCode, SqliteError, Tx};
+use std::cell::{Cell, RefCell};
+
+/// Documents that a filter looks at until it is asked whether anybody still waits.
+const LOOK: usize = 64;
+
+/// A search as a program asks for it.
+pub(crate) struct Asked {
+    pub(crate) collection: Text,
+    pub(crate) vector: Value,
+    pub(crate) k: Value,
+    pub(crate) filter: Value,
+}
+
+/// Transactions that search until one does, however far ahead the copies are of it.
+const MAX_TRIES: usize = 8;
+
+/// The documents that answer a search, which has been tried so often. Nothing if a later
+/// transaction is to search.
+pub(crate) fn answer(
+    tx: &Tx<'_>,
+    cache: &Cache,
+    namespace: Option<&Text>,
+    asked: &Asked,
+    tries: usize,
+    limits: &VectorLimits,
+) -> Result<Option<Value>, SqliteError> {
+    let collection = Collection::find(tx, namespace, &asked.collection)?;
+    let query = query_vector(&asked.vector)?;
+    check_dimension(collection.dimension, query.len())?;
+    let k = top_k(&asked.k)?;
+    let members = filter(&asked.filter)?;
+    if k == 0 || collection.documents == 0 {
+        return Ok(Some(Value::Array(Vec::new())));
+    }
+    let dimension = query.len();
+    let query = unit(query);
+    let filter = members.map(|members| Filter::new(tx, members, dimension));
+    let admits = filter
+        .as_ref()
+        .map(|filter| move |row: u64| filter.admits(row));
+    let wanted = Wanted {
+        query: &query,
+        k,
+        filter: admits.as_ref().map(|admits| admits as &dyn Fn(u64) -> bool),
+        is_last: tries >= MAX_TRIES,
+    };
+    let hits = copy::search(tx, cache, &collection, &wanted)?;
+    if let Some(filter) = &filter {
+        filter.end()?;
+    }
+    let documents = hits.map(|hits| documents(tx, &hits, dimension, limits));
+    documents.transpose()
+}
+
+/// The documents of hits.
+fn documents(
+    tx: &Tx<'_>,
+    hits: &[Hit],
+    dimension: usize,
+    limits: &VectorLimits,
+) -> Result<Value, SqliteError> {
+    let mut left = limits.max_answer_bytes;
+    let mut documents = Vec::with_capacity(hits.len());
+    for hit in hits {
+        documents.push(document(tx, hit.id, |row| {
+            let (value, embedding) = (row.get_ref(0)?, row.get_ref(1)?);
+            let bytes = value.as_bytes().map_or(0, <[u8]>::len) + dimension * size_of::<f64>();
+            left = left.checked_sub(bytes).ok_or_else(|| too_much(limits))?;
+            whole(value, embedding, dimension)
+        })?);
+    }
+    Ok(Value::Array(documents))
+}
+
+fn too_much(limits: &VectorLimits) -> SqliteError {
+    let most = limits.max_answer_bytes;
+    let text = format!("The documents found have more than {most} bytes: ask for fewer with k.");
+    SqliteError::shown(SqliteCode::Input, text)
+}
+
+/// Reads the document of a row.
+fn document<T>(
+    tx: &Tx<'_>,
+    row: u64,
+    f: impl FnOnce(&Row<'_>) -> Result<T, SqliteError>,
+) -> Result<T, SqliteError> {
+    let sql = "SELECT value, embedding FROM vector_document WHERE row = ?1";
+    let mut find = tx.prepare_cached(sql)?;
+    let found = find.query_row([row.cast_signed()], |row| Ok(f(row)));
+    match found.optional()? {
+        Some(read) => read,
+        None => Err(damaged("a document is not there")),
+    }
+}
+
+/// The members that documents must have. It reads those that it is asked about, and
+/// nothing more once it failed.
+struct Filter<'a> {
+    tx: &'a Tx<'a>,
+    members: &'a Map,
+    dimension: usize,
+    /// Whether a member can only be judged with the vector in its place.
+    is_about_vector: bool,
+    asked: Cell<usize>,
+    failed: RefCell<Option<SqliteError>>,
+}
+
+impl<'a> Filter<'a> {
+    fn new(tx: &'a Tx<'a>, members: &'a Map, dimension: usize) -> Filter<'a> {
+        Filter {
+            tx,
+            members,
+            dimension,
+            is_about_vector: members.keys().any(|key| is_vector(key.as_bytes())),
+            asked: Cell::new(0),
+            failed: RefCell::new(None),
+        }
+    }
+
+    fn admits(&self, row: u64) -> bool {
+        if self.failed.borrow().is_some() {
+            return false;
+        }
+        self.look(row).unwrap_or_else(|error| {
+            self.failed.replace(Some(error));
+            false
+        })
+    }
+
+    fn look(&self, row: u64) -> Result<bool, SqliteError> {
+        if self.asked.get().is_multiple_of(LOOK) {
+            self.tx.go_on()?;
+        }
+        self.asked.set(self.asked.get() + 1);
+        let document = document(self.tx, row, |row| match self.is_about_vector {
+            true => whole(row.get_ref(0)?, row.get_ref(1)?, self.dimension),
+            false => without_vector(row.get_ref(0)?),
+        })?;
+        Ok(has_members(&document, self.members))
+    }
+
+    /// What it failed with, if it did.
+    fn end(&self) -> Result<(), SqliteError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
