@@ -8,7 +8,7 @@ use agent99::capabilities::FixedClock;
 /// The store, if there is one.
 pub(crate) struct Opened {
     #[cfg(feature = "sqlite")]
-    store: Option<a99_sqlite::SqliteStore>,
+    store: Option<a99_vectors::VectorStore>,
 }
 
 /// Opens the file. What expires does so by this clock, if there is one.
@@ -22,7 +22,7 @@ pub(crate) fn open(config: &InForce, clock: Option<FixedClock>) -> Result<Opened
         let why = "a store needs a file";
         return Err(config.wrong("store", 0, why, "name one"));
     }
-    let store = a99_sqlite::SqliteStore::open(path).map_err(|error| {
+    let store = a99_vectors::VectorStore::open(path).map_err(|error| {
         let help = error.help().unwrap_or("see docs/grants.md");
         let text = format!("{}: {}", config.named("store", 0), error.message());
         Failure::coded(error.code().name(), text, help)
@@ -72,7 +72,7 @@ impl Opened {
     pub(crate) fn close(self) {
         #[cfg(feature = "sqlite")]
         if let Some(store) = self.store {
-            store.database().clone().close();
+            store.keys().database().clone().close();
         }
     }
 }

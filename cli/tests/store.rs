@@ -3,6 +3,7 @@
 mod harness;
 
 use harness::{Done, a99_in};
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 use tempfile::{TempDir, tempdir};
@@ -109,5 +110,50 @@ fn a_trace_does_not_overwrite_the_store() {
         assert!(text.contains("overwrite"), "{text}");
         let done = run(folder.path(), &["--store", "a.db"]);
         assert_eq!(done.json()["runs"], runs);
+    }
+}
+
+/// Makes a collection, and changes it in each way.
+const NOTE: &str = r#"{"op": "seq", "steps": [
+    {"op": "storeCreateCollection", "collection": "notes", "dimension": 2},
+    {"op": "storeVectorAdd", "collection": "notes", "doc": {"id": "added", "embedding": [1, 0]}},
+    {"op": "storeVectorUpsert", "collection": "notes", "doc": {"id": "set", "embedding": [2, 0]}},
+    {"op": "storeVectorUpsert", "collection": "notes", "doc": {"id": "set", "embedding": [0, 1.1]}},
+    {"op": "storeVectorUpsert", "collection": "notes", "doc": {"id": "gone", "embedding": [1, 1]}},
+    {"op": "storeVectorDelete", "collection": "notes", "id": "gone", "result": "wasThere"},
+    {"op": "storeSet", "key": "count", "value": 2},
+    {"op": "return", "schema": {"type": "object", "properties": {"wasThere": {}}}}
+]}"#;
+
+/// Searches the collection in both ways.
+const FIND: &str = r#"{"op": "seq", "steps": [
+    {"op": "storeVectorSearch", "collection": "notes", "vector": [0.1, 3], "result": "all"},
+    {"op": "storeSearch", "collection": "notes", "queryVector": [0.1, 3], "k": 9,
+     "filter": {"id": "added"}, "result": "some"},
+    {"op": "storeGet", "key": "count", "result": "count"},
+    {"op": "return", "schema": {"type": "object", "properties": {
+        "all": {}, "some": {}, "count": {}}}}
+]}"#;
+
+#[test]
+fn vectors_are_there_in_the_next_run() {
+    let folder = tempdir().expect("a folder");
+    let run = |program: &str| {
+        fs::write(folder.path().join("agent.json"), program).expect("written");
+        run(folder.path(), &["--store", "a.db"])
+    };
+    let none = run(FIND);
+    assert_eq!(none.code, 1, "{none:?}");
+    let unknown = "Collection 'notes' not found. Create it first.";
+    assert!(none.err.contains(unknown), "{none:?}");
+    let noted = run(NOTE);
+    assert_eq!(noted.json()["wasThere"], true, "{noted:?}");
+    let added = json!({"id": "added", "embedding": [1, 0]});
+    for _ in 0..2 {
+        let found = run(FIND).json();
+        let set = json!({"id": "set", "embedding": [0, 1.1]});
+        assert_eq!(found["all"], json!([set, added]), "{found}");
+        assert_eq!(found["some"], json!([added]));
+        assert_eq!(found["count"], 2);
     }
 }
