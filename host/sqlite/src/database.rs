@@ -19,6 +19,12 @@ const MAX_BATCH: usize = 64;
 /// For how long a transaction takes more writes in.
 const BATCH_TIME: Duration = Duration::from_millis(50);
 
+/// Which part of the time that a transaction took the file stays free after it, and at most
+/// how long. Other processes ask for it now and then: without that, one that always has work
+/// would keep them out for as long as it has.
+const FREE_PART: u32 = 32;
+const MAX_FREE: Duration = Duration::from_millis(4);
+
 /// A file that any number of processes have open; clones share it and its threads.
 ///
 /// The work of [`Database::read`] and [`Database::write`] is done on threads of the
@@ -257,6 +263,7 @@ impl Shared {
 
     /// What the thread that writes does.
     fn write_on(&self, connection: &Connection) {
+        let mut free_until = Instant::now();
         loop {
             let mut jobs = self.writes.take(MAX_BATCH);
             if jobs.is_empty() {
@@ -264,7 +271,11 @@ impl Shared {
             }
             jobs.reverse();
             while !jobs.is_empty() {
+                thread::sleep(free_until.saturating_duration_since(Instant::now()));
+                let began = Instant::now();
                 self.write_some(connection, &mut jobs);
+                let free = (began.elapsed() / FREE_PART).min(MAX_FREE);
+                free_until = Instant::now() + free;
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::block_on;
 use a99_sqlite::{Component, Database, Durability, SqliteCode, SqliteError, SqliteOptions, Task};
 use std::path::Path;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -254,4 +255,35 @@ fn names_of_files_are_only_names() {
         assert!(path.is_file(), "{name}");
         assert_eq!(count(&open(&path)), 1);
     }
+}
+
+/// A database that always has work, as with a slow disk, leaves others their turn.
+#[test]
+fn writers_take_turns() {
+    let (folder, database) = database();
+    let options = SqliteOptions {
+        busy_timeout: Duration::from_secs(3),
+        durability: Durability::Process,
+        ..SqliteOptions::default()
+    };
+    let other = Database::open(folder.path().join("a.db"), options).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let slow = || {
+                database.write(|_| {
+                    std::thread::sleep(Duration::from_millis(60));
+                    Ok(())
+                })
+            };
+            let mut next = slow();
+            while !stop.load(Ordering::Relaxed) {
+                let done = std::mem::replace(&mut next, slow());
+                done.wait().unwrap();
+            }
+        });
+        let turns: Result<Vec<()>, SqliteError> = (0..5).map(|n| add(&other, n).wait()).collect();
+        stop.store(true, Ordering::Relaxed);
+        turns.expect("each write has its turn");
+    });
 }
