@@ -17,7 +17,7 @@
 //! trait in a test (feature `testing`):
 //!
 //! ```
-//! use a99_capabilities::{Capabilities, CapabilityError, Embedder, Reply, suite};
+//! use a99_capabilities::{Capabilities, CapabilityError, Embedder, Reply, block_on, suite};
 //! use a99_core::value::Value;
 //!
 //! /// A text as two numbers: how many bytes, and how many words.
@@ -36,13 +36,6 @@
 //!     }
 //! }
 //!
-//! # use std::task::{Context, Poll, Waker};
-//! # fn block_on<T>(future: impl Future<Output = T>) -> T {
-//! #     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-//! #         Poll::Ready(output) => output,
-//! #         Poll::Pending => panic!("nothing here waits"),
-//! #     }
-//! # }
 //! // With an executor of the host's.
 //! block_on(suite::embedder(&Counts))?;
 //!
@@ -72,6 +65,7 @@ mod shell;
 mod size;
 mod store;
 mod transpiler;
+mod wait;
 mod xml;
 
 pub use agent::{AgentCall, AgentReply, AgentRunner, FnAgentRunner};
@@ -104,6 +98,7 @@ pub use store::{
     StoredKey, StoredValue, vectors,
 };
 pub use transpiler::{ScriptedTranspiler, Transpiler};
+pub use wait::block_on;
 pub use xml::{ScriptedXml, Xml};
 
 /// The conformance suites: each checks one implementation of one trait and
@@ -130,23 +125,11 @@ pub mod suite {
 pub(crate) mod testing {
     use a99_core::json::{Document, Limits};
     use a99_core::value::Value;
-    use std::future::Future;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+
+    pub(crate) use crate::wait::block_on;
 
     pub(crate) fn value(json: &str) -> Value {
         let document = Document::parse(json, &Limits::default()).expect("JSON");
         document.to_value(document.root())
-    }
-
-    /// Polls a future of in-memory capabilities, which are always ready.
-    pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-        let mut future = pin!(future);
-        let mut cx = Context::from_waker(Waker::noop());
-        loop {
-            if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-                return output;
-            }
-        }
     }
 }

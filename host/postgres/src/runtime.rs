@@ -3,11 +3,12 @@
 use crate::error::PostgresError;
 use crate::options::PostgresOptions;
 use crate::pool::{Call, Pool, stopped};
+use a99_capabilities::block_on;
 use std::fmt;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll};
+use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -83,23 +84,7 @@ impl<T> Task<T> {
     /// # Errors
     /// Those of the work.
     pub fn wait(self) -> Result<T, PostgresError> {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut cx = Context::from_waker(&waker);
-        let mut task = pin!(self);
-        loop {
-            match task.as_mut().poll(&mut cx) {
-                Poll::Ready(result) => return result,
-                Poll::Pending => thread::park(),
-            }
-        }
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        block_on(self)
     }
 }
 

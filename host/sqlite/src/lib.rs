@@ -2,7 +2,7 @@
 //! is compiled in. There is no server, and nothing to set up.
 //!
 //! ```
-//! use a99_capabilities::{Capabilities, Store};
+//! use a99_capabilities::{Capabilities, Store, block_on};
 //! use a99_sqlite::{SqliteStore, StoreLimits};
 //!
 //! # let folder = tempfile::tempdir()?;
@@ -14,16 +14,6 @@
 //! });
 //! let granted = Capabilities::none().with_store(ann.clone());
 //!
-//! # fn block_on<T>(future: impl Future<Output = T>) -> T {
-//! #     let mut future = std::pin::pin!(future);
-//! #     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-//! #     loop {
-//! #         match future.as_mut().poll(&mut cx) {
-//! #             std::task::Poll::Ready(output) => return output,
-//! #             std::task::Poll::Pending => std::thread::yield_now(),
-//! #         }
-//! #     }
-//! # }
 //! // With an executor of the host's: none is needed beneath it.
 //! block_on(ann.set("greeting".into(), "hello".into()))?;
 //! assert_eq!(block_on(ann.get("greeting".into()))?, "hello".into());

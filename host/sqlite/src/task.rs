@@ -1,15 +1,15 @@
 //! Work that a thread of a database does, and the future of its result.
 
 use crate::error::{SqliteCode, SqliteError};
+use a99_capabilities::block_on;
 use rusqlite::Connection;
 use std::fmt;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,23 +127,7 @@ impl<T> Task<T> {
     /// # Errors
     /// Those of the work.
     pub fn wait(self) -> Result<T, SqliteError> {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut cx = Context::from_waker(&waker);
-        let mut task = pin!(self);
-        loop {
-            match task.as_mut().poll(&mut cx) {
-                Poll::Ready(result) => return result,
-                Poll::Pending => thread::park(),
-            }
-        }
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        block_on(self)
     }
 }
 

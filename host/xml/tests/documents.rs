@@ -2,22 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use a99_capabilities::{Xml, suite};
+use a99_capabilities::{Xml, block_on, suite};
 use a99_core::value::Value;
 use a99_xml::{XmlCode, XmlLimits, XmlParser};
 use proptest::prelude::*;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut cx = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-            return output;
-        }
-    }
-}
 
 fn json(text: &str) -> String {
     let parsed = XmlParser::new().parse_document(text);

@@ -1,36 +1,14 @@
 //! The capability: its suite, its limits, and that nothing goes on after nobody waits.
 
 use crate::small::Small;
-use a99_capabilities::{Embedder, suite};
+use a99_capabilities::{Embedder, block_on, suite};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_embed::{EmbedCode, EmbedLimits, Precision, TextEmbedder};
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Sleeps until it is woken, as a runtime does: an answer that wakes nobody hangs.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 fn embedder(limits: EmbedLimits) -> TextEmbedder {
     TextEmbedder::with_limits(Small::new(1).load(Precision::F32), limits)

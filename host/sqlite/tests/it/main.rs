@@ -12,35 +12,9 @@ mod namespaces;
 mod processes;
 mod values;
 
-use a99_capabilities::CapabilityError;
+use a99_capabilities::{CapabilityError, block_on};
 use a99_core::value::Value;
 use a99_sqlite::SqliteStore;
-use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Waits for a future without any runtime, as a host may.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut cx = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut cx) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 /// A store in a folder of the test.
 fn store() -> (tempfile::TempDir, SqliteStore) {

@@ -31,21 +31,11 @@ const DEFAULT_CACHE_BYTES: usize = 1 << 30;
 /// `vector_`.
 ///
 /// ```
-/// use a99_capabilities::Store;
+/// use a99_capabilities::{Store, block_on};
 /// use a99_core::value::Value;
 /// use a99_vectors::VectorStore;
 ///
 /// # let folder = tempfile::tempdir()?;
-/// # fn block_on<T>(future: impl Future<Output = T>) -> T {
-/// #     let mut future = std::pin::pin!(future);
-/// #     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-/// #     loop {
-/// #         match future.as_mut().poll(&mut cx) {
-/// #             std::task::Poll::Ready(output) => return output,
-/// #             std::task::Poll::Pending => std::thread::yield_now(),
-/// #         }
-/// #     }
-/// # }
 /// let store = VectorStore::open(folder.path().join("agents.db"))?;
 /// let ann = store.namespace("ann");
 /// let vector = |x: f64, y: f64| Value::from(vec![x.into(), y.into()]);
