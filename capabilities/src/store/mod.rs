@@ -1,5 +1,6 @@
 //! Keys, values, queries and vectors.
 
+mod limits;
 mod memory;
 mod page;
 mod query;
@@ -9,6 +10,7 @@ mod stored;
 pub(crate) mod suite;
 pub mod vectors;
 
+pub use limits::{StoreLimits, StoreUsage};
 pub use memory::{MAX_KEY_BYTES, MemoryStore};
 pub use page::{MAX_PAGE, Page};
 pub use query::{Query, Selection};

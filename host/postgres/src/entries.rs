@@ -1,9 +1,8 @@
 //! Entries of namespaces: what is asked of the server, and how keys are split for it.
 
 use crate::error::{PostgresCode, PostgresError};
-use crate::options::StoreLimits;
 use crate::pool::{Call, Connection};
-use a99_capabilities::{Page, Query, StoredKey, StoredValue};
+use a99_capabilities::{Page, Query, StoreLimits, StoreUsage, StoredKey, StoredValue};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use futures_util::TryStreamExt;
@@ -65,15 +64,6 @@ const DOCUMENTS_BELOW: &str = range!(
     "$5"
 );
 const DOCUMENTS: &str = range!("head, tail, value", "", "$5");
-
-/// What a namespace holds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Keys, with those that have expired and are not removed yet.
-    pub keys: u64,
-    /// Bytes of keys and values as stored, and 64 for each entry.
-    pub bytes: u64,
-}
 
 /// The bytes of a key as the tables have them.
 fn parts(bytes: &[u8]) -> (&[u8], &[u8]) {
@@ -214,17 +204,17 @@ impl Call for Clear {
 pub(crate) struct Count(pub(crate) Place);
 
 impl Call for Count {
-    type Output = Usage;
+    type Output = StoreUsage;
     const WRITES: bool = false;
 
-    async fn run(&self, connection: &mut Connection) -> Result<Usage, PostgresError> {
+    async fn run(&self, connection: &mut Connection) -> Result<StoreUsage, PostgresError> {
         let usage = connection.prepare(USAGE).await?;
         let name = self.0.name();
         let Some(row) = connection.client.query_opt(&usage, &[&name]).await? else {
-            return Ok(Usage::default());
+            return Ok(StoreUsage::default());
         };
         let count = |at: usize| row.try_get::<_, i64>(at).map(|n| n.max(0).unsigned_abs());
-        Ok(Usage {
+        Ok(StoreUsage {
             keys: count(0)?,
             bytes: count(1)?,
         })

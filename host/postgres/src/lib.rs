@@ -67,8 +67,8 @@ mod schema;
 mod store;
 mod tls;
 
-pub use entries::Usage;
+pub use a99_capabilities::{StoreLimits, StoreUsage};
 pub use error::{PostgresCode, PostgresError};
-pub use options::{PostgresOptions, StoreLimits};
+pub use options::PostgresOptions;
 pub use runtime::Task;
 pub use store::PostgresStore;

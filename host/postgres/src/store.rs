@@ -1,12 +1,13 @@
 //! Store: a namespace on a server as a capability.
 
-use crate::entries::{Ask, Clear, Count, Delete, Get, List, Outcome, Place, Put, Usage, read};
+use crate::entries::{Ask, Clear, Count, Delete, Get, List, Outcome, Place, Put, read};
 use crate::error::PostgresError;
-use crate::options::{PostgresOptions, StoreLimits};
+use crate::options::PostgresOptions;
 use crate::runtime::{Engine, Task};
 use crate::schema::Migrate;
 use a99_capabilities::{
-    Clock, Page, Query, Reply, Store, StoreMethod, StoredKey, StoredValue, SystemClock,
+    Clock, Page, Query, Reply, Store, StoreLimits, StoreMethod, StoreUsage, StoredKey, StoredValue,
+    SystemClock,
 };
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -99,7 +100,7 @@ impl PostgresStore {
     }
 
     /// What the namespace holds.
-    pub fn usage(&self) -> Task<Usage> {
+    pub fn usage(&self) -> Task<StoreUsage> {
         self.engine.call(Count(self.place()))
     }
 

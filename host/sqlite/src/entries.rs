@@ -4,9 +4,8 @@ use crate::codec::{self, Stored};
 use crate::component::Component;
 use crate::error::{SqliteCode, SqliteError};
 use crate::key::{Key, TEXT};
-use crate::options::StoreLimits;
 use crate::task::Tx;
-use a99_capabilities::{Page, Query};
+use a99_capabilities::{Page, Query, StoreLimits, StoreUsage};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use rusqlite::types::ValueRef;
@@ -71,15 +70,6 @@ pub(crate) static STORE: Component = Component {
     FROM a99_entry JOIN a99_namespace ON a99_namespace.id = a99_entry.namespace;
     "],
 };
-
-/// What a namespace holds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Keys, with those that have expired and are not removed yet.
-    pub keys: u64,
-    /// Bytes of keys and values as stored, and 64 for each entry.
-    pub bytes: u64,
-}
 
 /// The id of a namespace, if it was ever written to. `None` is the store itself.
 fn find(tx: &Tx<'_>, name: Option<&Text>) -> Result<Option<i64>, SqliteError> {
@@ -223,11 +213,11 @@ impl<'a> Entries<'a> {
         Ok(sweep.execute(params![self.now_ms, self.id, LARGE_SWEEP])?)
     }
 
-    pub(crate) fn usage(&self) -> Result<Usage, SqliteError> {
+    pub(crate) fn usage(&self) -> Result<StoreUsage, SqliteError> {
         let sql = "SELECT keys, bytes FROM a99_namespace WHERE id = ?1";
         let mut find = self.tx.prepare_cached(sql)?;
         let found = find.query_row([self.id], |row| {
-            Ok(Usage {
+            Ok(StoreUsage {
                 keys: count(row, 0)?,
                 bytes: count(row, 1)?,
             })

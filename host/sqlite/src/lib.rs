@@ -74,13 +74,13 @@ mod queue;
 mod store;
 mod task;
 
+pub use a99_capabilities::{StoreLimits, StoreUsage};
 pub use backup::BackupProgress;
 pub use codec::{Stored, decode, encode};
 pub use component::Component;
 pub use database::Database;
-pub use entries::Usage;
 pub use error::{SqliteCode, SqliteError};
-pub use options::{Durability, SqliteOptions, StoreLimits};
+pub use options::{Durability, SqliteOptions};
 pub use rusqlite;
 pub use store::SqliteStore;
 pub use task::{Task, Tx};

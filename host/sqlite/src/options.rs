@@ -1,4 +1,4 @@
-//! Options of a database, and limits of what is kept in it.
+//! Options of a database.
 
 use std::time::Duration;
 
@@ -38,33 +38,6 @@ impl Default for SqliteOptions {
             busy_timeout: Duration::from_secs(60),
             readers: processors.min(4),
             max_file_bytes: None,
-        }
-    }
-}
-
-/// What may be kept in a namespace of a [`SqliteStore`](crate::SqliteStore), and asked of
-/// it. An entry counts the bytes of its key and of its value as stored, and 64 more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreLimits {
-    /// Bytes of all entries.
-    pub max_bytes: u64,
-    /// Keys.
-    pub max_keys: u64,
-    /// Bytes of a value as stored, which is JSON text for most.
-    pub max_value_bytes: usize,
-    /// Bytes of a page of keys, and of the documents that a query gives as they are in
-    /// memory; longer ones end early.
-    pub max_page_bytes: usize,
-}
-
-impl Default for StoreLimits {
-    /// 1 GiB, ten million keys, 8 MiB a value, 4 MiB a page.
-    fn default() -> StoreLimits {
-        StoreLimits {
-            max_bytes: 1 << 30,
-            max_keys: 10_000_000,
-            max_value_bytes: 8 << 20,
-            max_page_bytes: 4 << 20,
         }
     }
 }

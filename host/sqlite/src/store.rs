@@ -2,12 +2,14 @@
 
 use crate::codec;
 use crate::database::Database;
-use crate::entries::{Entries, STORE, Usage};
+use crate::entries::{Entries, STORE};
 use crate::error::SqliteError;
 use crate::key::Key;
-use crate::options::{SqliteOptions, StoreLimits};
+use crate::options::SqliteOptions;
 use crate::task::Task;
-use a99_capabilities::{Clock, Page, Query, Reply, Store, StoreMethod, SystemClock};
+use a99_capabilities::{
+    Clock, Page, Query, Reply, Store, StoreLimits, StoreMethod, StoreUsage, SystemClock,
+};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use std::fmt;
@@ -113,7 +115,7 @@ impl SqliteStore {
     }
 
     /// What the namespace holds.
-    pub fn usage(&self) -> Task<Usage> {
+    pub fn usage(&self) -> Task<StoreUsage> {
         self.read(|entries, _| entries.usage())
     }
 

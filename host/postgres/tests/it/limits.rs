@@ -3,7 +3,7 @@
 use crate::{block_on, object, store, text};
 use a99_capabilities::{FixedClock, Store};
 use a99_core::value::Value;
-use a99_postgres::{PostgresStore, StoreLimits, Usage};
+use a99_postgres::{PostgresStore, StoreLimits, StoreUsage};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ fn limited(store: &PostgresStore, max_bytes: u64, max_keys: u64) -> PostgresStor
     })
 }
 
-fn usage(store: &PostgresStore) -> Usage {
+fn usage(store: &PostgresStore) -> StoreUsage {
     store.usage().wait().unwrap()
 }
 
@@ -30,7 +30,7 @@ fn n19_bytes_are_counted_exactly() {
     set(1_000 - 67).unwrap();
     assert_eq!(
         usage(&store),
-        Usage {
+        StoreUsage {
             keys: 1,
             bytes: 1_000
         }
@@ -39,7 +39,7 @@ fn n19_bytes_are_counted_exactly() {
     assert_eq!(text(&full), "Store is full: the limit is 1000 bytes");
     assert_eq!(
         usage(&store),
-        Usage {
+        StoreUsage {
             keys: 1,
             bytes: 1_000
         }
@@ -51,7 +51,7 @@ fn n19_bytes_are_counted_exactly() {
     block_on(lower.set("k".into(), "x".repeat(500).into())).unwrap();
     block_on(lower.set("k".into(), "x".repeat(501).into())).unwrap_err();
     block_on(lower.delete("k".into())).unwrap();
-    assert_eq!(usage(&store), Usage::default());
+    assert_eq!(usage(&store), StoreUsage::default());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::{block_on, object, store, text};
 use a99_capabilities::{FixedClock, Store};
 use a99_core::value::Value;
-use a99_sqlite::{SqliteStore, StoreLimits, Usage};
+use a99_sqlite::{SqliteStore, StoreLimits, StoreUsage};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn limited(store: &SqliteStore, max_bytes: u64, max_keys: u64) -> SqliteStore {
     })
 }
 
-fn usage(store: &SqliteStore) -> Usage {
+fn usage(store: &SqliteStore) -> StoreUsage {
     store.usage().wait().unwrap()
 }
 
@@ -29,7 +29,7 @@ fn n19_bytes_are_counted_exactly() {
     set(1_000 - 67).unwrap();
     assert_eq!(
         usage(&store),
-        Usage {
+        StoreUsage {
             keys: 1,
             bytes: 1_000
         }
@@ -38,7 +38,7 @@ fn n19_bytes_are_counted_exactly() {
     assert_eq!(text(&full), "Store is full: the limit is 1000 bytes");
     assert_eq!(
         usage(&store),
-        Usage {
+        StoreUsage {
             keys: 1,
             bytes: 1_000
         }
@@ -50,7 +50,7 @@ fn n19_bytes_are_counted_exactly() {
     block_on(lower.set("k".into(), "x".repeat(500).into())).unwrap();
     block_on(lower.set("k".into(), "x".repeat(501).into())).unwrap_err();
     block_on(lower.delete("k".into())).unwrap();
-    assert_eq!(usage(&store), Usage::default());
+    assert_eq!(usage(&store), StoreUsage::default());
 }
 
 #[test]
