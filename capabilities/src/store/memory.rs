@@ -2,6 +2,7 @@
 
 use super::page::Page;
 use super::query::Query;
+use super::stored::StoredKey;
 use super::vectors::{Collection, collection_name, document_id, unknown_collection};
 use super::{Store, StoreMethod};
 use crate::clock::{Clock, system_now_ms};
@@ -99,6 +100,18 @@ impl Key {
             Value::String(_) | Value::Array(_) | Value::Object(_) => Err(CapabilityError::new(
                 format!("Store key too long: the limit is {MAX_KEY_BYTES} bytes"),
             )),
+        }
+    }
+
+    /// The number of its kind, which is stored.
+    pub(super) fn kind(&self) -> u8 {
+        match self {
+            Key::Undefined => 0,
+            Key::Null => 1,
+            Key::Bool(_) => 2,
+            Key::Number(_) => 3,
+            Key::Text(_) => StoredKey::TEXT,
+            Key::Data(_) => 5,
         }
     }
 
@@ -236,37 +249,18 @@ impl MemoryStore {
             _ => Bound::Included(page.prefix.clone()),
         };
         let state = lock(&self.state);
-        let keys = state
-            .values
-            .range((first.map(Key::Text), Bound::Unbounded))
-            .map_while(|(key, slot)| match key {
-                Key::Text(text) if page.admits(text.as_bytes()) => Some((text, slot)),
-                _ => None,
-            })
-            .filter(|(_, slot)| slot.is_live(now_ms));
-        page.answer(
-            keys.take(page.limit + 1)
-                .map(|(key, _)| key.clone())
-                .collect(),
-        )
+        let keys = state.texts(first, now_ms).map(|(key, _)| key);
+        let keys = keys.take_while(|key| page.admits(key.as_bytes()));
+        page.answer(keys.take(page.limit + 1).cloned().collect())
     }
 
     fn documents(&self, query: Query, now_ms: f64) -> Value {
+        let first = Bound::Included(query.first_key().clone());
         let prefix = query.prefix().clone();
         let state = lock(&self.state);
-        let first = Key::Text(prefix.clone());
-        let documents = state
-            .values
-            .range(first..)
-            .map_while(|(key, slot)| match key {
-                Key::Text(text) if text.as_bytes().starts_with(prefix.as_bytes()) => {
-                    Some((text, slot))
-                }
-                _ => None,
-            });
         let mut selection = query.select();
-        for (key, slot) in documents.filter(|(_, slot)| slot.is_live(now_ms)) {
-            if selection.is_full() {
+        for (key, slot) in state.texts(first, now_ms) {
+            if selection.is_full() || !key.as_bytes().starts_with(prefix.as_bytes()) {
                 break;
             }
             selection.offer(key, &slot.value);
@@ -327,6 +321,16 @@ impl MemoryStore {
 }
 
 impl StoreState {
+    /// The keys that are texts and there at a time, from one on, in order.
+    fn texts(&self, from: Bound<Text>, now_ms: f64) -> impl Iterator<Item = (&Text, &Slot)> {
+        let all = self.values.range((from.map(Key::Text), Bound::Unbounded));
+        all.map_while(|(key, slot)| match key {
+            Key::Text(text) => Some((text, slot)),
+            _ => None,
+        })
+        .filter(move |(_, slot)| slot.is_live(now_ms))
+    }
+
     /// Sets a key; what has expired makes room if the store is full.
     fn put(
         &mut self,

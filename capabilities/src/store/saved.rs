@@ -13,14 +13,14 @@ const ENTRIES: &str = "entries";
 impl Key {
     /// The key as the number of its kind and a value.
     fn saved(&self) -> (f64, Value) {
-        match self {
-            Key::Undefined => (0.0, Value::Null),
-            Key::Null => (1.0, Value::Null),
-            Key::Bool(b) => (2.0, Value::Bool(*b)),
-            Key::Number(bits) => (3.0, Value::Number(f64::from_bits(*bits))),
-            Key::Text(text) => (4.0, Value::String(text.clone())),
-            Key::Data(json) => (5.0, Value::String(Text::copy_wtf8(json))),
-        }
+        let value = match self {
+            Key::Undefined | Key::Null => Value::Null,
+            Key::Bool(b) => Value::Bool(*b),
+            Key::Number(bits) => Value::Number(f64::from_bits(*bits)),
+            Key::Text(text) => Value::String(text.clone()),
+            Key::Data(json) => Value::String(Text::copy_wtf8(json)),
+        };
+        (f64::from(self.kind()), value)
     }
 
     fn restored(kind: f64, value: &Value) -> Option<Key> {
@@ -33,8 +33,7 @@ impl Key {
             (5, Value::String(json)) => Key::data(json.as_bytes())?,
             _ => return None,
         };
-        let (again, _) = key.saved();
-        (again == kind).then_some(key)
+        (f64::from(key.kind()) == kind).then_some(key)
     }
 }
 

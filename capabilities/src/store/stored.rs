@@ -5,9 +5,8 @@
 //! infinities and negative zero, and its texts no bytes that are not UTF-8. The other form
 //! has all of it. Both keep the order of members.
 
-use super::memory::MAX_KEY_BYTES;
+use super::memory::Key;
 use crate::error::CapabilityError;
-use crate::size::value_bytes;
 use a99_core::json::{Document, Limits, write_js_number, write_json_string};
 use a99_core::text::Text;
 use a99_core::value::{Map, MapIter, Value};
@@ -405,28 +404,16 @@ impl StoredKey {
     /// Scalars by value, data by its JSON text. There is one zero and one NaN.
     ///
     /// # Errors
-    /// The key is longer than [`MAX_KEY_BYTES`].
+    /// The key is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
     pub fn of(value: Value) -> Result<StoredKey, CapabilityError> {
-        let (kind, bytes) = match value {
-            Value::Undefined => (0, Vec::new()),
-            Value::Null => (1, Vec::new()),
-            Value::Bool(b) => (2, vec![u8::from(b)]),
-            Value::Number(n) => {
-                let n = if n.is_nan() { f64::NAN } else { n + 0.0 };
-                (3, n.to_bits().to_be_bytes().to_vec())
-            }
-            Value::String(text) if text.len_bytes() <= MAX_KEY_BYTES => {
-                (StoredKey::TEXT, text.as_bytes().to_vec())
-            }
-            Value::Array(_) | Value::Object(_) if value_bytes(&value) <= MAX_KEY_BYTES => {
-                let mut json = Vec::new();
-                value.write_json(&mut json);
-                (5, json)
-            }
-            Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                let text = format!("Store key too long: the limit is {MAX_KEY_BYTES} bytes");
-                return Err(CapabilityError::new(text));
-            }
+        let key = Key::of(value)?;
+        let kind = key.kind();
+        let bytes = match key {
+            Key::Undefined | Key::Null => Vec::new(),
+            Key::Bool(b) => vec![u8::from(b)],
+            Key::Number(bits) => bits.to_be_bytes().to_vec(),
+            Key::Text(text) => text.as_bytes().to_vec(),
+            Key::Data(json) => json.into_vec(),
         };
         Ok(StoredKey { kind, bytes })
     }
@@ -434,6 +421,7 @@ impl StoredKey {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MAX_KEY_BYTES;
     use super::*;
     use proptest::prelude::*;
 
