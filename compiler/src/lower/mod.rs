@@ -38,11 +38,12 @@ use a99_core::program::{
     ArgKey, Const, Flag, Function, LitOp, Location, MemoSite, Op, OpRef, Program, Reg, Scope, Site,
     Slot, TextRange,
 };
-use a99_core::sig::Signatures;
+use a99_core::sig::{Form, Signatures};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use bumpalo::Bump;
 use hashbrown::{HashMap, HashSet};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// From this register on, values that must wait are kept in frame slots.
@@ -82,6 +83,9 @@ pub(crate) struct Shared<'a> {
     pub diags: Findings,
     /// The lint pass, if it is wanted.
     lint: Option<lint::Lint<'a>>,
+    /// The step whose form was asked for last, and its form: rules ask for that of one step
+    /// again and again.
+    last_form: Cell<(Option<NodeId>, Option<Form>)>,
     /// Literals that a host's atom does not take.
     wrong_literals: HashSet<NodeId>,
     /// Names that misspelt ones may still be compared with.
@@ -218,6 +222,7 @@ pub(crate) fn program(
         schemas: Vec::new(),
         diags: Findings::default(),
         lint: options.lint.then(|| lint::Lint::of(doc)),
+        last_form: Cell::new((None, None)),
         wrong_literals: HashSet::new(),
         comparisons: MAX_COMPARISONS,
         refused: HashSet::new(),

@@ -305,16 +305,22 @@ impl Document {
     /// The member of that name.
     #[must_use]
     pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
+        self.member(id, key.as_bytes())
+    }
+
+    /// The member of that name, which is WTF-8.
+    #[must_use]
+    pub fn member(&self, id: NodeId, key: &[u8]) -> Option<NodeId> {
         let members = self.children(id, Tag::Object);
         if members.len() > index::SCANNED {
             let index = self.index.get_or_init(|| Index::of(self));
-            return index.find(self, id, key.as_bytes());
+            return index.find(self, id, key);
         }
         let is_named = |at: &&u32| {
             let name = self.nodes.get(at.wrapping_sub(1) as usize);
             // Most names differ in length already.
             name.is_some_and(|name| {
-                name.b as usize == key.len() && self.node_str(name) == Some(key.as_bytes())
+                name.b as usize == key.len() && self.node_str(name) == Some(key)
             })
         };
         members.iter().find(is_named).map(|&at| NodeId(at))

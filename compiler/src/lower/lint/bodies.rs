@@ -8,6 +8,7 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::{Effect, Form};
 use hashbrown::HashSet;
+use smallvec::{SmallVec, smallvec};
 
 /// Methods that change what they are called on.
 const MUTATORS: &[&str] = &[
@@ -42,9 +43,13 @@ const ACTS: &[&[u8]] = &[
     b"callLocal",
 ];
 
+/// Whether a byte is part of a word in a text.
+fn is_part(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80
+}
+
 impl<'d> Words<'d> {
     fn collect(&mut self, doc: &'d Document, node: NodeId) {
-        let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
         let mut work = vec![node];
         while let Some(node) = work.pop() {
             if let Some(text) = doc.str(node) {
@@ -68,16 +73,54 @@ impl<'d> Words<'d> {
 
 /// Whether a name is among the texts and keys of a part of the source.
 pub(super) fn mentions(doc: &Document, node: NodeId, name: &str) -> bool {
-    let mut words = Words::default();
-    words.collect(doc, node);
-    words.has(name)
+    let is_name = |word: &[u8]| word == name.as_bytes();
+    let mut work: SmallVec<[NodeId; 16]> = smallvec![node];
+    while let Some(node) = work.pop() {
+        let mut words = doc.str(node).into_iter();
+        if words.any(|text| text.split(|b| !is_part(b)).any(is_name)) {
+            return true;
+        }
+        for (key, value) in doc.members(node) {
+            if is_name(key) {
+                return true;
+            }
+            work.push(value);
+        }
+        work.extend(doc.elements(node));
+    }
+    false
+}
+
+/// Whether two parts of the source are written alike.
+fn same(doc: &Document, a: NodeId, b: NodeId) -> bool {
+    let mut work: SmallVec<[(NodeId, NodeId); 16]> = smallvec![(a, b)];
+    while let Some((a, b)) = work.pop() {
+        if doc.kind(a) != doc.kind(b) || doc.len(a) != doc.len(b) {
+            return false;
+        }
+        for ((key, a), (other, b)) in doc.members(a).zip(doc.members(b)) {
+            if key != other {
+                return false;
+            }
+            work.push((a, b));
+        }
+        work.extend(doc.elements(a).zip(doc.elements(b)));
+    }
+    true
 }
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_of(&self, step: NodeId) -> Option<Form> {
         let doc = self.s.doc;
-        let op = doc.get(step, "op").and_then(|op| doc.str(op))?;
-        self.s.sigs.signature(str::from_utf8(op).ok()?)?.form
+        let (last, form) = self.s.last_form.get();
+        if last == Some(step) {
+            return form;
+        }
+        let op = doc.get(step, "op").and_then(|op| doc.str(op));
+        let op = op.and_then(|op| str::from_utf8(op).ok());
+        let form = op.and_then(|op| self.s.sigs.signature(op)?.form);
+        self.s.last_form.set((Some(step), form));
+        form
     }
 
     /// Whether steps only compute: nothing outside of them changes.
@@ -303,12 +346,9 @@ impl<'a> Lower<'_, 'a> {
         else {
             return;
         };
-        let mut words = Words::default();
-        words.collect(doc, steps);
-        let index = self.index_of(step);
-        let counted = index.is_some_and(|index| words.has(&index));
-        let looks = counted || words.has(&item);
-        if !item.starts_with('_') && !looks && !doc.is_empty(steps) {
+        let looks = |name: &str| mentions(doc, steps, name);
+        let ignored = item.starts_with('_') || doc.is_empty(steps);
+        if !ignored && !looks(&item) && !self.index_of(step).is_some_and(|index| looks(&index)) {
             let message = format!(
                 "no step of this body looks at the item, which is called `{}`",
                 excerpt(&item)
@@ -334,11 +374,6 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let Some(condition) = doc.get(step, "condition") else {
             return;
-        };
-        let written = |node: NodeId| {
-            let mut text = Vec::new();
-            doc.write_json(node, &mut text);
-            text
         };
         let (then, other) = (doc.get(step, "then"), doc.get(step, "else"));
         let no_steps = |node: Option<NodeId>| {
@@ -369,7 +404,7 @@ impl<'a> Lower<'_, 'a> {
         const MAX_COMPARED: usize = 400;
         if let Some(then) = then.filter(|n| self.s.facts.size(*n) < MAX_COMPARED)
             && self.s.facts.size(then) == self.s.facts.size(other)
-            && written(then) == written(other)
+            && same(doc, then, other)
         {
             let message = "both branches are the same, whatever the condition says";
             let finding = Finding::new(codes::REPEATED_BRANCH, other, message);
@@ -377,9 +412,9 @@ impl<'a> Lower<'_, 'a> {
             return self.found(finding.help(help));
         }
         // A chain: `if ... else if ...`.
-        let mut asked = vec![written(condition)];
+        let mut asked: SmallVec<[NodeId; 8]> = smallvec![condition];
         let mut at = other;
-        while let [inner] = doc.elements(at).collect::<Vec<_>>()[..] {
+        while let Some(inner) = doc.elements(at).next().filter(|_| doc.len(at) == 1) {
             let next = doc.get(inner, "condition");
             let Some(next) = next.filter(|_| self.form_of(inner) == Some(Form::If)) else {
                 return;
@@ -387,15 +422,14 @@ impl<'a> Lower<'_, 'a> {
             if self.s.facts.size(next) > MAX_COMPARED || asked.len() > 64 {
                 return;
             }
-            let text = written(next);
-            if asked.contains(&text) {
+            if asked.iter().any(|other| same(doc, *other, next)) {
                 let message = "this was asked before: the branch is never taken";
                 let finding = Finding::new(codes::REPEATED_BRANCH, next, message);
                 let shown = super::text_of(doc, next).unwrap_or_default();
                 let help = "correct the condition, or remove the branch";
                 return self.found(finding.offending(&shown).help(help));
             }
-            asked.push(text);
+            asked.push(next);
             match doc.get(inner, "else") {
                 Some(more) if doc.kind(more) == Kind::Array => at = more,
                 _ => return,

@@ -7,6 +7,7 @@ use crate::ir::{Ir, IrKind, Lit, ObjKey};
 use a99_core::builtins::METHODS;
 use a99_core::diag::codes;
 use hashbrown::HashSet;
+use smallvec::{SmallVec, smallvec};
 
 /// What `typeof` gives.
 const TYPES: &[&str] = &[
@@ -72,7 +73,7 @@ fn same_path(a: &Ir<'_>, b: &Ir<'_>) -> bool {
 pub(super) fn names_in<'a>(root: &Ir<'a>) -> (HashSet<&'a [u8]>, bool) {
     let mut names = HashSet::new();
     let mut calls = false;
-    let mut work = vec![root];
+    let mut work: Work<'_, 'a> = smallvec![root];
     while let Some(ir) = work.pop() {
         match ir.kind {
             IrKind::Ident(name) => {
@@ -93,7 +94,10 @@ fn is_namespace(name: &[u8]) -> bool {
     matches!(name, b"Math" | b"Date")
 }
 
-fn children<'i, 'a>(ir: &'i Ir<'a>, work: &mut Vec<&'i Ir<'a>>) {
+/// Expressions that are still to be looked at.
+type Work<'i, 'a> = SmallVec<[&'i Ir<'a>; 8]>;
+
+fn children<'i, 'a>(ir: &'i Ir<'a>, work: &mut Work<'i, 'a>) {
     match ir.kind {
         IrKind::Member { object, .. } => work.push(object),
         IrKind::Index { object, index, .. } => work.extend([object, index]),
@@ -125,7 +129,7 @@ impl<'a> Lower<'_, 'a> {
         if !self.lints() {
             return;
         }
-        let mut work = vec![root];
+        let mut work: Work<'_, 'a> = smallvec![root];
         while let Some(ir) = work.pop() {
             match ir.kind {
                 IrKind::Binary(op, left, right) => self.lint_binary(ir, op, left, right),

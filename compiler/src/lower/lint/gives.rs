@@ -152,9 +152,8 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let step = doc.parent(ir.at.node).filter(|_| ir.at.inner.is_some());
         if let Some(step) = step {
-            let shown = Self::shown(name);
             let vars = doc.get(step, "vars");
-            if let Some(value) = vars.and_then(|vars| doc.get(vars, &shown)) {
+            if let Some(value) = vars.and_then(|vars| doc.member(vars, name)) {
                 return self.holds_of_value(value);
             }
             if matches!(self.form_of(step), Some(Form::Filter | Form::Find))
@@ -173,9 +172,9 @@ impl<'a> Lower<'_, 'a> {
         if self.vars.knows(name) {
             return self.holds_of_name(name);
         }
-        match builtins::global(&Self::shown(name)) {
-            None => self.holds_of_argument(name),
-            Some(_) => Holds::Any,
+        match str::from_utf8(name).is_ok_and(|name| builtins::global(name).is_some()) {
+            false => self.holds_of_argument(name),
+            true => Holds::Any,
         }
     }
 }

@@ -287,10 +287,13 @@ impl<'a> Lower<'_, 'a> {
     /// What a step gives its `result`.
     pub(super) fn holds_of_step(&self, step: NodeId) -> Holds {
         let doc = self.s.doc;
-        let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op));
-        let op = op.unwrap_or_default();
+        let op = doc.get(step, "op").and_then(|op| doc.str(op));
+        let op = op
+            .and_then(|op| str::from_utf8(op).ok())
+            .unwrap_or_default();
         let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
-        match self.s.sigs.signature(&op).and_then(|sig| sig.form) {
+        let sig = self.s.sigs.signature(op);
+        match sig.and_then(|sig| sig.form) {
             Some(Form::CallAll) => return Holds::List(Items::Answers),
             Some(Form::MathCalc) => {
                 return doc.get(step, "expr").map_or(Holds::Any, |n| self.given(n));
@@ -308,18 +311,21 @@ impl<'a> Lower<'_, 'a> {
             }
             _ => {}
         }
-        match (op.as_str(), given("responseType").as_deref()) {
-            ("httpFetch", Some("text" | "dataUrl")) => return Holds::Made,
-            ("httpFetch", Some("response")) => return Holds::Object(Members::Response),
-            ("hash" | "uuid", _) => return Holds::Text,
-            ("sort" | "unique", _) => {
+        match op {
+            "httpFetch" => match given("responseType").as_deref() {
+                Some("text" | "dataUrl") => return Holds::Made,
+                Some("response") => return Holds::Object(Members::Response),
+                _ => {}
+            },
+            "hash" | "uuid" => return Holds::Text,
+            "sort" | "unique" => {
                 let items = doc.get(step, "items");
                 return match items.map(|items| self.holds_of_value(items)) {
                     Some(holds @ Holds::List(_)) => holds,
                     _ => Holds::List(Items::Unknown),
                 };
             }
-            ("random", _) => {
+            "random" => {
                 return match given("format").as_deref() {
                     Some("float" | "integer") => Holds::Number,
                     None if doc.get(step, "format").is_none() => Holds::Number,
@@ -328,7 +334,6 @@ impl<'a> Lower<'_, 'a> {
             }
             _ => {}
         }
-        let sig = self.s.sigs.signature(&op);
         sig.map_or(Holds::Any, |sig| Holds::of_kinds(sig.gives.kinds))
     }
 

@@ -233,6 +233,10 @@ impl<'a> Lower<'_, 'a> {
             rest = more;
         }
         for (open, close) in [("${", "}"), ("{", "}"), ("<", ">"), ("%", "%")] {
+            // A look at the bytes is cheaper than a search.
+            if !shown.as_bytes().contains(&open.as_bytes()[0]) {
+                continue;
+            }
             for (at, _) in shown.match_indices(open) {
                 let (before, after) = (&shown[..at], &shown[at + open.len()..]);
                 let doubled = before.ends_with(['{', '$']) || after.starts_with('{');
@@ -258,40 +262,37 @@ impl<'a> Lower<'_, 'a> {
         self.lint_syntax(node, &shown, &names)
     }
 
-    /// The name that a step gives its value.
-    pub(super) fn lint_result(&mut self, step: NodeId) {
+    /// The names that a step gives its value and what it works with.
+    pub(super) fn lint_result(&mut self, step: NodeId, form: Option<Form>) {
         let doc = self.s.doc;
-        if let Some(node) = doc.get(step, "resultConst")
-            && !matches!(doc.kind(node), Kind::Bool(_) | Kind::Null)
-        {
-            let message = "`resultConst` is true or false, and any text counts as true";
-            let finding = Finding::new(codes::WRONG_KIND, node, message);
-            self.found(finding.help("write `true` or `false`, without quotes"));
-        }
-        if self.form_of(step) == Some(Form::VarsLet) {
+        if form == Some(Form::VarsLet) {
             for (name, node) in doc.members(step).filter(|(name, _)| *name != b"op") {
                 if hides_builtin(&Self::shown(name)) {
                     self.lint_name(node, "key", name);
                 }
             }
         }
-        for key in ["result", "key", "as", "index", "accumulator", "catchParam"] {
-            let Some(node) = doc.get(step, key) else {
-                continue;
+        for (key, node) in doc.members(step) {
+            let key = match key {
+                b"resultConst" if !matches!(doc.kind(node), Kind::Bool(_) | Kind::Null) => {
+                    let message = "`resultConst` is true or false, and any text counts as true";
+                    let finding = Finding::new(codes::WRONG_KIND, node, message);
+                    self.found(finding.help("write `true` or `false`, without quotes"));
+                    continue;
+                }
+                b"result" => "result",
+                b"key" if matches!(form, Some(Form::VarSet | Form::ConstSet)) => "key",
+                b"as" => "as",
+                b"index" if doc.get(step, "items").is_some() => "index",
+                b"accumulator" => "accumulator",
+                b"catchParam" => "catchParam",
+                _ => continue,
             };
-            let other = match key {
-                "key" => !self.binds_key(step),
-                "index" => doc.get(step, "items").is_none(),
-                _ => false,
-            };
-            if other {
-                continue;
-            }
             match doc.kind(node) {
                 Kind::String(name) => self.lint_name(node, key, name),
                 Kind::Null | Kind::Bool(false) if key == "result" => {}
                 // Calls without items have none.
-                Kind::Null if self.form_of(step) == Some(Form::CallAll) => {}
+                Kind::Null if form == Some(Form::CallAll) => {}
                 _ if key == "result" || key == "as" => {
                     let message = format!("`{key}` is the name of a variable, a text");
                     let finding = Finding::new(codes::WRONG_KIND, node, message);
@@ -301,12 +302,6 @@ impl<'a> Lower<'_, 'a> {
                 _ => {}
             }
         }
-    }
-
-    fn binds_key(&self, step: NodeId) -> bool {
-        let doc = self.s.doc;
-        let op = doc.get(step, "op").and_then(|op| doc.str(op));
-        matches!(op, Some(b"varSet" | b"constSet"))
     }
 
     /// A name that a path or an expression cannot reach.

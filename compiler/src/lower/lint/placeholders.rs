@@ -151,7 +151,8 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
         return None;
     }
     for (open, close) in SYNTAXES {
-        if !text.as_bytes().contains(&open.as_bytes()[0]) {
+        let mut pairs = text.as_bytes().windows(2);
+        if !pairs.any(|pair| open.as_bytes().starts_with(pair)) {
             continue;
         }
         let Some((_, rest)) = text.split_once(open) else {
@@ -182,7 +183,8 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
             return Some((whole, Some(name)));
         }
     }
-    for name in names {
+    let signed = text.bytes().any(|b| matches!(b, b'$' | b'@' | b'#'));
+    for name in names.iter().filter(|_| signed) {
         for (at, _) in text.match_indices(name.as_str()) {
             let mut before = text[..at].chars().rev();
             let (sign, word) = (before.next(), before.next());

@@ -134,9 +134,11 @@ impl<'a> Lower<'_, 'a> {
             form,
             Some(Form::Map | Form::Filter | Form::Find | Form::Reduce)
         );
+        if self.s.version_4 || !counts {
+            return;
+        }
         let index = self.s.doc.get(step, "index");
-        let named = |node: &NodeId| truthy(self.s.doc, *node);
-        let Some(index) = index.filter(named).filter(|_| counts && !self.s.version_4) else {
+        let Some(index) = index.filter(|node| truthy(self.s.doc, *node)) else {
             return;
         };
         let text = "`index` means something from version 4 on, so it is ignored";

@@ -7,6 +7,7 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
+use a99_core::text::wtf8_to_string_lossy;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
@@ -56,7 +57,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(sig) = self.s.sigs.signature(op).filter(|_| self.lints()) else {
             return;
         };
-        self.lint_result(step);
+        self.lint_result(step, sig.form);
         self.lint_dropped(step, op, sig);
         self.lint_literals(step, op);
         self.lint_version(step, sig.form);
@@ -361,17 +362,17 @@ impl<'a> Lower<'_, 'a> {
                 return self.lint_later(step, op, input, node, text);
             }
             Kind::String(text) => {
-                let shown = Self::shown(text);
-                if resolves && self.lint_subject(step, op, input, node, &shown) {
+                let shown = &*wtf8_to_string_lossy(text);
+                if resolves && self.lint_subject(step, op, input, node, shown) {
                     return;
                 }
-                if !input.allows(&shown) {
-                    return self.lint_value(op, input, node, &shown);
+                if !input.allows(shown) {
+                    return self.lint_value(op, input, node, shown);
                 }
                 if fits {
                     return;
                 }
-                format!("the text \"{}\"", excerpt(&shown))
+                format!("the text \"{}\"", excerpt(shown))
             }
         };
         if matches!(input.binding, Binding::Vars | Binding::TemplateVars { .. }) {
