@@ -47,6 +47,7 @@
 #![warn(unreachable_pub)]
 
 mod agent;
+pub mod ai;
 mod clock;
 mod dom;
 mod embedder;
@@ -69,6 +70,7 @@ mod wait;
 mod xml;
 
 pub use agent::{AgentCall, AgentReply, AgentRunner, FnAgentRunner};
+pub use ai::{AiCode, AiError, AiProvider, ScriptedAi};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use clock::SystemClock;
 pub use clock::{Clock, FixedClock};
@@ -106,6 +108,7 @@ pub use xml::{ScriptedXml, Xml};
 #[cfg(feature = "testing")]
 pub mod suite {
     pub use crate::agent::suite::conformance as agent_runner;
+    pub use crate::ai::suite::Case as AiCase;
     pub use crate::clock::suite::conformance as clock;
     pub use crate::dom::suite::conformance as dom;
     pub use crate::embedder::suite::conformance as embedder;

@@ -139,6 +139,7 @@ pub(crate) const fn is_dotted(name: &str) -> bool {
 /// Families of crates above this one, which have no code of a host either;
 /// [`faults`] names one that is missing here.
 const OTHER_FAMILIES: &[&str] = &[
+    "ai.",
     "boundary.",
     "cli.",
     "config.",

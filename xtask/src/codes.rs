@@ -14,7 +14,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 13] = [
+const SECTIONS: [(&str, &str, &[List]); 14] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -34,6 +34,11 @@ const SECTIONS: [(&str, &str, &[List]); 13] = [
         "Fetches",
         "Why `HttpFetch` gave no answer. Programs see the message.",
         &[("host/http/src/error.rs", "FetchCode")],
+    ),
+    (
+        "Models",
+        "Why a language model gave no whole answer. Programs see the message.",
+        &[("capabilities/src/ai/error.rs", "AiCode")],
     ),
     (
         "Embeddings",

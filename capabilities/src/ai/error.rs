@@ -1,0 +1,173 @@
+//! Errors of language models.
+
+use super::TextResult;
+use crate::error::CapabilityError;
+use std::fmt;
+use std::time::Duration;
+
+/// The kind of an error. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AiCode {
+    /// The request is not one that a model can be asked.
+    Invalid,
+    /// No model stands for the role.
+    UnknownRole,
+    /// The service has no model of this name.
+    UnknownModel,
+    /// The service does not accept the key, or wants one.
+    Unauthorized,
+    /// What may be reached over the network does not include the service.
+    Denied,
+    /// The service refused the request.
+    Refused,
+    /// Too many requests, or too much of a quota.
+    RateLimited,
+    /// The service does not work now.
+    Unavailable,
+    /// No connection with the service came about.
+    Unreachable,
+    /// No part of an answer came in time.
+    FirstTokenTimeout,
+    /// The answer stopped coming.
+    IdleTimeout,
+    /// The answer took longer than it may.
+    TotalTimeout,
+    /// The stream ended before the answer did.
+    CutOff,
+    /// What came is no answer of this service's form.
+    Malformed,
+    /// The answer has more bytes than it may.
+    TooLarge,
+    /// A budget of tokens or money is used up.
+    Budget,
+}
+
+impl AiCode {
+    /// All of them.
+    pub const ALL: &'static [AiCode] = &[
+        AiCode::Invalid,
+        AiCode::UnknownRole,
+        AiCode::UnknownModel,
+        AiCode::Unauthorized,
+        AiCode::Denied,
+        AiCode::Refused,
+        AiCode::RateLimited,
+        AiCode::Unavailable,
+        AiCode::Unreachable,
+        AiCode::FirstTokenTimeout,
+        AiCode::IdleTimeout,
+        AiCode::TotalTimeout,
+        AiCode::CutOff,
+        AiCode::Malformed,
+        AiCode::TooLarge,
+        AiCode::Budget,
+    ];
+
+    /// The code as text, for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            AiCode::Invalid => "ai.invalid",
+            AiCode::UnknownRole => "ai.unknown_role",
+            AiCode::UnknownModel => "ai.unknown_model",
+            AiCode::Unauthorized => "ai.unauthorized",
+            AiCode::Denied => "ai.denied",
+            AiCode::Refused => "ai.refused",
+            AiCode::RateLimited => "ai.rate_limited",
+            AiCode::Unavailable => "ai.unavailable",
+            AiCode::Unreachable => "ai.unreachable",
+            AiCode::FirstTokenTimeout => "ai.first_token_timeout",
+            AiCode::IdleTimeout => "ai.idle_timeout",
+            AiCode::TotalTimeout => "ai.total_timeout",
+            AiCode::CutOff => "ai.cut_off",
+            AiCode::Malformed => "ai.malformed",
+            AiCode::TooLarge => "ai.too_large",
+            AiCode::Budget => "ai.budget",
+        }
+    }
+
+    /// What an HTTP status from 400 on says of a request to a model.
+    #[must_use]
+    pub const fn of_status(status: u16) -> AiCode {
+        match status {
+            401 | 403 => AiCode::Unauthorized,
+            404 => AiCode::UnknownModel,
+            429 => AiCode::RateLimited,
+            408 | 500.. => AiCode::Unavailable,
+            _ => AiCode::Refused,
+        }
+    }
+
+    /// Whether the same request may succeed later, or with another model.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(
+            self,
+            AiCode::RateLimited
+                | AiCode::Unavailable
+                | AiCode::Unreachable
+                | AiCode::FirstTokenTimeout
+        )
+    }
+}
+
+/// Why a model gave no whole answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AiError {
+    /// The kind.
+    pub code: AiCode,
+    /// What programs and people are told.
+    pub message: String,
+    /// How long the service wants nobody to ask again.
+    pub retry_after: Option<Duration>,
+    /// What came before it: not an answer.
+    pub partial: Option<Box<TextResult>>,
+}
+
+impl AiError {
+    /// An error with this text.
+    pub fn new(code: AiCode, message: impl Into<String>) -> AiError {
+        AiError {
+            code,
+            message: message.into(),
+            retry_after: None,
+            partial: None,
+        }
+    }
+
+    /// The same with the time that the service asked for.
+    #[must_use]
+    pub fn retry_after(self, after: Option<Duration>) -> AiError {
+        AiError {
+            retry_after: after,
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for AiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for AiError {}
+
+impl From<AiError> for CapabilityError {
+    fn from(error: AiError) -> CapabilityError {
+        CapabilityError::new(format!("Model Error: {}", error.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AiCode;
+    use std::collections::HashSet;
+
+    #[test]
+    fn codes_have_names_of_their_own() {
+        let names: HashSet<&str> = AiCode::ALL.iter().map(|code| code.name()).collect();
+        assert_eq!(names.len(), AiCode::ALL.len());
+        assert!(names.iter().all(|name| name.starts_with("ai.")));
+    }
+}

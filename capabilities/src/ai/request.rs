@@ -1,0 +1,301 @@
+//! Request: what a model is asked.
+
+use super::{AiCode, AiError};
+use a99_core::value::Value;
+
+/// A request for text. [`TextRequest::new`] asks with one message; the fields are free to
+/// be set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TextRequest {
+    /// The role whose model answers, [`DEFAULT_ROLE`](super::DEFAULT_ROLE) if there is none.
+    pub role: Option<String>,
+    /// The model, as the provider names it; it wins over the role.
+    pub model: Option<String>,
+    /// What the model is told before the messages.
+    pub system: Option<String>,
+    /// The talk so far, oldest first.
+    pub messages: Vec<Message>,
+    /// Tokens of the answer, at most.
+    pub max_tokens: Option<u32>,
+    /// How much chance there is in the answer, from 0.
+    pub temperature: Option<f64>,
+    /// Texts that end the answer.
+    pub stop_sequences: Vec<String>,
+    /// What the model may ask to be called.
+    pub tools: Vec<Tool>,
+    /// Whether it has to.
+    pub tool_choice: ToolChoice,
+    /// The form of the answer's text.
+    pub format: Format,
+    /// The same seed asks for the same answer, where a service can.
+    pub seed: Option<u64>,
+}
+
+/// Whose message it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The one who asks, and the results of tools.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a talk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Whose it is.
+    pub role: Role,
+    /// What it says.
+    pub content: Vec<Part>,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// An image, of the user.
+    Image(Image),
+    /// A tool that the model asked for.
+    ToolUse(super::ToolUse),
+    /// What the tool gave.
+    ToolResult {
+        /// The use that this answers.
+        id: String,
+        /// The result as text.
+        content: String,
+        /// Whether the tool failed.
+        is_error: bool,
+    },
+}
+
+/// An image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// An address that the service fetches itself.
+    Url(String),
+    /// The image, in Base64.
+    Base64 {
+        /// Its media type, such as `image/png`.
+        media_type: String,
+        /// Its bytes.
+        data: String,
+    },
+}
+
+impl Image {
+    /// An image of an address: a `data:` URL has its bytes in it.
+    #[must_use]
+    pub fn of_url(url: &str) -> Image {
+        let inner = url.strip_prefix("data:").and_then(|rest| {
+            let (head, data) = rest.split_once(',')?;
+            Some((head.strip_suffix(";base64")?, data))
+        });
+        match inner {
+            Some((media_type, data)) => Image::Base64 {
+                media_type: media_type.to_owned(),
+                data: data.to_owned(),
+            },
+            None => Image::Url(url.to_owned()),
+        }
+    }
+
+    /// The image as an address.
+    #[must_use]
+    pub fn to_url(&self) -> String {
+        match self {
+            Image::Url(url) => url.clone(),
+            Image::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
+        }
+    }
+}
+
+/// A tool that a model may ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name: letters, digits, `_` and `-`, at most 64 of them.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// The JSON Schema of its input, of type `object`.
+    pub input_schema: Value,
+}
+
+/// Whether a model has to call a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// None of them.
+    None,
+    /// At least one of them.
+    Required,
+    /// This one.
+    Tool(String),
+}
+
+/// The form of an answer's text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Format {
+    /// Text.
+    #[default]
+    Text,
+    /// A JSON object.
+    Json,
+    /// JSON that holds to a schema.
+    Schema {
+        /// A name for it: letters, digits, `_` and `-`.
+        name: String,
+        /// The JSON Schema.
+        schema: Value,
+    },
+}
+
+impl Message {
+    /// A text of the user.
+    pub fn user(text: impl Into<String>) -> Message {
+        Message {
+            role: Role::User,
+            content: vec![Part::Text(text.into())],
+        }
+    }
+
+    /// A text of the model.
+    pub fn assistant(text: impl Into<String>) -> Message {
+        Message {
+            role: Role::Assistant,
+            content: vec![Part::Text(text.into())],
+        }
+    }
+}
+
+impl TextRequest {
+    /// Asks with one message.
+    pub fn new(text: impl Into<String>) -> TextRequest {
+        TextRequest {
+            messages: vec![Message::user(text)],
+            ..TextRequest::default()
+        }
+    }
+
+    /// The same for a role.
+    #[must_use]
+    pub fn role(self, role: impl Into<String>) -> TextRequest {
+        TextRequest {
+            role: Some(role.into()),
+            ..self
+        }
+    }
+
+    /// The same for a model.
+    #[must_use]
+    pub fn model(self, model: impl Into<String>) -> TextRequest {
+        TextRequest {
+            model: Some(model.into()),
+            ..self
+        }
+    }
+
+    /// The same with something that the model is told first.
+    #[must_use]
+    pub fn system(self, system: impl Into<String>) -> TextRequest {
+        TextRequest {
+            system: Some(system.into()),
+            ..self
+        }
+    }
+
+    /// The same with one more tool.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> TextRequest {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Bytes of what the model is to read: texts, tools, images.
+    #[must_use]
+    pub fn prompt_bytes(&self) -> usize {
+        let of_value = |value: &Value| crate::value_bytes(value);
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.len(),
+            Part::Image(Image::Url(url)) => url.len(),
+            Part::Image(Image::Base64 { data, .. }) => data.len(),
+            Part::ToolUse(used) => used.name.len().saturating_add(of_value(&used.input)),
+            Part::ToolResult { content, .. } => content.len(),
+        };
+        let parts = self.messages.iter().flat_map(|message| &message.content);
+        let tools = self.tools.iter().map(|tool| {
+            let description = tool.description.as_ref().map_or(0, String::len);
+            let named = tool.name.len().saturating_add(description);
+            named.saturating_add(of_value(&tool.input_schema))
+        });
+        let system = self.system.as_ref().map_or(0, String::len);
+        let sizes = parts.map(part).chain(tools);
+        sizes.fold(system, usize::saturating_add)
+    }
+
+    /// What no service takes.
+    ///
+    /// # Errors
+    /// With [`AiCode::Invalid`] for a request without messages, a name that no tool may
+    /// have or that two have, a choice of a tool that is not offered, a temperature that is
+    /// negative or no number, and limits of 0.
+    pub fn check(&self) -> Result<(), AiError> {
+        let wrong = |text: String| Err(AiError::new(AiCode::Invalid, text));
+        if self
+            .messages
+            .iter()
+            .all(|message| message.content.is_empty())
+        {
+            return wrong("a request needs a message".to_owned());
+        }
+        for (at, tool) in self.tools.iter().enumerate() {
+            if !is_name(&tool.name) {
+                return wrong(format!(
+                    "`{}` is no name of a tool: use 1 to 64 of A-Z, a-z, 0-9, _ and -",
+                    a99_core::diag::excerpt(&tool.name)
+                ));
+            }
+            if self.tools[..at].iter().any(|other| other.name == tool.name) {
+                return wrong(format!("two tools are called `{}`", tool.name));
+            }
+        }
+        if let ToolChoice::Tool(name) = &self.tool_choice
+            && !self.tools.iter().any(|tool| tool.name == *name)
+        {
+            let name = a99_core::diag::excerpt(name);
+            return wrong(format!(
+                "`{name}` is to be called and no tool that is offered"
+            ));
+        }
+        if self.tool_choice == ToolChoice::Required && self.tools.is_empty() {
+            return wrong("a tool is to be called and none is offered".to_owned());
+        }
+        if self
+            .temperature
+            .is_some_and(|t| !(0.0..=100.0).contains(&t))
+        {
+            return wrong("the temperature is a number from 0 on".to_owned());
+        }
+        if self.max_tokens == Some(0) {
+            return wrong("an answer has at least one token".to_owned());
+        }
+        if let Format::Schema { name, .. } = &self.format
+            && !is_name(name)
+        {
+            let name = a99_core::diag::excerpt(name);
+            return wrong(format!(
+                "`{name}` is no name of a schema: use 1 to 64 of A-Z, a-z, 0-9, _ and -"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A name that services accept for a tool or a schema.
+fn is_name(name: &str) -> bool {
+    let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    (1..=64).contains(&name.len()) && name.bytes().all(part)
+}
