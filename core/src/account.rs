@@ -1,0 +1,683 @@
+//! Account: what a run and the runs below it may use beside fuel (calls, tokens and money),
+//! and what each of them used.
+//!
+//! Accounts form a tree, as runs and their sub-agents do. Whatever is used below an account is
+//! used of it, too, and of those above it: none of them gets beyond its limits, however many
+//! are under way at once. What is not known before, such as the tokens of an answer, is
+//! [reserved](Account::reserve) and [settled](Reservation::settle) afterwards.
+
+use crate::fuel::Fuel;
+use crate::value::{Map, Value};
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Accounts of a tree that are kept one by one; of others their parents know the sums.
+const MAX_LISTED: usize = 1024;
+
+/// Accounts above each other.
+const MAX_DEPTH: usize = 64;
+
+/// An amount of money: millionths of a unit of the host's currency.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Money(u64);
+
+impl Money {
+    /// Nothing.
+    pub const ZERO: Money = Money(0);
+
+    /// So many millionths.
+    #[must_use]
+    pub const fn from_micro(micro: u64) -> Money {
+        Money(micro)
+    }
+
+    /// The amount in millionths.
+    #[must_use]
+    pub const fn micro(self) -> u64 {
+        self.0
+    }
+
+    /// The amount in units.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// An amount in units, to the nearest millionth; none for what is no amount: negative,
+    /// not finite, or above 10^12.
+    #[must_use]
+    pub fn from_units(units: f64) -> Option<Money> {
+        let fits = (0.0..=1e12).contains(&units);
+        fits.then(|| Money((units * 1e6).round() as u64))
+    }
+}
+
+/// What may be used, or was.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spend {
+    /// Calls of the host that a run waited for.
+    pub calls: u64,
+    /// Tokens of language models.
+    pub tokens: u64,
+    /// Money.
+    pub money: Money,
+}
+
+impl Spend {
+    /// One call.
+    pub const CALL: Spend = Spend {
+        calls: 1,
+        tokens: 0,
+        money: Money::ZERO,
+    };
+
+    /// Tokens, and what they cost.
+    #[must_use]
+    pub const fn of_tokens(tokens: u64, money: Money) -> Spend {
+        Spend {
+            calls: 0,
+            tokens,
+            money,
+        }
+    }
+
+    fn plus(self, other: Spend) -> Spend {
+        Spend {
+            calls: self.calls.saturating_add(other.calls),
+            tokens: self.tokens.saturating_add(other.tokens),
+            money: Money(self.money.0.saturating_add(other.money.0)),
+        }
+    }
+
+    fn minus(self, other: Spend) -> Spend {
+        Spend {
+            calls: self.calls.saturating_sub(other.calls),
+            tokens: self.tokens.saturating_sub(other.tokens),
+            money: Money(self.money.0.saturating_sub(other.money.0)),
+        }
+    }
+
+    fn least(self, other: Spend) -> Spend {
+        Spend {
+            calls: self.calls.min(other.calls),
+            tokens: self.tokens.min(other.tokens),
+            money: self.money.min(other.money),
+        }
+    }
+}
+
+/// What an account may use; nothing is limited by default.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountLimits {
+    /// Calls, if they are limited.
+    pub calls: Option<u64>,
+    /// Tokens, if they are limited.
+    pub tokens: Option<u64>,
+    /// Money, if it is limited.
+    pub money: Option<Money>,
+}
+
+impl AccountLimits {
+    /// The limits as an amount.
+    fn most(self) -> Spend {
+        Spend {
+            calls: self.calls.unwrap_or(u64::MAX),
+            tokens: self.tokens.unwrap_or(u64::MAX),
+            money: self.money.unwrap_or(Money(u64::MAX)),
+        }
+    }
+}
+
+/// What is used up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Calls of the host.
+    Calls,
+    /// Tokens.
+    Tokens,
+    /// Money.
+    Money,
+}
+
+impl Resource {
+    /// Its name in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resource::Calls => "calls",
+            Resource::Tokens => "tokens",
+            Resource::Money => "money",
+        }
+    }
+}
+
+/// An account, or one above it, has no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exhausted {
+    /// Of what.
+    pub resource: Resource,
+    /// The account's name.
+    pub account: String,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.resource.name();
+        match self.account.is_empty() {
+            true => write!(f, "the budget of {name} is used up"),
+            false => write!(f, "the budget of {name} of `{}` is used up", self.account),
+        }
+    }
+}
+
+impl std::error::Error for Exhausted {}
+
+/// What an account used, and those below it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// The account's name: that of the agent.
+    pub name: String,
+    /// Runs that it is the account of.
+    pub runs: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Fuel of its own runs, that of sub-agents with budgets from it included.
+    pub fuel: Fuel,
+    /// Time of its own runs, all together.
+    pub time: Duration,
+    /// What was used, by those below it, too.
+    pub spent: Spend,
+    /// What was used beyond the limits, because it was known too late: what a service
+    /// reports may be more than was reserved for it.
+    pub overdrawn: Spend,
+    /// Those below it that are kept.
+    pub children: Vec<Usage>,
+    /// How many others there were.
+    pub unlisted: u64,
+}
+
+impl Usage {
+    /// The form for machines: `{name, runs, failed, fuel, time_ms, calls, tokens, money,
+    /// children}`, with `overdrawn` and `unlisted` where there are any. `failed`, `tokens`,
+    /// `money` and `children` are left out where there are none.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("name", self.name.as_str());
+        map.insert("runs", self.runs as f64);
+        if self.failed > 0 {
+            map.insert("failed", self.failed as f64);
+        }
+        map.insert("fuel", self.fuel.to_f64());
+        map.insert("time_ms", self.time.as_millis() as f64);
+        let spent = |map: &mut Map, spent: Spend| {
+            map.insert("calls", spent.calls as f64);
+            if spent.tokens > 0 {
+                map.insert("tokens", spent.tokens as f64);
+            }
+            if spent.money > Money::ZERO {
+                map.insert("money", spent.money.to_f64());
+            }
+        };
+        spent(&mut map, self.spent);
+        if self.overdrawn != Spend::default() {
+            let mut over = Map::new();
+            spent(&mut over, self.overdrawn);
+            map.insert("overdrawn", Value::Object(over));
+        }
+        if !self.children.is_empty() {
+            let children: Vec<Value> = self.children.iter().map(Usage::to_json).collect();
+            map.insert("children", children);
+        }
+        if self.unlisted > 0 {
+            map.insert("unlisted", self.unlisted as f64);
+        }
+        Value::Object(map)
+    }
+}
+
+/// What changes of an account.
+#[derive(Default)]
+struct State {
+    spent: Spend,
+    reserved: Spend,
+    overdrawn: Spend,
+    fuel: Fuel,
+    time: Duration,
+    runs: u64,
+    failed: u64,
+    children: Vec<Arc<Ledger>>,
+    unlisted: u64,
+}
+
+/// An account as those above it know it.
+struct Ledger {
+    name: String,
+    limits: AccountLimits,
+    state: Mutex<State>,
+}
+
+impl Ledger {
+    /// What is neither spent nor reserved.
+    fn left(&self, state: &State) -> Spend {
+        let taken = state.spent.plus(state.reserved);
+        self.limits.most().minus(taken)
+    }
+
+    /// What of an amount there is too little of.
+    fn lacks(&self, state: &State, want: Spend) -> Option<Resource> {
+        let left = self.left(state);
+        if want.calls > left.calls {
+            Some(Resource::Calls)
+        } else if want.tokens > left.tokens {
+            Some(Resource::Tokens)
+        } else if want.money > left.money {
+            Some(Resource::Money)
+        } else {
+            None
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let state = lock(&self.state);
+        let children = state.children.clone();
+        let mut usage = Usage {
+            name: self.name.clone(),
+            runs: state.runs,
+            failed: state.failed,
+            fuel: state.fuel,
+            time: state.time,
+            spent: state.spent,
+            overdrawn: state.overdrawn,
+            children: Vec::new(),
+            unlisted: state.unlisted,
+        };
+        // Who spends locks a child before its parent.
+        drop(state);
+        usage.children = children.iter().map(|child| child.usage()).collect();
+        usage
+    }
+}
+
+struct Node {
+    ledger: Arc<Ledger>,
+    parent: Option<Account>,
+    /// Accounts of the tree that are kept one by one.
+    listed: Arc<AtomicUsize>,
+    /// How far below the top it is.
+    depth: usize,
+}
+
+/// An account. Clones are the same one.
+///
+/// ```
+/// use a99_core::account::{Account, AccountLimits, Money, Spend};
+///
+/// let limits = AccountLimits { tokens: Some(100), ..AccountLimits::default() };
+/// let all = Account::new("all", limits);
+/// let one = all.child("one", AccountLimits::default());
+/// one.spend(Spend::of_tokens(60, Money::ZERO))?;
+/// assert!(one.spend(Spend::of_tokens(60, Money::ZERO)).is_err());
+/// assert_eq!(all.usage().spent.tokens, 60);
+/// # Ok::<(), a99_core::account::Exhausted>(())
+/// ```
+#[derive(Clone)]
+pub struct Account(Arc<Node>);
+
+/// Locks data that stays valid whatever a panicking holder did.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for Account {
+    /// One without name and limits.
+    fn default() -> Account {
+        Account::new("", AccountLimits::default())
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Account");
+        out.field("name", &self.0.ledger.name)
+            .field("limits", &self.0.ledger.limits);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl Account {
+    fn of(name: String, limits: AccountLimits, parent: Option<Account>) -> Account {
+        let ledger = Arc::new(Ledger {
+            name,
+            limits,
+            state: Mutex::default(),
+        });
+        let above = parent.as_ref().map(|parent| &parent.0);
+        Account(Arc::new(Node {
+            ledger,
+            listed: above.map_or_else(Arc::default, |above| Arc::clone(&above.listed)),
+            depth: above.map_or(0, |above| above.depth + 1),
+            parent,
+        }))
+    }
+
+    /// The account at the top of a tree.
+    pub fn new(name: impl Into<String>, limits: AccountLimits) -> Account {
+        Account::of(name.into(), limits, None)
+    }
+
+    /// An account below this one, which may use what this one may, within limits of its own.
+    /// Below 64 others it is the one above itself: their limits hold, and their use is told
+    /// in one sum.
+    #[must_use]
+    pub fn child(&self, name: impl Into<String>, limits: AccountLimits) -> Account {
+        if self.0.depth >= MAX_DEPTH {
+            return self.clone();
+        }
+        let child = Account::of(name.into(), limits, Some(self.clone()));
+        let mut state = lock(&self.0.ledger.state);
+        if self.0.listed.fetch_add(1, Ordering::Relaxed) < MAX_LISTED {
+            state.children.push(Arc::clone(&child.0.ledger));
+        } else {
+            state.unlisted += 1;
+        }
+        drop(state);
+        child
+    }
+
+    /// Does something to this account and those above it, all or none of them.
+    fn with_all<T>(&self, act: impl FnOnce(&mut [(&Ledger, MutexGuard<'_, State>)]) -> T) -> T {
+        let mut locked: SmallVec<[(&Ledger, MutexGuard<'_, State>); 4]> = SmallVec::new();
+        let mut at = Some(self);
+        while let Some(account) = at {
+            let ledger = &*account.0.ledger;
+            locked.push((ledger, lock(&ledger.state)));
+            at = account.0.parent.as_ref();
+        }
+        act(&mut locked)
+    }
+
+    /// Keeps an amount for what is about to be done, here and above.
+    ///
+    /// # Errors
+    /// If this account, or one above it, has less left than that. Nothing is kept then.
+    pub fn reserve(&self, want: Spend) -> Result<Reservation, Exhausted> {
+        self.with_all(|accounts| {
+            for (ledger, state) in accounts.iter() {
+                if let Some(resource) = ledger.lacks(state, want) {
+                    let account = ledger.name.clone();
+                    return Err(Exhausted { resource, account });
+                }
+            }
+            for (_, state) in accounts {
+                state.reserved = state.reserved.plus(want);
+            }
+            Ok(())
+        })?;
+        Ok(Reservation {
+            account: self.clone(),
+            kept: want,
+        })
+    }
+
+    /// Uses an amount, here and above.
+    ///
+    /// # Errors
+    /// If this account, or one above it, has less left than that. Nothing is used then.
+    pub fn spend(&self, amount: Spend) -> Result<(), Exhausted> {
+        self.reserve(amount)?.settle(amount);
+        Ok(())
+    }
+
+    /// What may be used here; the largest numbers where there is no limit.
+    #[must_use]
+    pub fn left(&self) -> Spend {
+        let most = AccountLimits::default().most();
+        self.with_all(|accounts| {
+            let left = accounts.iter().map(|(ledger, state)| ledger.left(state));
+            left.fold(most, Spend::least)
+        })
+    }
+
+    /// Notes a run that this is the account of.
+    pub fn note_run(&self, fuel: Fuel, time: Duration, failed: bool) {
+        let mut state = lock(&self.0.ledger.state);
+        state.runs += 1;
+        state.failed += u64::from(failed);
+        state.fuel = state.fuel.saturating_add(fuel);
+        state.time = state.time.saturating_add(time);
+    }
+
+    /// What it and those below it used.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.0.ledger.usage()
+    }
+}
+
+/// An amount that is kept for something. Dropping it gives all of it back.
+#[derive(Debug)]
+#[must_use = "what is not settled is given back"]
+pub struct Reservation {
+    account: Account,
+    kept: Spend,
+}
+
+impl Reservation {
+    /// Uses what was really needed, and gives the rest back. What is more than was kept is
+    /// used as far as there is any; the rest of it is told as [`Usage::overdrawn`].
+    pub fn settle(mut self, used: Spend) {
+        let kept = std::mem::take(&mut self.kept);
+        let more = used.minus(kept);
+        self.account.with_all(|accounts| {
+            for (_, state) in accounts.iter_mut() {
+                state.reserved = state.reserved.minus(kept);
+                state.spent = state.spent.plus(used.least(kept));
+            }
+            let left = accounts.iter().map(|(ledger, state)| ledger.left(state));
+            let there = left.fold(more, Spend::least);
+            for (_, state) in accounts {
+                state.spent = state.spent.plus(there);
+                state.overdrawn = state.overdrawn.plus(more.minus(there));
+            }
+        });
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        if kept != Spend::default() {
+            self.account.with_all(|accounts| {
+                for (_, state) in accounts {
+                    state.reserved = state.reserved.minus(kept);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tokens(tokens: u64) -> Spend {
+        Spend::of_tokens(tokens, Money::ZERO)
+    }
+
+    fn limited(tokens: u64) -> AccountLimits {
+        AccountLimits {
+            tokens: Some(tokens),
+            ..AccountLimits::default()
+        }
+    }
+
+    #[test]
+    fn no_account_gets_beyond_its_own_or_those_above() {
+        let all = Account::new("all", limited(100));
+        let one = all.child("one", limited(80));
+        let two = all.child("two", AccountLimits::default());
+        let kept = one.reserve(tokens(70)).unwrap();
+        assert_eq!(two.left().tokens, 30);
+        let error = two.spend(tokens(31)).unwrap_err();
+        assert_eq!((error.resource, &*error.account), (Resource::Tokens, "all"));
+        assert_eq!(
+            one.spend(tokens(11)).unwrap_err().to_string(),
+            "the budget of tokens of `one` is used up"
+        );
+        kept.settle(tokens(10));
+        two.spend(tokens(90)).unwrap();
+        assert_eq!(all.left().tokens, 0);
+        assert_eq!(one.left().tokens, 0, "what is above has no more");
+        let usage = all.usage();
+        let used: Vec<u64> = usage.children.iter().map(|c| c.spent.tokens).collect();
+        assert_eq!((usage.spent.tokens, used), (100, vec![10, 90]));
+    }
+
+    #[test]
+    fn what_is_known_too_late_is_told_apart() {
+        let all = Account::new("all", limited(100));
+        all.reserve(tokens(50)).unwrap().settle(tokens(130));
+        let usage = all.usage();
+        assert_eq!((usage.spent.tokens, usage.overdrawn.tokens), (100, 30));
+        drop(all.reserve(tokens(0)).unwrap());
+        assert!(all.reserve(tokens(1)).is_err());
+    }
+
+    #[test]
+    fn calls_and_money_have_limits_too() {
+        let limits = AccountLimits {
+            calls: Some(1),
+            money: Money::from_units(0.5),
+            ..AccountLimits::default()
+        };
+        let all = Account::new("", limits);
+        all.spend(Spend::CALL).unwrap();
+        let error = all.spend(Spend::CALL).unwrap_err();
+        assert_eq!(error.to_string(), "the budget of calls is used up");
+        let dear = Spend::of_tokens(1, Money::from_micro(500_001));
+        assert_eq!(all.spend(dear).unwrap_err().resource, Resource::Money);
+        for units in [-1.0, f64::NAN, f64::INFINITY, 1e13] {
+            assert_eq!(Money::from_units(units), None);
+        }
+    }
+
+    #[test]
+    fn trees_are_bounded() {
+        let all = Account::default();
+        for _ in 0..2 * MAX_LISTED {
+            all.child("x", AccountLimits::default())
+                .spend(Spend::CALL)
+                .unwrap();
+        }
+        let usage = all.usage();
+        assert_eq!(usage.children.len(), MAX_LISTED);
+        assert_eq!(usage.unlisted, MAX_LISTED as u64);
+        assert_eq!(usage.spent.calls, 2 * MAX_LISTED as u64);
+        let mut deep = Account::default();
+        for _ in 0..10_000 {
+            deep = deep.child("x", AccountLimits::default());
+        }
+        deep.spend(Spend::CALL).unwrap();
+    }
+
+    #[test]
+    fn runs_are_told_for_machines() {
+        let all = Account::new("main", AccountLimits::default());
+        let sub = all.child("sub", AccountLimits::default());
+        sub.note_run(Fuel::from_micro(1_500_000), Duration::from_millis(7), true);
+        sub.spend(Spend::of_tokens(3, Money::from_micro(20)))
+            .unwrap();
+        assert_eq!(
+            all.usage().to_json().to_json_string(),
+            r#"{"name":"main","runs":0,"fuel":0,"time_ms":0,"calls":0,"tokens":3,"money":0.00002,"children":[{"name":"sub","runs":1,"failed":1,"fuel":1.5,"time_ms":7,"calls":0,"tokens":3,"money":0.00002}]}"#
+        );
+    }
+
+    /// What a random run does with the accounts of a tree.
+    #[derive(Clone, Debug)]
+    enum Act {
+        Child(usize, Option<u64>),
+        Spend(usize, u64),
+        Reserve(usize, u64),
+        Settle(usize, u64),
+        Drop(usize),
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        prop_oneof![
+            (any::<usize>(), proptest::option::of(0..200_u64)).prop_map(|(a, n)| Act::Child(a, n)),
+            (any::<usize>(), 0..60_u64).prop_map(|(a, n)| Act::Spend(a, n)),
+            (any::<usize>(), 0..60_u64).prop_map(|(a, n)| Act::Reserve(a, n)),
+            (any::<usize>(), 0..120_u64).prop_map(|(a, n)| Act::Settle(a, n)),
+            any::<usize>().prop_map(Act::Drop),
+        ]
+    }
+
+    /// Each account within its limit, and what it used not less than those below it did.
+    fn holds(ledger: &Ledger) -> bool {
+        let state = lock(&ledger.state);
+        let within = state.spent.tokens + state.reserved.tokens <= ledger.limits.most().tokens;
+        let below = state.children.iter().map(|child| {
+            let state = lock(&child.state);
+            (state.spent.tokens, state.reserved.tokens)
+        });
+        let (spent, reserved) = below.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        within
+            && spent <= state.spent.tokens
+            && reserved <= state.reserved.tokens
+            && state.children.iter().all(|child| holds(child))
+    }
+
+    proptest! {
+        #[test]
+        fn sums_never_exceed_the_root(acts in proptest::collection::vec(act(), 1..200)) {
+            let root = Account::new("root", limited(300));
+            let mut accounts = vec![root.clone()];
+            let mut kept = Vec::new();
+            let mut used = 0_u64;
+            for act in acts {
+                match act {
+                    Act::Child(at, limit) => {
+                        let tokens = limit;
+                        let limits = AccountLimits { tokens, ..AccountLimits::default() };
+                        let child = accounts[at % accounts.len()].child("c", limits);
+                        accounts.push(child);
+                    }
+                    Act::Spend(at, n) => {
+                        let left = accounts[at % accounts.len()].left().tokens;
+                        let done = accounts[at % accounts.len()].spend(tokens(n)).is_ok();
+                        prop_assert_eq!(done, n <= left);
+                        used += if done { n } else { 0 };
+                    }
+                    Act::Reserve(at, n) => {
+                        kept.extend(accounts[at % accounts.len()].reserve(tokens(n)));
+                    }
+                    Act::Settle(at, n) if !kept.is_empty() => {
+                        let at = at % kept.len();
+                        let before = root.usage();
+                        kept.swap_remove(at).settle(tokens(n));
+                        let after = root.usage();
+                        let spent = after.spent.tokens - before.spent.tokens;
+                        let over = after.overdrawn.tokens - before.overdrawn.tokens;
+                        prop_assert_eq!(spent + over, n, "nothing is lost");
+                        used += spent;
+                    }
+                    Act::Drop(at) if !kept.is_empty() => {
+                        let at = at % kept.len();
+                        drop(kept.swap_remove(at));
+                    }
+                    _ => {}
+                }
+                prop_assert!(holds(&root.0.ledger));
+                prop_assert_eq!(root.usage().spent.tokens, used);
+            }
+            drop(kept);
+            prop_assert_eq!(root.left().tokens, 300 - used, "what was kept comes back");
+        }
+    }
+}
