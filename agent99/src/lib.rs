@@ -253,12 +253,14 @@ mod nodes;
 #[cfg(doctest)]
 mod pages;
 mod prompt;
+mod registry;
 mod run;
 mod schema;
 #[cfg(feature = "source")]
 mod source;
 mod tools;
 
+pub use a99_account as account;
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};
 pub use a99_builder::{self as builder, Builder, Operand};
 pub use a99_capabilities::Capabilities;
@@ -298,6 +300,7 @@ pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
 pub use prompt::PromptForm;
+pub use registry::{AgentRegistry, AgentRegistryBuilder, RegistryError, Share, SubAgent};
 pub use schema::SchemaForm;
 pub use serde_json::json;
 pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};

@@ -1,7 +1,8 @@
 //! What asynchronous atoms share: finding their capability and turning its
 //! answers into the machine's.
 
-use a99_capabilities::{Capabilities, CapabilityError};
+use a99_capabilities::ai::MeteredAi;
+use a99_capabilities::{AiProvider, Capabilities, CapabilityError};
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomError, BoxFuture, HostCall, HostReply};
 use a99_vm::convert::DEFAULT_MAX_BYTES;
@@ -30,6 +31,15 @@ pub(crate) fn required<T: ?Sized>(
     missing: &str,
 ) -> Result<Arc<T>, AtomError> {
     granted(call, pick).ok_or_else(|| AtomError::missing(missing))
+}
+
+/// The models that were granted, paid from the run's account and, where tokens cost fuel,
+/// from its fuel.
+pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
+    let provider = granted(call, |c| &c.ai)?;
+    let locals = Arc::clone(&call.locals);
+    let metered = MeteredAi::new(provider, call.account.clone());
+    Some(Arc::new(metered.with_fuel(move |fuel| locals.charge(fuel))))
 }
 
 /// The inputs of a call by position; `undefined` where there is none.

@@ -32,7 +32,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         (&[req("str", Kind::Any, "As of `split`.")], present),
         (&[req("list", Kind::Any, "As of `join`.")], present),
         (&[req("tmpl", Kind::Any, "As of `template`.")], text),
-        (&[], |_, s, _| has(s, |c| c.llm.is_some())),
+        (&[], |_, s, _| has(s, |c| c.llm.is_some() || c.ai.is_some())),
         (&[], |_, s, _| has(s, |c| c.xml.is_some())),
         (&[req("agentId", Kind::Any, "As of `agentRun`.")], agent),
         (&[], |_, s, _| store(s, StoreMethod::Query)),
@@ -41,8 +41,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         (&[], |_, s, _| store(s, StoreMethod::CreateCollection)),
         (&[], |_, s, _| store(s, StoreMethod::VectorAdd)),
         (&[], |_, s, _| has(s, |c| c.embedder.is_some())),
-        (&[], |_, s, _| has(s, |c| c.llm_battery.is_some())),
-        (&[], |_, s, _| has(s, |c| c.llm_battery.is_some())),
+        (&[], chats),
+        (&[], chats),
     ];
     const DOCS: &str = "Whether an atom gets as far as its other inputs.";
     let defs = NAMES.iter().zip(bodies);
@@ -73,6 +73,10 @@ fn store(scope: &Scope<'_>, method: StoreMethod) -> Result<Val, Fault> {
 
 fn searches(_: &mut Cx<'_>, scope: &mut Scope<'_>, _: &[Val]) -> Result<Val, Fault> {
     store(scope, StoreMethod::VectorSearch)
+}
+
+fn chats(_: &mut Cx<'_>, scope: &mut Scope<'_>, _: &[Val]) -> Result<Val, Fault> {
+    has(scope, |c| c.llm_battery.is_some() || c.ai.is_some())
 }
 
 /// Programs and the tokens of stored ones run without the capability.

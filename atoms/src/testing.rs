@@ -88,6 +88,7 @@ impl Bench {
             grants: self.grants.clone(),
             host: a99_vm::HostState::default(),
             locals: self.locals.clone(),
+            account: Default::default(),
             fuel_left: Fuel::from_micro(1_000_000),
             depth: 0,
             cancelled: Cancelled::default(),

@@ -1,6 +1,7 @@
 //! Sub-agents by way of the host.
 
 use crate::error::{BoxFuture, CapabilityError, ready};
+use a99_account::Account;
 use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
@@ -18,23 +19,48 @@ pub struct AgentCall {
     /// Which call of the caller this is: the parent of the calls of a sub-agent that
     /// is a run of its own.
     pub id: CallId,
+    /// The caller's account, of which the sub-agent's is a child (D83).
+    pub account: Account,
 }
 
 /// The answer of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentReply {
-    /// Its result. An object with a numeric `fuelUsed` is a run result: its
-    /// `error` becomes the caller's, else its `result` is the value.
-    pub value: Value,
-    /// Fuel to charge to the caller; `None` charges nothing.
+    /// What it gave.
+    pub outcome: AgentOutcome,
+    /// Fuel to charge to the caller, whatever the outcome; `None` charges nothing.
     pub fuel_used: Option<Fuel>,
+}
+
+/// What a sub-agent gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentOutcome {
+    /// Whatever a runner got from elsewhere. An object with a numeric `fuelUsed` is a run
+    /// result, as in the references: its `error` becomes the caller's, else its `result`
+    /// is the value.
+    Any(Value),
+    /// The agent's result, as it is.
+    Result(Value),
+    /// The agent failed.
+    Failed(CapabilityError),
 }
 
 impl From<Value> for AgentReply {
     fn from(value: Value) -> AgentReply {
         AgentReply {
-            value,
+            outcome: AgentOutcome::Any(value),
             fuel_used: None,
+        }
+    }
+}
+
+impl AgentReply {
+    /// The same with fuel to charge.
+    #[must_use]
+    pub fn with_fuel(self, used: Fuel) -> AgentReply {
+        AgentReply {
+            fuel_used: Some(used),
+            ..self
         }
     }
 }
@@ -91,6 +117,7 @@ impl AgentRunner for FnAgentRunner {
 pub(crate) mod suite {
     use super::{AgentCall, AgentRunner};
     use crate::error::{SuiteResult, ensure, expect, refused};
+    use a99_account::Account;
     use a99_core::call_id::CallId;
     use a99_core::fuel::Fuel;
     use a99_core::value::{Map, Value};
@@ -103,6 +130,7 @@ pub(crate) mod suite {
             depth: 0,
             context: Arc::new(Value::Undefined),
             id: CallId::default(),
+            account: Account::default(),
         };
         let input = || Value::Object(Map::new());
         let reply = expect(
@@ -130,10 +158,7 @@ mod tests {
     #[test]
     fn closures_conform() {
         let runner = FnAgentRunner::new(|id, input, call| match id.as_str() {
-            Some("echo") => Ok(AgentReply {
-                value: input,
-                fuel_used: Some(Fuel::from_micro(3)),
-            }),
+            Some("echo") => Ok(AgentReply::from(input).with_fuel(Fuel::from_micro(3))),
             _ => Err(CapabilityError::new(format!(
                 "no agent at depth {}",
                 call.depth

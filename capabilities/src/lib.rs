@@ -69,7 +69,7 @@ mod transpiler;
 mod wait;
 mod xml;
 
-pub use agent::{AgentCall, AgentReply, AgentRunner, FnAgentRunner};
+pub use agent::{AgentCall, AgentOutcome, AgentReply, AgentRunner, FnAgentRunner};
 pub use ai::{AiCode, AiError, AiProvider, ScriptedAi};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use clock::SystemClock;

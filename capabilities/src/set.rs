@@ -1,8 +1,8 @@
 //! The set of capabilities that a host grants to a run.
 
 use crate::{
-    AgentRunner, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage, Procedures, Random,
-    Shell, Store, Transpiler, Xml,
+    AgentRunner, AiProvider, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage,
+    Procedures, Random, Shell, Store, Transpiler, Xml,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -112,6 +112,9 @@ capabilities! {
     llm: with_llm, Llm;
     /// Chat with tools and images.
     llm_battery: with_llm_battery, LlmBattery;
+    /// Language models with streams, of which `llm` and `llmBattery` are made where those
+    /// are not granted.
+    ai: with_ai, AiProvider;
     /// Sub-agents.
     agent: with_agent, AgentRunner;
     /// XML parsing.

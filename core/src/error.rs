@@ -58,6 +58,9 @@ run_codes! {
     /// A call quota is used up (decision D42).
     QuotaExceeded = "quota.exceeded"
         help "raise the quota with `RunOptions::quota`, or call less often";
+    /// A budget of calls, tokens or money is used up (decision D83).
+    Budget = "budget.exhausted"
+        help "give the run's account more with `AccountLimits`, or call less often";
     /// One atom took longer than it may (decision D22).
     AtomTimeout = "time.atom_timeout"
         help "give the atom more time with `RunOptions::atom_timeout`";
@@ -105,6 +108,7 @@ impl ErrorCode {
                 | Self::Aborted
                 | Self::HeapLimit
                 | Self::QuotaExceeded
+                | Self::Budget
         )
     }
 }

@@ -25,7 +25,6 @@
 
 #![warn(unreachable_pub)]
 
-pub mod account;
 pub mod artifact;
 pub mod builtins;
 pub mod call_id;

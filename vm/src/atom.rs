@@ -15,6 +15,7 @@ use crate::heap::Val;
 use crate::host_state::HostState;
 use crate::native::{Cx, Fault};
 use crate::options::RunOptions;
+use a99_account::Account;
 use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::sig::{AtomSig, Signatures};
@@ -319,6 +320,8 @@ pub struct HostCall {
     /// Which call of the run this is; a run that answers it has it as its
     /// [`parent`](crate::RunOptions::parent).
     pub id: CallId,
+    /// The run's account: what the call uses beside fuel is used of it.
+    pub account: Account,
 }
 
 /// Charges a run for the time of a call, whichever way the call ends: an atom

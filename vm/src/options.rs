@@ -6,6 +6,7 @@ use crate::driver::AbortSignal;
 use crate::heap::DEFAULT_HEAP_LIMIT;
 use crate::host_state::HostState;
 use crate::trace::{TraceEvent, TraceSink};
+use a99_account::{Account, Usage};
 use a99_core::call_id::CallId;
 use a99_core::costs::CostModel;
 use a99_core::error::RunError;
@@ -178,6 +179,9 @@ pub struct RunOptions {
     /// The call of another run that this run answers: the identities of its own calls
     /// begin with it.
     pub parent: Option<Arc<CallId>>,
+    /// What the run may use beside fuel, with the sub-agents below it: calls of the host,
+    /// tokens, money. A run without one gets an account without limits with its first call.
+    pub account: Option<Account>,
 }
 
 impl Default for RunOptions {
@@ -200,6 +204,7 @@ impl Default for RunOptions {
             equality: Equality::Loose,
             depth: 0,
             parent: None,
+            account: None,
         }
     }
 }
@@ -298,6 +303,13 @@ impl RunOptions {
     ) -> RunOptions {
         self.costs
             .insert(op.to_owned(), CostOverride::Function(Arc::new(price)));
+        self
+    }
+
+    /// Sets the account of calls, tokens and money.
+    #[must_use]
+    pub fn account(mut self, account: Account) -> RunOptions {
+        self.account = Some(account);
         self
     }
 
@@ -408,12 +420,15 @@ pub struct Outcome {
     pub trace: Option<Vec<TraceEvent>>,
     /// Warnings.
     pub warnings: Vec<Text>,
+    /// What the run and its sub-agents used: of a run with an account, or with a call of
+    /// the host.
+    pub usage: Option<Box<Usage>>,
 }
 
 /// Outcomes and errors are returned by value through every layer: growth of
 /// them is a decision. Bytes on a 64-bit machine.
 const _: () = {
-    assert!(size_of::<Outcome>() <= 184);
+    assert!(size_of::<Outcome>() <= 192);
     assert!(size_of::<RunError>() <= 104);
 };
 
@@ -426,8 +441,9 @@ impl Serialize for Outcome {
 impl Outcome {
     /// The form for machines, that of `a99 run --json`: an object of `result`, or
     /// of `error` ([`RunError::to_json`]) if the run failed; `fuel_used`, a number
-    /// of units; `warnings`, an array of strings; and `trace`, an array of
-    /// [`TraceEvent::to_json`], if one was kept. An `undefined` result is left out.
+    /// of units; `warnings`, an array of strings; `usage` ([`Usage::to_json`]), if anything
+    /// was used beside fuel; and `trace`, an array of [`TraceEvent::to_json`], if one was
+    /// kept. An `undefined` result is left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
@@ -438,6 +454,9 @@ impl Outcome {
         map.insert("fuel_used", self.fuel_used.to_f64());
         let warnings = self.warnings.iter().cloned().map(Value::from);
         map.insert("warnings", Value::Array(warnings.collect()));
+        if let Some(usage) = &self.usage {
+            map.insert("usage", usage.to_json());
+        }
         if let Some(events) = &self.trace {
             let events = events.iter().map(TraceEvent::to_json);
             map.insert("trace", Value::Array(events.collect()));

@@ -7,7 +7,7 @@ use crate::link::{Executable, LinkError};
 use crate::machine::{LoadRequest, Machine};
 use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
-use crate::run::{self, Run, RunHost, Session, SnapshotError, Stopwatch};
+use crate::run::{self, Run, RunClock, RunHost, Session, SnapshotError, Stopwatch};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::text::Text;
@@ -17,6 +17,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The clock and the randomness that runs see.
 pub trait Environment: Send + Sync {
@@ -130,7 +131,7 @@ impl Vm {
     ) -> Outcome {
         let mut session = Session::start(self, exe, args, options, clock);
         driver::drive(self, &mut session, clock).await;
-        session.finish(self)
+        session.finish(self, clock.elapsed())
     }
 
     /// The outcome of a run that a pool does not let in.
@@ -162,7 +163,7 @@ impl Vm {
         args.dispose();
         let mut machine = self.machine();
         machine.refuse(options, end);
-        self.finish(machine)
+        self.finish(machine, Duration::ZERO)
     }
 
     /// The first op, by name, that options of a run name and this machine does not
@@ -196,7 +197,7 @@ impl Vm {
         let clock = Stopwatch::start();
         let mut session = Session::start(self, exe, args, options, &clock);
         driver::drive_sync(self, &mut session, &clock);
-        session.finish(self)
+        session.finish(self, clock.elapsed())
     }
 
     /// Starts a program for a host that answers its calls itself; nothing of it runs
@@ -237,8 +238,8 @@ impl Vm {
     }
 
     /// The outcome of a machine, which is kept for another run.
-    pub(crate) fn finish(&self, mut machine: Box<Machine>) -> Outcome {
-        let outcome = machine.finish();
+    pub(crate) fn finish(&self, mut machine: Box<Machine>, elapsed: Duration) -> Outcome {
+        let outcome = machine.finish(elapsed);
         if machine.memory_bytes() <= MAX_SPARE_BYTES {
             let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
             if spare.len() < MAX_SPARE {

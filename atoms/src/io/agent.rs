@@ -3,7 +3,7 @@
 
 use crate::def::{Adjust, Kind, form, req};
 use crate::grants::{Answer, failed, inputs, required, truthy};
-use a99_capabilities::{AgentCall, ProcedureMiss};
+use a99_capabilities::{AgentCall, AgentOutcome, ProcedureMiss};
 use a99_core::costs::MICRO;
 use a99_core::fuel::Fuel;
 use a99_core::sig::{Binding, Form};
@@ -53,13 +53,22 @@ fn run(mut call: HostCall) -> Answer {
             depth: call.depth,
             context: call.context.clone(),
             id: call.id.clone(),
+            account: call.account.clone(),
         };
         let reply = agent.run(id, input, about).await.map_err(failed)?;
-        let value = unwrap(reply.value)?;
         // Fuel never rises by what a host says (F01).
         let fuel_used = reply.fuel_used.map(|used| used.max(Fuel::ZERO));
+        let value = match reply.outcome {
+            AgentOutcome::Any(value) => unwrap(value),
+            AgentOutcome::Result(value) => Ok(value),
+            AgentOutcome::Failed(error) => Err(failed(error)),
+        };
+        if value.is_err() {
+            // What failed is paid as well.
+            call.locals.charge(fuel_used.unwrap_or_default());
+        }
         Ok(HostReply {
-            value: ReplyValue(value),
+            value: ReplyValue(value?),
             fuel_used,
             run_inline: false,
         })
@@ -114,10 +123,7 @@ mod tests {
 
     fn echo() -> Bench {
         let runner = FnAgentRunner::new(|id, input, _| match id.as_str() {
-            Some("x") => Ok(AgentReply {
-                value: input,
-                fuel_used: Some(Fuel::from_micro(-5)),
-            }),
+            Some("x") => Ok(AgentReply::from(input).with_fuel(Fuel::from_micro(-5))),
             _ => Err(CapabilityError::new("agent crashed")),
         });
         Bench::with(Capabilities::none().with_agent(runner))

@@ -4,7 +4,8 @@
 use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::store::{offering, search_priced};
 use crate::def::{Adjust, Input, Kind, host, opt, req};
-use crate::grants::{Answer, inputs, present, reply, required};
+use crate::grants::{Answer, granted, inputs, models, present, reply, required};
+use a99_capabilities::ai::{ProviderBattery, TextRequest};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::sig::{Gives, JsonKinds};
@@ -23,7 +24,7 @@ const DEFAULT_SYSTEM: &str = "You are a helpful agent.";
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
     let mut all = stores();
-    all.extend(models());
+    all.extend(chat_models());
     all
 }
 
@@ -151,7 +152,7 @@ fn stores() -> Vec<AtomDef> {
     ]
 }
 
-fn models() -> Vec<AtomDef> {
+fn chat_models() -> Vec<AtomDef> {
     const SYSTEM: Input =
         opt("system", Kind::Text, "The system prompt.").default("\"You are a helpful agent.\"");
     const FORMAT: Input = opt(
@@ -220,11 +221,15 @@ fn store(call: &HostCall, method: StoreMethod) -> Result<Arc<dyn Store>, AtomErr
 }
 
 fn model(call: &HostCall) -> Result<Arc<dyn LlmBattery>, AtomError> {
-    required(
-        call,
-        |c| &c.llm_battery,
-        "Capability 'llmBattery' missing or invalid.",
-    )
+    if let Some(battery) = granted(call, |c| &c.llm_battery) {
+        return Ok(battery);
+    }
+    let missing = || AtomError::missing("Capability 'llmBattery' missing or invalid.");
+    let models = models(call).ok_or_else(missing)?;
+    Ok(Arc::new(ProviderBattery::new(
+        models,
+        TextRequest::default(),
+    )))
 }
 
 fn or_default(value: Value, default: impl Into<Value>) -> Value {

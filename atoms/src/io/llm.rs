@@ -1,10 +1,12 @@
 //! `llmPredict`: text from the host's model.
 
 use crate::def::{Adjust, Kind, host, opt, req};
-use crate::grants::{Answer, inputs, reply, required};
+use crate::grants::{Answer, granted, inputs, models, reply};
+use a99_capabilities::Llm;
+use a99_capabilities::ai::{ProviderLlm, TextRequest};
 use a99_core::costs::MICRO;
 use a99_core::sig::{Gives, JsonKinds};
-use a99_vm::atom::{AtomDef, HostCall};
+use a99_vm::atom::{AtomDef, AtomError, HostCall};
 
 /// Default time limit of model calls in milliseconds (D22).
 pub(crate) const TIMEOUT_MS: u64 = 120_000;
@@ -33,7 +35,13 @@ pub(crate) fn atom() -> AtomDef {
 fn predict(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [prompt, options] = inputs(&mut call);
-        let llm = required(&call, |c| &c.llm, "Capability 'llm.predict' missing")?;
+        if let Some(llm) = granted(&call, |c| &c.llm) {
+            return reply(llm.predict(prompt, options).await);
+        }
+        let Some(models) = models(&call) else {
+            return Err(AtomError::missing("Capability 'llm.predict' missing"));
+        };
+        let llm = ProviderLlm::new(models, TextRequest::default());
         reply(llm.predict(prompt, options).await)
     })
 }
@@ -41,7 +49,7 @@ fn predict(mut call: HostCall) -> Answer {
 #[cfg(test)]
 mod tests {
     use crate::testing::Bench;
-    use a99_capabilities::{Capabilities, ScriptedLlm};
+    use a99_capabilities::{Capabilities, ScriptedAi, ScriptedLlm};
 
     #[test]
     fn prompts_are_answered() {
@@ -50,6 +58,9 @@ mod tests {
             bench.call("llmPredict", r#"["Say hi"]"#).unwrap(),
             r#""hi""#
         );
+        let models = Capabilities::none().with_ai(ScriptedAi::replies(["ho"]));
+        let reply = Bench::with(models).call("llmPredict", r#"["Say ho"]"#);
+        assert_eq!(reply.unwrap(), r#""ho""#);
         let error = Bench::new().call("llmPredict", r#"["x"]"#).unwrap_err();
         assert_eq!(error, "Capability 'llm.predict' missing");
     }

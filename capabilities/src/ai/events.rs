@@ -1,5 +1,7 @@
 //! Events of a model's answer, and the answer that they make.
 
+use a99_account::Money;
+use a99_core::fuel::Fuel;
 use a99_core::value::{Map, Value};
 
 /// One event of a stream. After [`Done`](StreamEvent::Done),
@@ -66,6 +68,15 @@ impl Usage {
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
         }
     }
+}
+
+/// What an answer costs beside its tokens.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Money of the host.
+    pub money: Money,
+    /// Fuel of the run that asks.
+    pub fuel: Fuel,
 }
 
 /// Why an answer ended.

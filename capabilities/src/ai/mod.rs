@@ -8,6 +8,7 @@
 mod adapters;
 mod error;
 mod events;
+mod metered;
 mod model_script;
 mod request;
 mod scripted;
@@ -17,7 +18,8 @@ pub(crate) mod suite;
 
 pub use adapters::{ProviderBattery, ProviderLlm};
 pub use error::{AiCode, AiError};
-pub use events::{StopReason, StreamEvent, TextResult, ToolUse, Usage};
+pub use events::{Cost, StopReason, StreamEvent, TextResult, ToolUse, Usage};
+pub use metered::MeteredAi;
 pub use model_script::{ModelFault, ModelScript, ModelScriptError, ModelTurn};
 pub use request::{Format, Image, Message, Part, Role, TextRequest, Tool, ToolChoice};
 pub use scripted::ScriptedAi;
@@ -42,6 +44,13 @@ pub trait AiProvider: Send + Sync {
     /// Begins an answer, without waiting for it. What is wrong with the request is the
     /// stream's error.
     fn stream_text(&self, request: TextRequest) -> StreamHandle;
+
+    /// What tokens of a model cost; of the one that a request without a model gets, if it is
+    /// not named. Nothing by default.
+    fn price(&self, model: Option<&str>, usage: Usage) -> Cost {
+        let _ = (model, usage);
+        Cost::default()
+    }
 
     /// The whole answer. Dropping the future cancels it.
     fn generate_text(&self, request: TextRequest) -> BoxFuture<'_, Result<TextResult, AiError>> {

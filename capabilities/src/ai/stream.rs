@@ -31,7 +31,11 @@ struct State {
     abandoned: bool,
     readers: Vec<Waker>,
     writer: Option<Waker>,
+    on_end: Vec<OnEnd>,
 }
+
+/// Told of an answer when it ended.
+type OnEnd = Box<dyn FnOnce(Result<&TextResult, &AiError>) + Send>;
 
 impl State {
     fn is_closed(&self) -> bool {
@@ -42,6 +46,9 @@ impl State {
     fn end(&mut self, event: StreamEvent, how: Result<(), AiError>) -> Vec<Waker> {
         self.result.take(&event);
         self.events.push_back(event);
+        for told in std::mem::take(&mut self.on_end) {
+            told(how.as_ref().map(|()| &self.result));
+        }
         self.ended = Some(how);
         let mut woken = std::mem::take(&mut self.readers);
         woken.extend(self.writer.take());
@@ -149,6 +156,15 @@ impl StreamHandle {
             let woken = state.end(StreamEvent::Cancelled, Ok(()));
             drop(state);
             wake(woken);
+        }
+    }
+
+    /// Calls this when the stream ends, by whatever end; now if it has.
+    pub(super) fn on_end(&self, told: impl FnOnce(Result<&TextResult, &AiError>) + Send + 'static) {
+        let mut state = lock(&self.state);
+        match &state.ended {
+            Some(how) => told(how.as_ref().map(|()| &state.result)),
+            None => state.on_end.push(Box::new(told)),
         }
     }
 

@@ -33,4 +33,5 @@ mod snapshots;
 mod source;
 mod source_printed;
 mod source_random;
+mod sub_agents;
 mod vectors;

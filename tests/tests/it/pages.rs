@@ -10,7 +10,7 @@ use a99_core::text::Text;
 use a99_testkit::oracle::{self, Answer, OracleHost, OracleOptions};
 use a99_testkit::pages::{Fence, fences, pages};
 use agent99::artifact::EncodeOptions;
-use agent99::capabilities::{AgentCall, CapabilityError, Script, StoreMethod};
+use agent99::capabilities::{AgentCall, AgentOutcome, CapabilityError, Script, StoreMethod};
 use agent99::{Agent, Capabilities, Diagnostics, Engine, RunOptions, Value};
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -253,9 +253,13 @@ impl Granted {
                     depth: 0,
                     context: Arc::new(Value::Undefined),
                     id: agent99::CallId::default(),
+                    account: Default::default(),
                 };
                 let reply = wait.block_on(set.agent.as_ref()?.run(next(), next(), call));
-                reply.map(|reply| reply.value)
+                reply.map(|reply| match reply.outcome {
+                    AgentOutcome::Any(value) | AgentOutcome::Result(value) => value,
+                    AgentOutcome::Failed(error) => panic!("{error}"),
+                })
             }
             method => {
                 use StoreMethod::*;

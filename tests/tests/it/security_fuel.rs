@@ -63,10 +63,7 @@ fn f01_prices_from_data_never_give_fuel() {
 #[test]
 fn f01_what_a_host_reports_never_gives_fuel() {
     let runner = FnAgentRunner::new(|_, _, _| {
-        Ok(AgentReply {
-            value: Value::Null,
-            fuel_used: Some(Fuel::from_micro(i64::MIN)),
-        })
+        Ok(AgentReply::from(Value::Null).with_fuel(Fuel::from_micro(i64::MIN)))
     });
     let steps = json!([forever(
         json!([{"op": "agentRun", "agentId": "other", "input": {}}])
@@ -212,10 +209,7 @@ fn f06_a_capability_that_runs_agents_stays_in_the_tree() {
             outcome.error.as_ref().unwrap().code,
             ErrorCode::QuotaExceeded
         );
-        Ok(AgentReply {
-            value: Value::Null,
-            fuel_used: Some(outcome.fuel_used),
-        })
+        Ok(AgentReply::from(Value::Null).with_fuel(outcome.fuel_used))
     });
     let steps = json!([forever(
         json!([{"op": "agentRun", "agentId": "x", "input": {}}])
@@ -231,10 +225,7 @@ fn f06_a_capability_that_runs_agents_stays_in_the_tree() {
     assert!(calls.load(Ordering::SeqCst) > 3);
     // What is used inside is paid outside.
     let greedy = FnAgentRunner::new(|_, _, about| {
-        Ok(AgentReply {
-            value: Value::Null,
-            fuel_used: Some(about.fuel_left),
-        })
+        Ok(AgentReply::from(Value::Null).with_fuel(about.fuel_left))
     });
     let steps = json!([{"op": "agentRun", "agentId": "x", "input": {}}, {"op": "agentRun", "agentId": "x", "input": {}}]);
     let outcome = run_granted(

@@ -13,8 +13,10 @@ use crate::convert::{self, Copies};
 use crate::heap::Val;
 use crate::link::Executable;
 use crate::native::{Cx, Fault, Host};
+use a99_account::Spend;
 use a99_core::call_id::CallId;
 use a99_core::costs::CROSSING_RESULT;
+use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Count, FunctionIdx, Reg, SiteIdx};
 use a99_core::text::wtf8_to_string_lossy;
@@ -283,12 +285,17 @@ impl Machine {
             machine.heap.add_external(lent)?;
             Ok((args, lent))
         })?;
+        let account = self.options.account.get_or_insert_default();
+        if let Err(exhausted) = account.spend(Spend::CALL) {
+            self.heap.sub_external(lent);
+            return Err(Fault::coded(ErrorCode::Budget, exhausted.to_string()));
+        }
         Ok((self.request_of(atom, args, host.now_ms()), lent))
     }
 
     /// A call of the program that runs now, with these inputs.
     pub(super) fn request_of(
-        &self,
+        &mut self,
         atom: Arc<AtomDef>,
         args: Vec<Value>,
         now_ms: f64,
@@ -308,6 +315,7 @@ impl Machine {
                 now_ms,
                 deadline: None,
                 id: CallId::default(),
+                account: self.options.account.get_or_insert_default().clone(),
             },
             atom,
             cancelled,

@@ -31,6 +31,7 @@ use errors::OUT_OF_FUEL;
 use prices::PriceRules;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::Tracer;
 
 pub use call_all::{PlacedRequest, Requests};
@@ -487,7 +488,7 @@ impl Machine {
 
     /// The outcome; the machine is empty afterwards, but for memory that takes
     /// time to give back and that [`Machine::memory_bytes`] counts.
-    pub fn finish(&mut self) -> Outcome {
+    pub fn finish(&mut self, elapsed: Duration) -> Outcome {
         let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
         let mut warnings = self.locals.take_warnings();
         let trace = self
@@ -495,6 +496,10 @@ impl Machine {
             .take()
             .and_then(|tracer| tracer.into_events(&mut warnings));
         let fuel_used = Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel));
+        let usage = self.options.account.take().map(|account| {
+            account.note_run(fuel_used, elapsed, error.is_some());
+            Box::new(account.usage())
+        });
         self.reset();
         Outcome {
             result,
@@ -502,6 +507,7 @@ impl Machine {
             fuel_used,
             trace,
             warnings,
+            usage,
         }
     }
 }

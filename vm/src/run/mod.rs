@@ -272,7 +272,10 @@ impl Run {
             }
             Turn::Pause => Next::Pause,
             Turn::Done => {
-                let outcome = self.session.take().map(|session| session.finish(&self.vm));
+                let outcome = self
+                    .session
+                    .take()
+                    .map(|session| session.finish(&self.vm, self.now));
                 Next::Done(Box::new(outcome.unwrap_or_else(over)))
             }
         }
@@ -396,5 +399,6 @@ fn over() -> Outcome {
         fuel_used: Fuel::ZERO,
         trace: None,
         warnings: Vec::new(),
+        usage: None,
     }
 }

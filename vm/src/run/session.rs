@@ -161,9 +161,10 @@ impl Session {
         Ok(())
     }
 
-    /// The outcome of a run that is over. The machine is kept for another run.
-    pub(crate) fn finish(self, vm: &Vm) -> Outcome {
-        vm.finish(self.machine)
+    /// The outcome of a run that is over, which took this long. The machine is kept for
+    /// another run.
+    pub(crate) fn finish(self, vm: &Vm, elapsed: Duration) -> Outcome {
+        vm.finish(self.machine, elapsed)
     }
 }
 

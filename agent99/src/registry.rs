@@ -1,0 +1,322 @@
+//! Registry of sub-agents: the agents that a program may call by `agentRun`, and what of its
+//! caller's budget each of them gets.
+
+use crate::capabilities::{
+    AgentCall, AgentOutcome, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError,
+};
+use crate::{Agent, Engine, Fuel, RunOptions, Value};
+use a99_account::AccountLimits;
+use a99_core::artifact::{DecodeOptions, EncodeOptions};
+use a99_core::diag::{excerpt, suggest};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// How an agent is named by its content.
+const HASH_PREFIX: &str = "sha256:";
+
+/// What of its caller's fuel a sub-agent may use.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub enum Share {
+    /// All that the caller has left: in a `callAll` an equal share of it for each call.
+    #[default]
+    All,
+    /// This part of that, from 0 to 1.
+    Part(f64),
+    /// So much of that.
+    AtMost(Fuel),
+    /// A budget of its own, which the caller does not pay.
+    Own(Fuel),
+}
+
+/// An agent of a registry.
+#[derive(Clone, Debug)]
+pub struct SubAgent {
+    agent: Agent,
+    share: Share,
+    limits: AccountLimits,
+    options: RunOptions,
+    granted: Option<Capabilities>,
+}
+
+impl SubAgent {
+    /// An agent that may use all that its callers have, and what they are granted.
+    #[must_use]
+    pub fn new(agent: Agent) -> SubAgent {
+        SubAgent {
+            agent,
+            share: Share::All,
+            limits: AccountLimits::default(),
+            options: RunOptions::new(),
+            granted: None,
+        }
+    }
+
+    /// What of its caller's fuel it may use.
+    #[must_use]
+    pub fn share(self, share: Share) -> SubAgent {
+        SubAgent { share, ..self }
+    }
+
+    /// What each of its runs may use of the caller's account: calls, tokens, money.
+    #[must_use]
+    pub fn limits(self, limits: AccountLimits) -> SubAgent {
+        SubAgent { limits, ..self }
+    }
+
+    /// Options of its runs: limits, quotas, prices, timeouts. Fuel, context, depth, parent
+    /// and account are the call's.
+    #[must_use]
+    pub fn options(self, options: RunOptions) -> SubAgent {
+        SubAgent { options, ..self }
+    }
+
+    /// What it is granted in place of what the registry grants. Agents of the registry are
+    /// granted all the same.
+    #[must_use]
+    pub fn granted(self, granted: Capabilities) -> SubAgent {
+        SubAgent {
+            granted: Some(granted),
+            ..self
+        }
+    }
+}
+
+/// Agents by name and by hash, as the capability of `agentRun` (D83).
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// # runtime.block_on(async {
+/// use agent99::capabilities::Capabilities;
+/// use agent99::{AgentRegistry, Engine, RunOptions, json};
+///
+/// let engine = Engine::new();
+/// let double = engine.compile(r#"{"a99": 4, "op": "seq", "steps": [
+///     {"op": "return", "value": {"=": "n * 2"}}
+/// ]}"#)?;
+/// let agents = AgentRegistry::builder(&engine)
+///     .agent("double", double)
+///     .granted(Capabilities::none())
+///     .build()?;
+/// let main = engine.compile(r#"{"a99": 4, "op": "seq", "steps": [
+///     {"op": "agentRun", "agentId": "double", "input": {"n": 21}, "result": "answer"},
+///     {"op": "return", "value": "answer"}
+/// ]}"#)?;
+/// let outcome = engine.run(&main, json!({}), RunOptions::new(), agents.capabilities()).await;
+/// assert_eq!(outcome.result, 42.0.into());
+/// let usage = outcome.usage.expect("a call was made");
+/// assert_eq!(usage.children[0].name, "double");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct AgentRegistry(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    agents: BTreeMap<String, SubAgent>,
+    /// Names by hash.
+    hashes: BTreeMap<String, String>,
+    granted: Capabilities,
+    me: Weak<Inner>,
+}
+
+impl fmt::Debug for AgentRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.agents.keys()).finish()
+    }
+}
+
+/// Collects the agents of a registry.
+#[derive(Debug)]
+pub struct AgentRegistryBuilder {
+    engine: Engine,
+    agents: Vec<(String, SubAgent)>,
+    granted: Capabilities,
+}
+
+/// Why there is no registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryError(String);
+
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RegistryError {}
+
+impl AgentRegistryBuilder {
+    /// Adds an agent with the defaults of [`SubAgent::new`].
+    #[must_use]
+    pub fn agent(self, name: impl Into<String>, agent: Agent) -> AgentRegistryBuilder {
+        self.sub_agent(name, SubAgent::new(agent))
+    }
+
+    /// Adds an agent.
+    #[must_use]
+    pub fn sub_agent(mut self, name: impl Into<String>, agent: SubAgent) -> AgentRegistryBuilder {
+        self.agents.push((name.into(), agent));
+        self
+    }
+
+    /// What the agents are granted beside each other.
+    #[must_use]
+    pub fn granted(self, granted: Capabilities) -> AgentRegistryBuilder {
+        AgentRegistryBuilder { granted, ..self }
+    }
+
+    /// The registry.
+    ///
+    /// # Errors
+    /// Two agents of one name; a name that is empty or means something else (`proc_...` is a
+    /// stored program, `sha256:...` a hash); a share that is no part.
+    pub fn build(self) -> Result<AgentRegistry, RegistryError> {
+        let mut agents = BTreeMap::new();
+        let mut hashes = BTreeMap::new();
+        for (name, agent) in self.agents {
+            let shown = excerpt(&name);
+            if name.is_empty() || name.starts_with("proc_") || name.starts_with(HASH_PREFIX) {
+                return Err(RegistryError(format!("`{shown}` is no name of an agent")));
+            }
+            if let Share::Part(part) = agent.share
+                && !(0.0..=1.0).contains(&part)
+            {
+                let text = format!("the share of `{shown}` is from 0 to 1, and not {part}");
+                return Err(RegistryError(text));
+            }
+            if let Some(hash) = agent.agent.hash() {
+                hashes.insert(hash, name.clone());
+            }
+            if agents.insert(name, agent).is_some() {
+                return Err(RegistryError(format!("two agents are called `{shown}`")));
+            }
+        }
+        let (engine, granted) = (self.engine, self.granted);
+        Ok(AgentRegistry(Arc::new_cyclic(|me| Inner {
+            engine,
+            agents,
+            hashes,
+            granted,
+            me: me.clone(),
+        })))
+    }
+}
+
+impl Agent {
+    /// The agent by its content: `sha256:` and the hash of its artifact without signature,
+    /// as `a99 inspect` shows it. None for what is too large for an artifact.
+    #[must_use]
+    pub fn hash(&self) -> Option<String> {
+        let bytes = self.to_bytes(&EncodeOptions::default()).ok()?;
+        let header = a99_core::artifact::header(&bytes, &DecodeOptions::default()).ok()?;
+        let mut text = HASH_PREFIX.to_owned();
+        for byte in header.content_hash {
+            text.push_str(&format!("{byte:02x}"));
+        }
+        Some(text)
+    }
+}
+
+impl AgentRegistry {
+    /// Begins a registry whose agents run on this engine.
+    #[must_use]
+    pub fn builder(engine: &Engine) -> AgentRegistryBuilder {
+        AgentRegistryBuilder {
+            engine: engine.clone(),
+            agents: Vec::new(),
+            granted: Capabilities::none(),
+        }
+    }
+
+    /// What the registry's agents are granted, with the agents themselves: for a run that
+    /// calls them.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.0.granted.clone().with_agent(self.clone())
+    }
+
+    /// The names of the agents.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.agents.keys().map(String::as_str)
+    }
+}
+
+impl Inner {
+    /// The agent of a name or hash, with its name.
+    fn find(&self, id: &Value) -> Result<(&str, &SubAgent), CapabilityError> {
+        let Some(id) = id.as_text() else {
+            return Err(CapabilityError::new(
+                "agentRun: the agent's id must be a text",
+            ));
+        };
+        let id = id.to_string_lossy();
+        let name = self.hashes.get(&*id).map_or(&*id, String::as_str);
+        if let Some((name, agent)) = self.agents.get_key_value(name) {
+            return Ok((name, agent));
+        }
+        let shown = excerpt(&id);
+        let near = suggest(&id, self.agents.keys().map(String::as_str));
+        Err(CapabilityError::new(match near {
+            Some(near) => format!("agentRun: no agent is called `{shown}`; did you mean `{near}`?"),
+            None => format!("agentRun: no agent is called `{shown}`"),
+        }))
+    }
+
+    async fn run(
+        &self,
+        id: Value,
+        input: Value,
+        call: AgentCall,
+    ) -> Result<AgentReply, CapabilityError> {
+        let (name, agent) = self.find(&id)?;
+        let left = call.fuel_left.max(Fuel::ZERO);
+        let (fuel, pays) = match agent.share {
+            Share::All => (left, true),
+            // Rounded down: parts of a whole are never more than it.
+            Share::Part(part) => (Fuel::from_micro((left.micro() as f64 * part) as i64), true),
+            Share::AtMost(most) => (left.min(most), true),
+            Share::Own(own) => (own, false),
+        };
+        let mut options = agent.options.clone();
+        options.fuel = fuel;
+        options.context = call.context;
+        options.depth = call.depth.saturating_add(1);
+        options.parent = Some(Arc::new(call.id));
+        options.account = Some(call.account.child(name, agent.limits));
+        let most = options.limits.agent_depth;
+        if options.depth > most {
+            let text = format!("Agent depth limit exceeded (max {most}).");
+            return Err(CapabilityError::new(text));
+        }
+        let granted = agent.granted.as_ref().unwrap_or(&self.granted).clone();
+        let granted = match self.me.upgrade() {
+            Some(me) => granted.with_agent(AgentRegistry(me)),
+            None => granted,
+        };
+        // Boxed: runs inside each other are as deep as their host's stack otherwise.
+        let run = Box::pin(self.engine.run(&agent.agent, input, options, granted));
+        let outcome = run.await;
+        let result = match outcome.error {
+            None => AgentOutcome::Result(outcome.result),
+            Some(error) => AgentOutcome::Failed(CapabilityError::new(error.message)),
+        };
+        Ok(AgentReply {
+            outcome: result,
+            fuel_used: pays.then_some(outcome.fuel_used),
+        })
+    }
+}
+
+impl AgentRunner for AgentRegistry {
+    fn run(
+        &self,
+        id: Value,
+        input: Value,
+        call: AgentCall,
+    ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
+        Box::pin(self.0.run(id, input, call))
+    }
+}
