@@ -4,12 +4,15 @@
 //! have put where it was found is not read, and one that nobody named is not asked for
 //! secrets (security P08).
 
-use crate::args::{ConfigArgs, KEYS, Key, RunArgs, Settings};
+mod advice;
+
+use crate::args::{ConfigArgs, KEYS, Key, Settings};
 use crate::failure::{Failure, USAGE};
 use crate::files::{CONFIGURATION as FILE, open_regular, read_bounded};
 use crate::input::{self, STDIN};
-use a99_core::diag::{LineIndex, excerpt, suggest};
-use clap::{Args as _, Parser};
+use a99_core::diag::{LineIndex, excerpt};
+use advice::{example, form_of, help_for, reason, syntax, unknown};
+use clap::Parser;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Read as _;
@@ -125,8 +128,7 @@ impl InForce {
             ("env", first(&mut variables.into_iter())),
         ] {
             if let Some((at, why)) = wrong {
-                let help = format!("see `--{name}` in `a99 run --help`");
-                return Err(config.wrong(name, at, why, help));
+                return Err(config.wrong(name, at, why, form_of(name)));
             }
         }
         Ok(config)
@@ -270,24 +272,47 @@ impl ConfigFile {
             text: text.as_bytes(),
             index: LineIndex::new(text.as_bytes()),
         };
-        let table = DeTable::parse(&text).map_err(|error| {
+        let (table, errors) = DeTable::parse_recoverable(&text);
+        let mut wrong: Mistakes = Vec::new();
+        for error in errors {
             let at = error.span().map_or(0, |span| span.start);
-            let help = "write `key = \"value\"` or `key = [\"value\", ...]`, a line for each key";
-            Failure::coded(SYNTAX, places.at(at, error.message()), help)
-        })?;
+            let line = text.lines().nth(places.line(at).saturating_sub(1));
+            let line = line.unwrap_or_default();
+            // One mistake makes several errors of its line.
+            if wrong
+                .last()
+                .is_none_or(|(before, _)| places.line(*before) != places.line(at))
+            {
+                wrong.push((at, syntax(&places, at, error.message(), line)));
+            }
+        }
+        // What was read beside a syntax error may be a part of something else.
+        if !wrong.is_empty() {
+            return Err(several(wrong));
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut settings = Settings::default();
         let (mut lines, mut values) = (HashMap::new(), HashMap::new());
         for (word, value) in table.get_ref() {
             let at = word.span().start;
             let Some(key) = KEYS.iter().find(|key| key.name == word.get_ref()) else {
-                return Err(unknown(word.get_ref(), &places, at));
+                wrong.push((at, unknown(word.get_ref(), &places, (at, value))));
+                continue;
             };
-            let (one, starts) = parse(key, value, &places)?;
+            let (one, starts) = match parse(key, value, &places) {
+                Ok(read) => read,
+                Err(failures) => {
+                    wrong.extend(failures);
+                    continue;
+                }
+            };
             key.take(&mut settings, &one);
             let starts = starts.into_iter().map(|at| places.place(at));
             values.insert(key.name, starts.collect());
             lines.insert(key.name, places.line(at));
+        }
+        if !wrong.is_empty() {
+            return Err(several(wrong));
         }
         // Paths are those beside the file.
         settings.ca = settings.ca.map(|path| folder.join(path));
@@ -324,25 +349,17 @@ fn text_of(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The error of a key that there is none of.
-fn unknown(word: &str, places: &Places<'_>, at: usize) -> Failure {
-    let words = word.replace('_', "-");
-    let names = KEYS.iter().map(|key| key.name);
-    let near = match names.clone().find(|name| *name == words) {
-        Some(name) => Some(name.to_owned()),
-        None => suggest(word, names.clone()),
-    };
-    let run = RunArgs::augment_args(clap::Command::new("run"));
-    let option = |of: &clap::Arg| of.get_long() == Some(&*words) && !of.is_hide_set();
-    let is_option = run.get_arguments().any(option);
-    let help = match near {
-        Some(near) if near == words => format!("did you mean `{near}`?"),
-        _ if is_option => format!("`--{words}` is an option alone"),
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("keys are {}", names.collect::<Vec<_>>().join(", ")),
-    };
-    let text = format!("there is no setting `{}`", excerpt(word));
-    Failure::coded(UNKNOWN_KEY, places.at(at, &text), help)
+/// What is wrong, each at its byte.
+type Mistakes = Vec<(usize, Failure)>;
+
+/// All that is wrong with a file, in its order.
+fn several(mut wrong: Mistakes) -> Failure {
+    wrong.sort_by_key(|(at, _)| *at);
+    let mut all: Vec<Failure> = wrong.into_iter().map(|(_, failure)| failure).collect();
+    match all.len() {
+        1 => all.remove(0),
+        _ => Failure::Several(all),
+    }
 }
 
 /// The values of a key, as its option would read them, and where each starts.
@@ -350,12 +367,13 @@ fn parse(
     key: &Key,
     value: &Spanned<DeValue<'_>>,
     places: &Places<'_>,
-) -> Result<(Settings, Vec<usize>), Failure> {
+) -> Result<(Settings, Vec<usize>), Mistakes> {
     let name = key.name;
     let wrong = |at: usize, text: &str, help: String| {
         let text = places.at(at, &format!("`{name}`: {text}"));
-        Failure::coded(BAD_VALUE, text, help)
+        (at, Failure::coded(BAD_VALUE, text, help))
     };
+    let mut found = Vec::new();
     let parts: Vec<&Spanned<DeValue<'_>>> = match value.get_ref() {
         DeValue::Array(all) => all.iter().collect(),
         _ => vec![value],
@@ -373,52 +391,51 @@ fn parse(
             DeValue::Float(number) => number.to_string(),
             DeValue::Datetime(time) => time.to_string(),
             DeValue::Boolean(_) | DeValue::Array(_) | DeValue::Table(_) => {
-                let help = format!("write it as the option `--{name}` has it, in quotes");
-                return Err(wrong(
-                    at,
-                    "expected a text, a number, or a list of them",
-                    help,
-                ));
+                // What has a secret is not shown.
+                let shown = match key.private {
+                    true => "something else".to_owned(),
+                    false => format!("`{}`", excerpt(places.written(part.span()))),
+                };
+                let help = match part.get_ref() {
+                    DeValue::Table(table) if !key.private => {
+                        let pairs = table.iter().map(|(op, value)| {
+                            let value = places.written(value.span());
+                            format!("\"{}={}\"", op.get_ref(), value.trim_matches('"'))
+                        });
+                        let pairs: Vec<String> = pairs.collect();
+                        format!(
+                            "write a list of texts: `{name} = [{}]`",
+                            excerpt(&pairs.join(", "))
+                        )
+                    }
+                    _ => format!(
+                        "write it as the option has it, as in `{name} = {}`",
+                        example(name)
+                    ),
+                };
+                let text = format!("expected a text, a number, or a list of them, found {shown}");
+                found.push(wrong(at, &text, help));
+                continue;
             }
         };
         words.push((at, format!("--{name}={word}")));
     }
     for (at, word) in &words {
         if let Err(error) = Only::try_parse_from([word]) {
-            return Err(wrong(
-                *at,
-                &reason(&error),
-                format!("see `--{name}` in `a99 run --help`"),
-            ));
+            found.push(wrong(*at, &reason(&error), help_for(name, &error)));
         }
+    }
+    if !found.is_empty() {
+        return Err(found);
     }
     let at = value.span().start;
     let starts = words.iter().map(|(at, _)| *at).collect();
     let all = Only::try_parse_from(words.into_iter().map(|(_, word)| word));
     let all = all.map_err(|_| {
-        wrong(
-            at,
-            "it has one value, not several",
-            format!("write `{name} = ...`"),
-        )
+        let help = format!("write `{name} = {}`", example(name));
+        vec![wrong(at, "it has one value, not several", help)]
     })?;
     Ok((all.set, starts))
-}
-
-/// What clap says of a value, without the name of the option, which stands before.
-fn reason(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let mut lines = text.lines();
-    let line = lines.next().unwrap_or_default();
-    let line = line.strip_prefix("error: ").unwrap_or(line);
-    let possible = lines.next().map(str::trim).unwrap_or_default();
-    match (line.find(" for '--"), line.rfind("': ")) {
-        (Some(from), Some(to)) if from < to => format!("{}: {}", &line[..from], &line[to + 3..]),
-        (Some(from), _) => format!("{} {possible}", &line[..from])
-            .trim_end()
-            .to_owned(),
-        _ => line.to_owned(),
-    }
 }
 
 /// Places in the file.
@@ -429,6 +446,12 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// What is written there.
+    fn written(&self, span: std::ops::Range<usize>) -> &str {
+        let part = self.text.get(span).unwrap_or_default();
+        std::str::from_utf8(part).unwrap_or_default()
+    }
+
     fn place(&self, at: usize) -> (u32, u32) {
         let at = u32::try_from(at).unwrap_or(u32::MAX);
         self.index.line_col(self.text, at)

@@ -2,6 +2,8 @@
 
 use crate::config::InForce;
 use crate::failure::Failure;
+#[cfg(feature = "embed")]
+use crate::failure::USAGE;
 use agent99::Capabilities;
 #[cfg(feature = "embed")]
 use std::path::Path;
@@ -32,18 +34,28 @@ pub(crate) fn grant(
     };
     if set.embedder.is_some() {
         let why = "--embed and the script's `embed` exclude each other";
-        return Err(Failure::usage(why));
+        return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
     }
     if is_address(from) {
         return by_service(from, choice.model, config, set);
     }
     if choice.model.is_some() {
-        return Err(Failure::usage(
+        return Err(Failure::coded(
+            USAGE[0],
             "--embed-model is for --embed with an address",
+            "leave it out: the folder of `--embed` holds the model",
         ));
     }
     // The weights as they were published, whose vectors are those of other programs.
-    let model = EmbedModel::load(Path::new(from), Precision::F32).map_err(|e| failure(&e))?;
+    let model = EmbedModel::load(Path::new(from), Precision::F32);
+    let model = model.map_err(|error| match failure(&error) {
+        Failure::Coded {
+            code,
+            message,
+            help,
+        } => Failure::coded(code, format!("--embed {from}: {message}"), help),
+        other => other,
+    })?;
     Ok(set.with_embedder(TextEmbedder::new(model)))
 }
 
@@ -56,7 +68,8 @@ fn by_service(
 ) -> Result<Capabilities, Failure> {
     let Some(model) = model else {
         let why = "--embed with an address needs --embed-model NAME, the model to ask for";
-        return Err(Failure::usage(why));
+        let help = "add `--embed-model NAME`, as in `--embed-model text-embedding-3-small`";
+        return Err(Failure::coded(USAGE[0], why, help));
     };
     let fetch = crate::network::to_origin(config, url)?;
     Ok(set.with_embedder(a99_embed::EndpointEmbedder::new(fetch, url, model)))

@@ -1,10 +1,13 @@
 //! Exit codes, and failures that are not the outcome of a run.
 
 use crate::output::{self, Format};
+use a99_core::diag::suggest;
 use a99_core::text::escape_for_terminal;
 use agent99::artifact::ArtifactError;
 use agent99::{Diagnostics, ErrorCode, LoadError, Map, Value, codes};
 use std::fmt::Display;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 /// The command line, an argument or a file is not usable, or the output cannot be
 /// written.
@@ -96,6 +99,8 @@ pub(crate) enum Failure {
         /// What helps.
         help: String,
     },
+    /// Several things that are wrong with one file, in its order; one at least.
+    Several(Vec<Failure>),
     /// The program was rejected.
     Rejected {
         /// What is wrong with it.
@@ -123,6 +128,37 @@ impl Failure {
     /// A usage failure about a file or value: `subject: reason`.
     pub(crate) fn about(subject: &str, reason: impl Display) -> Failure {
         Failure::Usage(format!("{subject}: {reason}"))
+    }
+
+    /// A usage failure about a file or value, and what helps.
+    pub(crate) fn advised(subject: &str, reason: impl Display, help: impl Into<String>) -> Failure {
+        Failure::coded(USAGE[0], format!("{subject}: {reason}"), help)
+    }
+
+    /// A file that cannot be opened, read or written.
+    pub(crate) fn of_file(subject: &str, path: &Path, error: &io::Error) -> Failure {
+        let shown = path.display();
+        match error.kind() {
+            ErrorKind::NotFound => {
+                Failure::advised(subject, "there is no such file", near_file(path))
+            }
+            ErrorKind::IsADirectory => Failure::advised(
+                subject,
+                "this is a folder, not a file",
+                format!("name a file, as in `{}`", path.join("FILE").display()),
+            ),
+            ErrorKind::NotADirectory => Failure::advised(
+                subject,
+                "a part of this path is a file, not a folder",
+                "name a file in a folder that exists",
+            ),
+            ErrorKind::PermissionDenied => Failure::advised(
+                subject,
+                "the permissions of the file or its folder forbid it",
+                format!("look at them with `ls -ld {shown}`"),
+            ),
+            _ => Failure::about(subject, error),
+        }
     }
 
     /// A usage failure with a code of its own, and what helps.
@@ -178,8 +214,18 @@ impl Failure {
     /// The exit that it comes to.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Failure::Usage(_) | Failure::Coded { .. } => Exit::Usage,
+            Failure::Usage(_) | Failure::Coded { .. } | Failure::Several(_) => Exit::Usage,
             Failure::Rejected { .. } | Failure::Artifact { .. } => Exit::Rejected,
+        }
+    }
+
+    /// What is wrong, in one sentence.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Failure::Usage(message) | Failure::Coded { message, .. } => message.clone(),
+            Failure::Several(all) => all.first().map_or(String::new(), Failure::message),
+            Failure::Rejected { .. } => "The program was rejected".to_owned(),
+            Failure::Artifact { error, .. } => error.message(),
         }
     }
 
@@ -206,6 +252,14 @@ impl Failure {
                 }
                 error.insert("message", message.as_str());
                 error.insert("help", help.as_str());
+            }
+            Failure::Several(all) => {
+                let all: Vec<Map> = all.iter().map(Failure::to_json).collect();
+                let errors = all.into_iter().filter_map(|mut one| one.remove("error"));
+                let errors: Vec<Value> = errors.collect();
+                map.insert("error", errors.first().cloned().unwrap_or(Value::Null));
+                map.insert("errors", errors);
+                return map;
             }
             Failure::Rejected { .. } => {
                 error.insert("code", REJECTED);
@@ -240,7 +294,12 @@ impl Failure {
     /// Writes it for people.
     pub(crate) fn show(&self) {
         match self {
-            Failure::Usage(message) => output::note("error", message),
+            Failure::Usage(message) => output::err(&format!(
+                "error[{}]: {}\n",
+                USAGE[0],
+                escape_for_terminal(message)
+            )),
+            Failure::Several(all) => all.iter().for_each(Failure::show),
             Failure::Coded {
                 code,
                 message,
@@ -257,6 +316,36 @@ impl Failure {
             } => output::err(&diagnostics.render(Some((name, source)))),
             Failure::Artifact { error, name } => output::err(&artifact_text(error, name)),
         }
+    }
+}
+
+/// What helps where a file is missing: one of its folder with a name like it.
+fn near_file(path: &Path) -> String {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(entries) = folder.read_dir() else {
+        return format!("there is no folder `{}`", folder.display());
+    };
+    // A folder of any size is not read to its end.
+    const MOST: usize = 1000;
+    let names = entries
+        .take(MOST)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+    // Most names of a folder have the same ending: what stands before it tells them apart.
+    let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
+    let meant = suggest(&stem(&wanted), stems.iter().map(String::as_str));
+    let meant = meant.filter(|meant| meant.len() > 2 || *meant == stem(&wanted));
+    let near = meant.and_then(|meant| names.iter().find(|name| stem(name) == meant).cloned());
+    match near {
+        Some(near) => format!("did you mean `{}`?", path.with_file_name(near).display()),
+        None => "write the path of a file that exists, from the folder where `a99` is started"
+            .to_owned(),
     }
 }
 

@@ -58,11 +58,12 @@ pub(crate) fn expand(
         let mut found = within(path, extensions)?;
         if found.is_empty() {
             let list: Vec<String> = extensions.iter().map(|e| format!("`.{e}`")).collect();
-            let text = format!(
-                "no programs in this folder: they end in {}",
+            let help = format!(
+                "name files, or a folder of files that end in {}",
                 list.join(" or ")
             );
-            return Err(Failure::about(&path.display().to_string(), text));
+            let text = "no programs in this folder";
+            return Err(Failure::advised(&path.display().to_string(), text, help));
         }
         found.sort();
         files.extend(found.into_iter().map(|file| (file, false)));

@@ -2,7 +2,7 @@
 //!
 //! Input is bounded before it is kept, whatever it comes from (security P05).
 
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use a99_core::diag::{LineIndex, codes};
 use a99_core::json::{Document, Limits};
 use agent99::artifact::sign::{TrustedKeys, check};
@@ -23,7 +23,7 @@ fn max_bytes() -> u64 {
 }
 
 /// A text and the name to show for it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Source {
     /// The path, or `<stdin>`.
     pub name: String,
@@ -35,7 +35,11 @@ pub(crate) struct Source {
 pub(crate) fn only_one_stdin<'p>(paths: impl Iterator<Item = &'p Path>) -> Result<(), Failure> {
     match paths.filter(|path| *path == Path::new(STDIN)).count() {
         0 | 1 => Ok(()),
-        _ => Err(Failure::usage("standard input can be read only once")),
+        _ => Err(Failure::coded(
+            USAGE[0],
+            "standard input can be read only once",
+            "give one of the two as a file",
+        )),
     }
 }
 
@@ -59,8 +63,23 @@ pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
     };
     match read {
         Ok(_) => Ok(Source { name, bytes }),
-        Err(error) => Err(Failure::about(&name, error)),
+        Err(error) => Err(Failure::of_file(&name, path, &error)),
     }
+}
+
+/// Reads the file that an option names, which errors name as well.
+pub(crate) fn read_for(option: &str, path: &Path) -> Result<Source, Failure> {
+    let mut source = read(path).map_err(|failure| match failure {
+        Failure::Coded {
+            code,
+            message,
+            help,
+        } => Failure::coded(code, format!("{option} {message}"), help),
+        Failure::Usage(message) => Failure::usage(format!("{option} {message}")),
+        other => other,
+    })?;
+    source.name = format!("{option} {}", source.name);
+    Ok(source)
 }
 
 impl Source {
@@ -131,8 +150,11 @@ fn script(_: &Engine, _: Source) -> Result<(Agent, Source), Failure> {
 
 /// Reads a file of public keys.
 pub(crate) fn trusted_keys(path: &Path) -> Result<TrustedKeys, Failure> {
-    let file = read(path)?;
-    TrustedKeys::from_json(&file.bytes).map_err(|error| Failure::about(&file.name, error))
+    let file = read_for("--require-signed", path)?;
+    TrustedKeys::from_json(&file.bytes).map_err(|error| {
+        let help = "name the NAME.pub.json that `a99 keys new NAME` made, or a list of such";
+        Failure::advised(&file.name, error, help)
+    })
 }
 
 /// Reads a program and compiles it, or loads it if it is an artifact.
@@ -226,7 +248,10 @@ impl JsonArg {
         match value {
             Value::Object(_) => Ok(value),
             other => Err(Failure::coded(
-                ErrorCode::ArgsInvalid.as_str(),
+                match option {
+                    "--args" => ErrorCode::ArgsInvalid.as_str(),
+                    _ => USAGE[0],
+                },
                 format!("{option}: expected a JSON object, found {}", kind(&other)),
                 format!("write `{option} '{{\"name\": VALUE}}'`, or `{option} @FILE`"),
             )),
@@ -237,19 +262,17 @@ impl JsonArg {
     pub(crate) fn value(&self, option: &str) -> Result<Value, Failure> {
         let source = match self {
             JsonArg::Text(text) if is_file_name(text) => {
-                return Err(Failure::usage(format!(
-                    "{option}: `{text}` is no JSON; for a file write `{option} @{text}`"
-                )));
+                return Err(Failure::advised(
+                    option,
+                    format!("`{text}` is no JSON"),
+                    format!("for a file write `{option} @{text}`"),
+                ));
             }
             JsonArg::Text(text) => Source {
                 name: option.to_owned(),
                 bytes: text.clone().into_bytes(),
             },
-            JsonArg::File(path) => {
-                let mut source = read(path)?;
-                source.name = format!("{option} {}", source.name);
-                source
-            }
+            JsonArg::File(path) => read_for(option, path)?,
         };
         parse_value(&source)
     }
@@ -283,14 +306,40 @@ pub(crate) fn parse_value(source: &Source) -> Result<Value, Failure> {
             let found = diagnostics.iter().map(|diagnostic| {
                 let at = diagnostic.span.as_ref().map_or(0, |span| span.start);
                 let (line, column) = index.line_col(&source.bytes, at);
-                let help = diagnostic.help.as_ref();
-                let help = help.map_or(String::new(), |help| format!(" ({help})"));
-                format!("line {line}, column {column}: {}{help}", diagnostic.message)
+                format!("line {line}, column {column}: {}", diagnostic.message)
             });
             let found: Vec<String> = found.take(MAX_DIAGNOSTICS).collect();
-            Err(Failure::about(&source.name, found.join("\n  ")))
+            let help = diagnostics.iter().find_map(|one| one.help.clone());
+            let text = String::from_utf8_lossy(&source.bytes);
+            let help = match pairs(&text) {
+                Some(object) => format!("write a JSON object: `'{object}'`"),
+                None => help.unwrap_or_else(|| "write JSON".to_owned()),
+            };
+            Err(Failure::advised(&source.name, found.join("; "), help))
         }
     }
+}
+
+/// `n=1`, `n=1,b=x`, `n: 1`: the object that is meant.
+fn pairs(text: &str) -> Option<String> {
+    let text = text.trim();
+    if text.is_empty() || text.contains(['{', '[', '"', '\n']) {
+        return None;
+    }
+    let pairs = text.split([',', '&', ';']).map(|pair| {
+        let (name, value) = pair.split_once(['=', ':'])?;
+        let (name, value) = (name.trim(), value.trim());
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let value = value.trim_matches('\'');
+        let is_json = value.parse::<f64>().is_ok() || matches!(value, "true" | "false" | "null");
+        let value = match is_json {
+            true => value.to_owned(),
+            false => format!("\"{value}\""),
+        };
+        is_name.then(|| format!("\"{name}\": {value}"))
+    });
+    let pairs: Vec<String> = pairs.collect::<Option<_>>()?;
+    Some(format!("{{{}}}", pairs.join(", ")))
 }
 
 /// Diagnostics about an argument that are shown; the rest follows from these.
@@ -315,9 +364,18 @@ mod tests {
     #[test]
     fn errors_say_where() {
         let failure = JsonArg::Text("{\n \"a\": x}".to_owned()).value("--args");
-        let Err(Failure::Usage(text)) = failure else {
-            panic!("{failure:?}");
-        };
+        let text = failure.expect_err("no JSON").message();
         assert!(text.starts_with("--args: line 2, column 7: "), "{text}");
+    }
+
+    #[test]
+    fn pairs_are_told_as_an_object() {
+        assert_eq!(pairs("n=1"), Some("{\"n\": 1}".to_owned()));
+        assert_eq!(
+            pairs("a=x, b: true"),
+            Some("{\"a\": \"x\", \"b\": true}".to_owned())
+        );
+        assert_eq!(pairs("{n: 1}"), None);
+        assert_eq!(pairs("hello"), None);
     }
 }

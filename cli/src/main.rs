@@ -43,7 +43,6 @@ use args::{Cli, Command};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
 use failure::{Exit, Failure};
-use output::Format;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -57,10 +56,7 @@ fn main() -> ExitCode {
             output::set_colors(cli.color);
             dispatch(&cli.command)
         }
-        Err(mut error) => {
-            words::advise(&mut error);
-            refuse(&error)
-        }
+        Err(error) => refuse(&error),
     };
     let exit = match exit {
         Exit::Ok if output::is_lost() => Exit::Usage,
@@ -124,6 +120,8 @@ fn refuse(error: &clap::Error) -> Exit {
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
+    // Without a command the help is what is wanted.
+    let is_help = asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     // The line was not understood, so the wish for JSON is looked up by hand.
     let words: Vec<_> = std::env::args_os().collect();
     let json = words
@@ -132,12 +130,18 @@ fn refuse(error: &clap::Error) -> Exit {
         || words
             .windows(2)
             .any(|pair| pair[0] == "--format" && pair[1] == "json");
-    if asked || !json {
+    if asked || is_help && !json {
         output::report_failure(error.print().and_then(|()| std::io::stdout().flush()));
         return if asked { Exit::Ok } else { Exit::Usage };
     }
-    let text = error.render().to_string();
-    let text = text.trim_end();
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    Failure::usage(text).report(Format::Json)
+    output::set_colors(match help_colors() {
+        ColorChoice::Never => args::ColorArg::Never,
+        ColorChoice::Always => args::ColorArg::Always,
+        ColorChoice::Auto => args::ColorArg::Auto,
+    });
+    let told = words::told(error);
+    Failure::coded(failure::USAGE[0], told.message, told.help).report(match json {
+        true => output::Format::Json,
+        false => output::Format::Human,
+    })
 }

@@ -3,6 +3,8 @@
 use crate::args::Settings;
 use crate::failure::Failure;
 use crate::input::{Source, parse_value};
+use a99_core::diag::excerpt;
+use a99_core::json::{Document, Limits};
 use agent99::Engine;
 use agent99::capabilities::{self, Capabilities, FixedClock, SeededRandom};
 use std::fmt::Display;
@@ -11,17 +13,115 @@ use std::sync::Arc;
 /// What a script file says; nothing by default.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    name: String,
+    source: Source,
     script: capabilities::Script,
+}
+
+/// What helps where a member of a script is of another form.
+const FORMS: &[(&str, &str)] = &[
+    (
+        "fetch",
+        "write an answer for each address: `{\"fetch\": {\"https://...\": REPLY}}`",
+    ),
+    (
+        "agents",
+        "write an answer for each agent: `{\"agents\": {\"ID\": REPLY}}`",
+    ),
+    (
+        "xml",
+        "write an answer for each document: `{\"xml\": {\"<a/>\": REPLY}}`",
+    ),
+    (
+        "transpile",
+        "write a program for each text: `{\"transpile\": {\"CODE\": REPLY}}`",
+    ),
+    (
+        "shell",
+        "write an output for each command: `{\"shell\": {\"ls\": {\"stdout\": \"...\"}}}`",
+    ),
+    (
+        "llm",
+        "write the answers in their order, as a list: `{\"llm\": [REPLY, ...]}`",
+    ),
+    (
+        "llmBattery",
+        "write the answers in their order, as a list: `{\"llmBattery\": [REPLY, ...]}`",
+    ),
+    (
+        "store",
+        "write a value for each key: `{\"store\": {\"KEY\": VALUE}}`",
+    ),
+    (
+        "vectors",
+        "write a list of documents for each collection: `{\"vectors\": {\"NAME\": [{\"embedding\": [...]}]}}`",
+    ),
+    (
+        "embed",
+        "write how many numbers an embedding has: `{\"embed\": 8}`",
+    ),
+    (
+        "clock",
+        "write milliseconds since 1970, a number: `{\"clock\": 1769860800000}`",
+    ),
+    ("seed", "write a whole number: `{\"seed\": 5}`"),
+];
+
+/// What is wrong with a script, with its place in the file and what helps.
+fn failure(source: &Source, text: &str) -> Failure {
+    let (what, help) = match text.split_once("; ") {
+        Some((what, help)) => (what, Some(help.to_owned())),
+        None => (text, None),
+    };
+    // Messages name the member, and the key in it.
+    let mut names = what.split('`').skip(1).step_by(2);
+    let member = names.next().unwrap_or_default().to_owned();
+    let key = names.next().map(str::to_owned);
+    let form = FORMS.iter().find(|row| row.0 == member);
+    let is_address = member.contains("://");
+    let help = match (help, form) {
+        _ if is_address => {
+            format!(
+                "put it into `fetch`: `{{\"fetch\": {{\"{}\": REPLY}}}}`",
+                excerpt(&member)
+            )
+        }
+        (Some(help), _) => help,
+        (None, Some(form)) => form.1.to_owned(),
+        (None, None) => {
+            "a script is an object of answers, as in `{\"fetch\": {\"https://...\": REPLY}}`; `a99 \
+             run --help` lists its members"
+                .to_owned()
+        }
+    };
+    let document = Document::parse(source.bytes.clone(), &Limits::default());
+    let place = document.ok().map(|document| {
+        let root = document.root();
+        let node = document.get(root, &member).unwrap_or(root);
+        let inner = key.and_then(|key| document.get(node, &key));
+        let node = inner.unwrap_or(node);
+        let at = document.span(node).map_or(0, |span| span.start);
+        let (line, column) = document.line_col(at);
+        match document.pointer(node) {
+            pointer if pointer.is_empty() => format!(":{line}:{column}"),
+            pointer => format!(":{line}:{column} ({pointer})"),
+        }
+    });
+    let name = format!("{}{}", source.name, place.unwrap_or_default());
+    Failure::advised(&name, what, help)
 }
 
 impl Script {
     /// Reads a script file.
     pub(crate) fn parse(source: &Source) -> Result<Script, Failure> {
-        let name = format!("--script {}", source.name);
         let script = capabilities::Script::new(parse_value(source)?);
-        let script = script.map_err(|error| Failure::about(&name, error))?;
-        Ok(Script { name, script })
+        let script = script.map_err(|error| failure(source, &error.to_string()))?;
+        Ok(Script {
+            source: Source {
+                name: source.name.clone(),
+                bytes: source.bytes.clone(),
+            },
+            script,
+        })
     }
 
     /// An engine with the time and the randomness of the settings, else the script's.
@@ -50,7 +150,7 @@ impl Script {
 
     /// What the script says, or a failure with its name.
     fn said<T>(&self, said: Result<T, impl Display>) -> Result<T, Failure> {
-        said.map_err(|error| Failure::about(&self.name, error))
+        said.map_err(|error| failure(&self.source, &error.to_string()))
     }
 }
 
@@ -64,8 +164,8 @@ mod tests {
             bytes: json.as_bytes().to_vec(),
         });
         match script.and_then(|script| script.engine(&Settings::default())) {
-            Err(Failure::Usage(text)) => text,
-            other => panic!("{:?}", other.is_ok()),
+            Err(failure) => failure.message(),
+            Ok(_) => panic!("it is taken"),
         }
     }
 

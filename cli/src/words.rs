@@ -1,44 +1,153 @@
-//! Words of other tools: commands and options that are called otherwise here.
+//! Words of other tools: commands, options and values that are written otherwise here.
 
-use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
+use std::path::Path;
 
 /// What others call a command.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
-        &["lint", "validate", "test", "analyze", "typecheck"],
+        &[
+            "lint",
+            "validate",
+            "test",
+            "analyze",
+            "typecheck",
+            "vet",
+            "parse",
+        ],
         "check",
     ),
     (&["build", "bundle", "make", "pack"], "compile"),
-    (&["exec", "execute", "start", "eval", "call"], "run"),
-    (&["init", "create", "scaffold"], "new"),
-    (&["format", "pretty"], "fmt"),
-    (&["disasm", "dump", "bytecode"], "inspect"),
+    (
+        &["exec", "execute", "start", "eval", "call", "invoke"],
+        "run",
+    ),
+    (&["init", "create", "scaffold", "generate"], "new"),
+    (&["format", "pretty", "prettify"], "fmt"),
+    (
+        &["disasm", "dump", "bytecode", "show", "info", "disassemble"],
+        "inspect",
+    ),
     (&["shell", "console", "interactive"], "repl"),
     (&["errors", "code"], "explain"),
+    (&["atoms", "list", "functions"], "tools"),
+    (&["settings"], "config"),
+    (&["key", "keygen", "sign"], "keys"),
+    (&["serve", "dev"], "watch"),
 ];
 
 /// What others call an option, and how it is written.
 const OPTIONS: &[(&[&str], &str)] = &[
     (
         &[
-            "--input", "--arg", "--param", "--params", "--data", "--vars", "-a",
+            "--input",
+            "--inputs",
+            "--arg",
+            "--param",
+            "--params",
+            "--data",
+            "--vars",
+            "--var",
+            "-a",
+            "-d",
+            "-i",
+            "--payload",
         ],
         "--args '{\"name\": VALUE}'",
     ),
     (
-        &["--mem", "--memory-limit", "--max-memory", "--ram"],
-        "--memory 64M",
+        &[
+            "--memory",
+            "--mem",
+            "--memory-limit",
+            "--max-memory",
+            "--ram",
+            "--heap",
+            "--max-heap",
+            "--heap-size",
+        ],
+        "--heap-mib 64",
     ),
     (
-        &["--time-limit", "--deadline", "--time", "--timeout-ms"],
+        &[
+            "--time-limit",
+            "--deadline",
+            "--time",
+            "--timeout-ms",
+            "--max-time",
+            "-t",
+        ],
         "--timeout 5s",
     ),
-    (&["--gas", "--budget", "--limit", "--steps"], "--fuel 100"),
     (
-        &["--strict", "--werror", "--fail-on-warnings"],
+        &[
+            "--gas",
+            "--budget",
+            "--limit",
+            "--steps",
+            "--max-steps",
+            "--gas-limit",
+        ],
+        "--fuel 1000",
+    ),
+    (
+        &[
+            "--strict",
+            "--werror",
+            "--fail-on-warnings",
+            "-W",
+            "--warnings-as-errors",
+        ],
         "--deny-warnings",
     ),
+    (
+        &[
+            "--allow-net",
+            "--allow-network",
+            "--net",
+            "--network",
+            "--allow-http",
+        ],
+        "--allow net:HOST",
+    ),
+    (
+        &["--mock", "--mocks", "--replay", "--fixtures", "--answers"],
+        "--script FILE",
+    ),
+    (&["--db", "--database", "--kv", "--storage"], "--store FILE"),
+    (
+        &["--verbose", "-v", "--debug", "--log"],
+        "--trace FILE, or --progress",
+    ),
+    (&["--out", "--output-file"], "-o FILE"),
+    (&["--random-seed"], "--seed N"),
+    (&["--clock", "--date"], "--now 2026-01-31T12:00:00Z"),
+    (&["--secret", "--auth", "-H"], "--header 'ORIGIN NAME=TEXT'"),
+    (&["--cfg", "--settings", "-c"], "--config FILE"),
+    (&["--max-calls", "--rate-limit"], "--quota OP=N"),
+    (&["--key", "--signing-key"], "--sign KEYFILE"),
+    (
+        &["--quiet", "-q", "--silent"],
+        "2>/dev/null: results alone go to standard output",
+    ),
+];
+
+/// What others call a value of an option, and how it is written.
+const VALUES: &[(&[&str], &str)] = &[
+    (&["claude"], "anthropic"),
+    (&["google", "vertex", "palm"], "gemini"),
+    (&["gpt", "chatgpt", "function"], "openai"),
+    (&["strict"], "openai-strict"),
+    (&["yaml", "yml", "jsonl", "ndjson"], "json"),
+    (&["text", "pretty", "plain"], "human"),
+    (&["github", "junit"], "sarif"),
+    (&["js", "javascript", "ts", "typescript"], "ajs"),
+    (&["wasm", "bytecode", "binary", "bin"], "a99b"),
+    (&["sh", "ash", "dash", "ksh"], "bash"),
+    (&["pwsh"], "powershell"),
+    (&["free", "none", "simple", "fixed"], "flat"),
+    (&["yes", "on", "true", "force"], "always"),
+    (&["no", "off", "false"], "never"),
 ];
 
 /// What is meant by a word of another tool.
@@ -47,21 +156,334 @@ fn meant(rows: &[(&[&str], &'static str)], word: &str) -> Option<&'static str> {
     row.map(|row| row.1)
 }
 
-/// Puts what works here in place of what the error suggests by itself.
-pub(crate) fn advise(error: &mut clap::Error) {
+/// What clap found, and what helps.
+pub(crate) struct Told {
+    /// What is wrong.
+    pub message: String,
+    /// What helps.
+    pub help: String,
+}
+
+/// What is wrong with a command line, in one line, and what works here.
+pub(crate) fn told(error: &clap::Error) -> Told {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let first = text.split("\n\n").next().unwrap_or(text);
+    let message: Vec<&str> = first.lines().map(str::trim).collect();
+    let mut message = message.join(" ");
+    let help = advice(error).unwrap_or_else(|| {
+        let tips = text.lines().filter_map(|l| l.trim().strip_prefix("tip: "));
+        let tips: Vec<&str> = tips.collect();
+        match tips.is_empty() {
+            true => format!("see `{} --help`", command_of(text)),
+            false => tips.join("; "),
+        }
+    });
+    // The values that an option may have are what helps.
+    if let Some(at) = message.find(" [possible values: ") {
+        message.truncate(at);
+    }
+    if let Some(at) = text.find("Usage: ") {
+        let usage = text[at..].lines().next().unwrap_or_default();
+        message = format!("{message} ({})", usage.replace("Usage: ", "usage: "));
+    }
+    Told { message, help }
+}
+
+/// The command of a usage line.
+fn command_of(text: &str) -> String {
+    let usage = text.split("Usage: ").nth(1).unwrap_or("a99");
+    let words = usage.lines().next().unwrap_or_default().split_whitespace();
+    let words: Vec<&str> = words
+        .take_while(|word| !word.starts_with(['[', '<', '-']))
+        .collect();
+    words.join(" ")
+}
+
+fn advice(error: &clap::Error) -> Option<String> {
     let given = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
     };
-    let command = given(ContextKind::InvalidSubcommand);
-    let option = given(ContextKind::InvalidArg);
-    let help = match (command, option) {
-        (Some(word), _) => meant(COMMANDS, &word),
-        (_, Some(word)) => meant(OPTIONS, word.split(['=', ' ']).next().unwrap_or_default()),
-        _ => None,
+    let names = |kind| match error.get(kind) {
+        Some(ContextValue::Strings(names)) => names.clone(),
+        _ => Vec::new(),
     };
-    if let Some(help) = help {
-        let tip = StyledStr::from(format!("here that is `{help}`"));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    if let Some(word) = given(ContextKind::InvalidSubcommand) {
+        if let Some(command) = meant(COMMANDS, &word) {
+            return Some(format!("here that is `a99 {command}`"));
+        }
+        let is_program = [".json", ".ajs", ".js", ".ts", ".a99b"];
+        if is_program.iter().any(|end| word.ends_with(end)) || Path::new(&word).is_file() {
+            return Some(format!("write `a99 run {word}`, or `a99 check {word}`"));
+        }
+        return None;
+    }
+    let option = given(ContextKind::InvalidArg);
+    let value = given(ContextKind::InvalidValue);
+    let name = option
+        .as_deref()
+        .and_then(|arg| arg.split(['=', ' ']).next())
+        .unwrap_or_default();
+    match (name, value) {
+        (name, Some(value)) if !value.is_empty() => {
+            let known = names(ContextKind::ValidValue);
+            if known.is_empty() {
+                return self::value(name, &value);
+            }
+            let lower = value.to_lowercase();
+            let near = match meant(VALUES, &lower).filter(|v| known.iter().any(|k| k == v)) {
+                Some(near) => Some(near.to_owned()),
+                None => a99_core::diag::suggest(&lower, known.iter().map(String::as_str)),
+            };
+            let list = format!("write one of `{}`", known.join("`, `"));
+            Some(match near {
+                Some(near) => format!("did you mean `{near}`? {list}"),
+                None => list,
+            })
+        }
+        ("", _) => {
+            let missing = names(ContextKind::InvalidArg);
+            let missing = missing.first()?;
+            Some(match missing.as_str() {
+                "<PROGRAM>" | "<PROGRAM>..." => {
+                    "name the file with the program, or `-` for standard input".to_owned()
+                }
+                other => format!("add `{other}`"),
+            })
+        }
+        (name, _) => {
+            if let Some(option) = meant(OPTIONS, name) {
+                // A sandbox has a memory of its own.
+                let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+                let of_sandbox = usage.is_some_and(|usage| usage.contains("a99 sandbox"));
+                let option = match option {
+                    "--heap-mib 64" if of_sandbox => "--memory 64M",
+                    option => option,
+                };
+                return Some(format!("here that is `{option}`"));
+            }
+            if name.starts_with('-') || name.is_empty() {
+                return None;
+            }
+            Some(match name.starts_with('{') {
+                true => format!("arguments of the program go into `--args '{name}'`"),
+                false => format!(
+                    "this command takes no `{name}` beside what it has; arguments of a program go \
+                     into `--args '{{\"name\": VALUE}}'`"
+                ),
+            })
+        }
+    }
+}
+
+/// What to write in place of a value that an option does not take.
+pub(crate) fn value(option: &str, value: &str) -> Option<String> {
+    let value = value.trim();
+    let write = |value: &str| Some(format!("write `{option} {value}`"));
+    match option {
+        "--fuel" | "--heap-mib" | "--seed" | "--timeout-ms" | "--expires-days" => {
+            let number = plain_number(option, value);
+            let example = match option {
+                "--heap-mib" => "64",
+                "--fuel" => "1000",
+                "--expires-days" => "365",
+                _ => "5",
+            };
+            match number {
+                Some(number) => write(&number),
+                None => Some(format!(
+                    "write the number alone, as in `{option} {example}`"
+                )),
+            }
+        }
+        "--timeout" | "--interval" => match plain_time(value) {
+            Some(time) => write(&time),
+            None => Some(format!("write a number and its unit: `{option} 5s`")),
+        },
+        "--quota" | "--cost" | "--atom-timeout" => {
+            let example = match option {
+                "--atom-timeout" => "5s",
+                _ => "5",
+            };
+            let split = value
+                .split_once('=')
+                .or_else(|| value.split_once([':', ' ', ',']));
+            let (op, rest) = split.unwrap_or((value, ""));
+            let is_op = !op.is_empty() && op.chars().all(|c| c.is_ascii_alphanumeric());
+            let is_op = is_op && !op.starts_with(|c: char| c.is_ascii_digit());
+            let op = match is_op {
+                true => op,
+                false => "httpFetch",
+            };
+            let rest = match option {
+                "--atom-timeout" => {
+                    plain_time(rest).or_else(|| plain_time(value).filter(|_| !is_op))
+                }
+                _ => plain_number(option, rest),
+            };
+            write(&format!("{op}={}", rest.as_deref().unwrap_or(example)))
+        }
+        "--now" => write(&plain_date(value).unwrap_or_else(|| "2026-01-31T12:00:00Z".to_owned())),
+        "--allow" => {
+            let rest = value.strip_prefix("net:").unwrap_or(value);
+            let host = rest.split_once("://").map_or(rest, |(_, rest)| rest);
+            let host = host.split(['/', '?', '#']).next().unwrap_or(host);
+            let is_host = host.contains('.') && !host.contains(char::is_whitespace);
+            match host {
+                "localhost" | "127.0.0.1" => write(&format!("net:{host}:8080")),
+                "*" => write("'net:*'"),
+                _ if is_host => write(&format!("net:{host}")),
+                _ => Some(format!(
+                    "write `{option} net:HOST`, as in `{option} net:api.example.com`"
+                )),
+            }
+        }
+        "<NAME>" => Some("write a name of letters, digits, `.`, `_` and `-`".to_owned()),
+        _ => None,
+    }
+}
+
+/// `10k`, `1_000`, `64MB`, `1,000.0`: the number that is meant, if it is one of this option.
+fn plain_number(option: &str, text: &str) -> Option<String> {
+    let text: String = text
+        .chars()
+        .filter(|c| !matches!(c, '_' | ',' | ' ' | '\''))
+        .collect();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let number: f64 = digits.parse().ok()?;
+    let times = match (option, unit.to_ascii_lowercase().as_str()) {
+        (_, "") => 1.0,
+        ("--heap-mib", "m" | "mb" | "mib") => 1.0,
+        ("--heap-mib", "g" | "gb" | "gib") => 1024.0,
+        ("--heap-mib", "k" | "kb" | "kib") => 1.0 / 1024.0,
+        ("--expires-days", "d" | "days") => 1.0,
+        ("--expires-days", "y" | "years") => 365.0,
+        ("--fuel" | "--seed" | "--quota" | "--cost", "k") => 1e3,
+        ("--fuel" | "--seed" | "--quota" | "--cost", "m") => 1e6,
+        _ => return None,
+    };
+    let number = (number * times).round();
+    (number >= 1.0).then(|| format!("{number}"))
+}
+
+/// `5sec`, `1h30m`, `PT5S`, `2 days`: the time that is meant.
+fn plain_time(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let mut rest = lower.trim_start_matches("pt");
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..end].parse().ok()?;
+        rest = rest[end..].trim_start();
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(rest.len());
+        seconds += number
+            * match &rest[..end] {
+                "ms" | "msec" | "millis" | "milliseconds" => 0.001,
+                "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+                "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+                "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+                "d" | "day" | "days" => 86_400.0,
+                _ => return None,
+            };
+        rest = rest[end..].trim_start_matches([' ', ':', ',']);
+    }
+    match seconds {
+        s if s <= 0.0 => None,
+        s if s % 3600.0 == 0.0 => Some(format!("{}h", s / 3600.0)),
+        s if s % 60.0 == 0.0 => Some(format!("{}m", s / 60.0)),
+        s if s.fract() == 0.0 => Some(format!("{s}s")),
+        s => Some(format!("{}ms", (s * 1000.0).round())),
+    }
+}
+
+/// `31.01.2026`, `2026-01-31`, `2026/1/31 12:00`: the moment that is meant.
+fn plain_date(text: &str) -> Option<String> {
+    let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
+    let parts: Vec<&str> = date.split(['-', '.', '/']).collect();
+    let numbers: Vec<u32> = parts
+        .iter()
+        .map(|p| p.parse().ok())
+        .collect::<Option<_>>()?;
+    let (year, month, day) = match numbers[..] {
+        [year, month, day] if parts[0].len() == 4 => (year, month, day),
+        [day, month, year] if parts[2].len() == 4 => (year, month, day),
+        _ => return None,
+    };
+    let clock: Vec<u32> = time
+        .trim_end_matches(['Z', 'z'])
+        .split(':')
+        .map_while(|p| p.parse().ok())
+        .collect();
+    let at = |index: usize| clock.get(index).copied().unwrap_or(0);
+    Some(format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        at(0),
+        at(1),
+        at(2)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn values_become_those_that_are_taken() {
+        for (option, given, wanted) in [
+            ("--fuel", "10k", "--fuel 10000"),
+            ("--fuel", "1_000", "--fuel 1000"),
+            ("--fuel", "-5", "alone"),
+            ("--heap-mib", "64MB", "--heap-mib 64"),
+            ("--heap-mib", "1GB", "--heap-mib 1024"),
+            ("--timeout", "5sec", "--timeout 5s"),
+            ("--timeout", "1h30m", "--timeout 90m"),
+            ("--timeout", "PT10S", "--timeout 10s"),
+            ("--timeout", "0", "5s"),
+            ("--quota", "httpFetch", "--quota httpFetch=5"),
+            ("--quota", "map:7", "--quota map=7"),
+            ("--atom-timeout", "5s", "httpFetch=5s"),
+            ("--now", "31.01.2026", "--now 2026-01-31T00:00:00Z"),
+            ("--allow", "https://a.example/v1", "--allow net:a.example`"),
+            ("--allow", "net:a.example/v1", "--allow net:a.example`"),
+            ("--allow", "net", "net:HOST"),
+        ] {
+            let help = value(option, given).unwrap_or_default();
+            assert!(help.contains(wanted), "{option} {given}: {help}");
+        }
+    }
+
+    #[test]
+    fn what_is_named_is_there() {
+        let cli = Cli::command();
+        for (_, command) in COMMANDS {
+            assert!(cli.find_subcommand(command).is_some(), "{command}");
+        }
+        for (_, written) in OPTIONS {
+            let Some(name) = written
+                .split([' ', ','])
+                .next()
+                .and_then(|w| w.strip_prefix("--"))
+            else {
+                continue;
+            };
+            let has = |command: &clap::Command| {
+                let mut arguments = command.get_arguments();
+                arguments.any(|a| a.get_long() == Some(name))
+            };
+            assert!(cli.get_subcommands().any(has), "{name}");
+        }
+        for (words, name) in COMMANDS {
+            for word in *words {
+                assert!(cli.find_subcommand(word).is_none(), "{word} is {name}");
+            }
+        }
     }
 }

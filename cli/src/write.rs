@@ -30,7 +30,7 @@ fn new_file(access: Access) -> OpenOptions {
 
 /// Writes a file that must not exist yet.
 pub(crate) fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), Failure> {
-    let failed = |error| Failure::about(&path.display().to_string(), error);
+    let failed = |error| Failure::of_file(&path.display().to_string(), path, &error);
     let file = new_file(access).open(path).map_err(failed)?;
     fill(file, bytes).map_err(|error| {
         // Half a file helps nobody.
@@ -50,12 +50,21 @@ pub(crate) fn replace<'a>(
     let real = path.canonicalize().ok();
     let target = real.clone().unwrap_or_else(|| path.to_path_buf());
     if real.is_some() && inputs.any(|input| input.canonicalize().ok() == real) {
-        return Err(Failure::about(&name, "would overwrite an input"));
+        let help = "name another file to write to";
+        return Err(Failure::advised(&name, "would overwrite an input", help));
     }
     if real.is_some() && !target.is_file() {
-        return Err(Failure::about(&name, "is no ordinary file"));
+        let what = match target.is_dir() {
+            true => "is a folder, not a file",
+            false => "is no ordinary file",
+        };
+        let help = match target.is_dir() {
+            true => format!("name a file in it, as in `{}`", path.join("FILE").display()),
+            false => "name an ordinary file".to_owned(),
+        };
+        return Err(Failure::advised(&name, what, help));
     }
-    let failed = |error| Failure::about(&name, error);
+    let failed = |error| Failure::of_file(&name, path, &error);
     let beside = beside(&target);
     let file = new_file(Access::All).open(&beside).map_err(failed)?;
     let written = fill(file, bytes).and_then(|()| fs::rename(&beside, &target));

@@ -138,39 +138,39 @@ fn mistakes_have_a_place_and_a_suggestion() {
         (
             "fuel = 1\nfuel = 2",
             "config.syntax",
-            "agent99.toml:2:1",
-            "key = ",
+            "agent99.toml:2:1: duplicate key, at `fuel`",
+            "a key stands once",
         ),
         (
             "fuel = -1",
             "config.bad_value",
             "agent99.toml:1:8: `fuel`: ",
-            "--fuel",
+            "`fuel = 1000`",
         ),
         (
             "fuel = true",
             "config.bad_value",
-            "`fuel`: expected a text",
-            "--fuel",
+            "found `true`",
+            "`fuel = 1000`",
         ),
         ("fuel = [1, 2]", "config.bad_value", "one value", "fuel ="),
         (
             "quota = [\"map=1\", \"map\"]",
             "config.bad_value",
             "agent99.toml:1:19: `quota`",
-            "--quota",
+            "write `quota = \"map=5\"`",
         ),
         (
             "timeout = \"5 d\"",
             "config.bad_value",
             "500ms",
-            "--timeout",
+            "`timeout = \"120h\"`",
         ),
         (
             "now = \"yesterday\"",
             "config.bad_value",
             "2026-01-31T12:00:00Z",
-            "--now",
+            "`now = ",
         ),
         (
             "quota = \"mpa=1\"",
@@ -182,14 +182,33 @@ fn mistakes_have_a_place_and_a_suggestion() {
             "allow = \"api.example.com\"",
             "config.bad_value",
             "net:api.example.com",
-            "--allow",
+            "write `allow = \"net:api.example.com\"`",
         ),
         ("[http]\na = 1", "config.unknown_key", "`http`", "keys are"),
+        (
+            "[run]\nfuel = 1",
+            "config.unknown_key",
+            "`run`",
+            "there are no sections: write `fuel` at the top",
+        ),
+        ("memory = 5", "config.unknown_key", "`memory`", "`heap-mib`"),
+        (
+            "fuel: 5",
+            "config.syntax",
+            "agent99.toml:1:",
+            "`=` in place of `:`",
+        ),
+        (
+            "quota = { map = 5 }",
+            "config.bad_value",
+            "agent99.toml:1:9: `quota`",
+            "`quota = [\"map=5\"]`",
+        ),
         (
             "cost-model = \"cheap\"",
             "config.bad_value",
             "agent99.toml:1:14: `cost-model`: invalid value 'cheap' [possible values: metered, flat]",
-            "--cost-model",
+            "write one of `metered`, `flat`",
         ),
         (
             "script = \"a.json\"",
@@ -218,6 +237,49 @@ fn mistakes_have_a_place_and_a_suggestion() {
     assert!(missing.err.contains("none.toml"), "{missing:?}");
 }
 
+/// All mistakes of a file are told, in its order, and a secret in none of them.
+#[test]
+fn all_mistakes_of_a_file_are_told() {
+    let folder = folder();
+    write(
+        folder.path(),
+        "feul = 1\ntimeout = \"soon\"\nquota = [\"map\", \"len\"]\nenv = { a = \"s3cret\" }\n",
+    );
+    let done = a99(folder.path(), &["run", "agent.json", "--json"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    let json = done.json();
+    let errors = json["errors"].as_array().cloned().unwrap_or_default();
+    let told: Vec<&str> = errors
+        .iter()
+        .filter_map(|error| error["message"].as_str())
+        .map(|text| text.split(": ").next().unwrap_or(text))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "agent99.toml:1:1",
+            "agent99.toml:2:11",
+            "agent99.toml:3:10",
+            "agent99.toml:3:17",
+            "agent99.toml:4:7"
+        ]
+    );
+    assert_eq!(json["error"], errors[0]);
+    assert!(!done.out.contains("s3cret"), "{done:?}");
+    let done = a99(folder.path(), &["run", "agent.json"]);
+    assert_eq!(done.err.matches("error[config.").count(), 5, "{done:?}");
+    for text in [
+        "header = [\"https://a.example x=s3cret",
+        "header = s3cret",
+        "header: \"s3cret\"",
+    ] {
+        write(folder.path(), text);
+        let done = a99(folder.path(), &["run", "agent.json"]);
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(!done.err.contains("s3cret"), "{done:?}");
+    }
+}
+
 /// What only the run finds has a place and a suggestion as well.
 #[test]
 fn what_a_run_finds_wrong_has_a_place_too() {
@@ -231,7 +293,7 @@ fn what_a_run_finds_wrong_has_a_place_too() {
         (
             "env = [\"PATH\", \"A=s3cret\"]",
             "agent99.toml:1:16: `env`: expected a name without a value",
-            "--env",
+            "name alone",
         ),
         (
             "quota = [\"map=1\", \"map=2\"]",
@@ -246,7 +308,7 @@ fn what_a_run_finds_wrong_has_a_place_too() {
         (
             "readable-context = [\"user\", \"user..id\"]",
             "agent99.toml:1:29: `readable-context`: invalid value 'user..id': expected names",
-            "--readable-context",
+            "`readable-context = [\"user.id\"]`",
         ),
         (
             "fuel = 1\nheader = [\"https://a.example x={env:A}\", \"https://a.example s3cret\"]",
@@ -407,7 +469,10 @@ fn variables_reach_the_request_context_alone() {
             &["--env", "PATH", "--context", "{\"env\":{}}"],
             "exclude each other",
         ),
-        (&["--env", "PATH", "--context", "[]"], "an object"),
+        (
+            &["--env", "PATH", "--context", "[]"],
+            "expected a JSON object",
+        ),
     ] {
         let done = run(args);
         assert_eq!(done.code, 2, "{args:?}");

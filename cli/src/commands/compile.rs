@@ -1,7 +1,7 @@
 //! `a99 compile`: writes a program as an artifact.
 
 use crate::args::{CompileArgs, EmitForm};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, USAGE};
 use crate::layout::layout;
 use crate::{input, output, write};
 use a99_core::text::hex;
@@ -100,18 +100,25 @@ fn output_path(args: &CompileArgs) -> Result<PathBuf, Failure> {
     let program = &args.program.program;
     let stdin = Path::new(input::STDIN);
     match &args.output {
-        Some(path) if path == stdin && args.program.json => Err(Failure::usage(
+        Some(path) if path == stdin && args.program.json => Err(Failure::coded(
+            USAGE[0],
             "the artifact and --json cannot both go to standard output",
+            "name a file for the artifact: `-o FILE.a99b`",
         )),
         Some(path) => Ok(path.clone()),
-        None if program == stdin => Err(Failure::usage(
+        None if program == stdin => Err(Failure::coded(
+            USAGE[0],
             "a program from standard input needs `-o FILE`",
+            "name a file for the artifact: `-o FILE.a99b`",
         )),
         None => Ok(program.with_extension(EXTENSION)),
     }
 }
 
 fn secret_key(path: &Path) -> Result<SecretKey, Failure> {
-    let file = input::read(path)?;
-    SecretKey::from_json(&file.bytes).map_err(|error| Failure::about(&file.name, error))
+    let file = input::read_for("--sign", path)?;
+    SecretKey::from_json(&file.bytes).map_err(|error| {
+        let help = "name the NAME.key.json that `a99 keys new NAME` made: it signs";
+        Failure::advised(&file.name, error, help)
+    })
 }

@@ -1,7 +1,7 @@
 //! `a99 explain`: what a code means and what helps, from the tables of codes.
 
 use crate::args::ExplainArgs;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, USAGE};
 use crate::output;
 use a99_core::codes::{self, Code, Section};
 use a99_core::diag::{excerpt, suggest};
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
     let Some((section, row)) = found else {
         let mut names: Vec<&str> = rows.clone().map(|(_, row)| row.name).collect();
         names.extend(rows.filter_map(|(_, row)| row.alias));
-        return Err(Failure::usage(unknown(wanted, &names)));
+        let message = format!("there is no code `{}`", excerpt(wanted));
+        return Err(Failure::coded(USAGE[0], message, unknown(wanted, &names)));
     };
     if args.json {
         output::json(&Value::Object(to_json(section, row)));
@@ -76,10 +77,9 @@ fn bare(text: &str) -> &str {
     }
 }
 
-/// Why a code is none, with the nearest one: by all of it, or by what stands
-/// behind the dot.
+/// The code that is nearest to one that is none: by all of it, or by what stands behind
+/// the dot.
 fn unknown(wanted: &str, names: &[&str]) -> String {
-    let shown = excerpt(wanted);
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let begins = |name: &&&str| wanted.contains('.') && name.starts_with(wanted);
     let begun = names.iter().find(begins).map(|name| (*name).to_owned());
@@ -92,8 +92,8 @@ fn unknown(wanted: &str, names: &[&str]) -> String {
         })
     };
     match begun.or_else(near) {
-        Some(name) => format!("there is no code `{shown}`; did you mean `{name}`?"),
-        None => format!("there is no code `{shown}`; `a99 explain` lists all"),
+        Some(name) => format!("did you mean `{name}`?"),
+        None => "`a99 explain` lists all".to_owned(),
     }
 }
 

@@ -37,12 +37,13 @@ pub(crate) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     };
     let dir = &args.name;
     let name = dir.display().to_string();
-    let failed = |error| Failure::about(&name, error);
+    let failed = |error| Failure::of_file(&name, dir, &error);
     std::fs::create_dir_all(dir).map_err(failed)?;
     if std::fs::read_dir(dir).map_err(failed)?.next().is_some() {
-        return Err(Failure::about(
+        return Err(Failure::advised(
             &name,
-            "the folder is not empty, and nothing is overwritten: give another name",
+            "the folder is not empty, and nothing is overwritten",
+            "give another name, `a99 new NAME`",
         ));
     }
     let command = command(dir, files);

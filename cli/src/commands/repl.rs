@@ -34,7 +34,7 @@ value. Variables are kept as data: sets and dates become what JSON shows of them
 /// Runs the command.
 pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
     let script = match &args.script {
-        Some(path) => Script::parse(&input::read(path)?)?,
+        Some(path) => Script::parse(&input::read_for("--script", path)?)?,
         None => Script::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

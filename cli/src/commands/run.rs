@@ -135,9 +135,10 @@ struct Inputs {
 impl Inputs {
     fn read(args: &RunArgs, config: &InForce) -> Result<Inputs, Failure> {
         input::only_one_stdin(input_files(args))?;
-        let value = |arg: &Option<JsonArg>, name| arg.as_ref().map(|arg| arg.value(name));
+        let context = args.context.as_ref().map(|given| given.object("--context"));
+        let context = context.transpose()?;
         let script = match &args.script {
-            Some(path) => Script::parse(&input::read(path)?)?,
+            Some(path) => Script::parse(&input::read_for("--script", path)?)?,
             None => Script::default(),
         };
         Ok(Inputs {
@@ -145,7 +146,7 @@ impl Inputs {
                 Some(given) => given.object("--args")?,
                 None => Value::Object(Map::new()),
             },
-            context: with_env(value(&args.context, "--context").transpose()?, config)?,
+            context: with_env(context, config)?,
             script,
         })
     }
@@ -177,10 +178,8 @@ fn with_env(context: Option<Value>, config: &InForce) -> Result<Option<Value>, F
             "it and the member `env` of --context exclude each other",
             "leave one of them out",
         ),
-        _ => wrong(
-            "it needs a --context that is an object",
-            "variables become its member `env`",
-        ),
+        // What is given is an object.
+        _ => Ok(Some(context)),
     }
 }
 
@@ -220,7 +219,12 @@ fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
             continue;
         }
         let known = engine.atoms().iter().map(|atom| &*atom.sig.name);
-        let nearest = suggest(op, known.filter(|name| !name.contains(':')));
+        let known: Vec<&str> = known.filter(|name| !name.contains(':')).collect();
+        let lower = op.to_ascii_lowercase();
+        // `fetch` is a part of the name `httpFetch`.
+        let holds = |name: &&str| lower.len() > 2 && name.to_ascii_lowercase().contains(&lower);
+        let nearest = suggest(op, known.iter().copied());
+        let nearest = nearest.or_else(|| known.into_iter().find(holds).map(str::to_owned));
         return Err(Failure::coded(
             ErrorCode::UnknownOp.as_str(),
             format!(
@@ -278,14 +282,15 @@ fn open_trace(args: &RunArgs, config: &InForce, path: &Path) -> Result<(String, 
     let place = |path: &Path| real(path).or_else(|| std::path::absolute(path).ok());
     let store = config.set.store.as_deref().and_then(place);
     if is_input || store.is_some() && store == place(path) {
-        return Err(Failure::about(
+        return Err(Failure::advised(
             &name,
             "would overwrite an input of this run",
+            "name another file",
         ));
     }
     match File::create(path) {
         Ok(file) => Ok((name, file)),
-        Err(error) => Err(Failure::about(&name, error)),
+        Err(error) => Err(Failure::of_file(&name, path, &error)),
     }
 }
 

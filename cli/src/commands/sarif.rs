@@ -35,6 +35,10 @@ pub(crate) fn log(reports: &[Report], exit: u8) -> Value {
                 found.for_each(|d| add(finding(d, &uri), d.code));
             }
             Err(Failure::Artifact { error, .. }) => add(refusal(error, &uri), error.code()),
+            Err(Failure::Several(all)) => {
+                let texts = all.iter().map(|one| notification(&one.message()));
+                notifications.extend(texts);
+            }
             Err(Failure::Usage(text)) => notifications.push(notification(text)),
             Err(Failure::Coded { message, .. }) => notifications.push(notification(message)),
         }

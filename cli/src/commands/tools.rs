@@ -56,16 +56,19 @@ fn known_names(engine: &Engine, list: &str) -> Result<Vec<String>, Failure> {
     for wanted in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
         if !all.contains(&wanted) {
             let hint = suggest(wanted, all.iter().copied());
-            let hint = hint.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-            let text = format!("there is no atom named `{wanted}`{hint}");
-            return Err(Failure::about("--filter", text));
+            let help = hint.map_or("`a99 tools` lists them".to_owned(), |name| {
+                format!("did you mean `{name}`?")
+            });
+            let text = format!("there is no atom named `{wanted}`");
+            return Err(Failure::advised("--filter", text, help));
         }
         names.push(wanted.to_owned());
     }
     if names.is_empty() {
-        return Err(Failure::about(
+        return Err(Failure::advised(
             "--filter",
             "expected `all`, `flow` or names of atoms",
+            "write names of atoms, as in `--filter httpFetch,len`",
         ));
     }
     Ok(names)

@@ -1,0 +1,181 @@
+//! What helps against mistakes of a configuration file.
+
+use super::{Places, SYNTAX, UNKNOWN_KEY};
+use crate::args::{KEYS, RunArgs};
+use crate::failure::Failure;
+use crate::words;
+use a99_core::diag::{excerpt, suggest};
+use clap::Args as _;
+use toml::Spanned;
+use toml::de::DeValue;
+
+/// How a value with a secret is written, of which no message shows what was given.
+pub(super) fn form_of(name: &str) -> &'static str {
+    match name {
+        "header" => {
+            "write `--header 'https://api.example.com authorization=Bearer {env:TOKEN}'`: an \
+             address, the name, `=`, and where the secret is"
+        }
+        _ => "write the name alone, as in `--env STAGE`, and set it before: `export STAGE=...`",
+    }
+}
+
+/// The error of a line that is not TOML.
+pub(super) fn syntax(places: &Places<'_>, at: usize, message: &str, line: &str) -> Failure {
+    // The value may be a secret: the key alone is shown.
+    let line = line.trim();
+    let word = line.split(['=', ':']).next().unwrap_or(line).trim();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let is_word = !word.is_empty() && word.chars().all(plain);
+    let help = match line.split_once(['=', ':']) {
+        _ if is_word && message.contains("duplicate") => {
+            format!(
+                "a key stands once: remove one of the two lines of `{word}`, or make a list, \
+                 `{word} = [...]`"
+            )
+        }
+        Some(_) if is_word && !line.contains('=') => {
+            format!("write `=` in place of `:`, `{word} = ...`")
+        }
+        _ => "write `key = \"value\"` or `key = [\"value\", ...]`, a line for each key".to_owned(),
+    };
+    let text = match is_word {
+        true => format!("{message}, at `{}`", excerpt(word)),
+        false => message.to_owned(),
+    };
+    Failure::coded(SYNTAX, places.at(at, &text), help)
+}
+
+/// What others call a setting.
+const OTHERS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "memory",
+            "heap",
+            "mem",
+            "max-memory",
+            "memory-limit",
+            "memory-mib",
+        ],
+        "heap-mib",
+    ),
+    (
+        &["timeout-ms", "time-limit", "deadline", "max-time"],
+        "timeout",
+    ),
+    (&["gas", "budget", "limit", "max-fuel"], "fuel"),
+    (
+        &[
+            "net",
+            "network",
+            "allow-net",
+            "hosts",
+            "grants",
+            "permissions",
+        ],
+        "allow",
+    ),
+    (&["headers", "secrets", "auth"], "header"),
+    (&["db", "database", "storage", "kv"], "store"),
+    (&["quotas", "limits", "max-calls", "rate-limit"], "quota"),
+    (&["costs", "prices", "price"], "cost"),
+    (&["environment", "vars", "variables", "envs"], "env"),
+    (&["random-seed", "rng"], "seed"),
+    (&["time", "clock", "date"], "now"),
+];
+
+/// The error of a key that there is none of.
+pub(super) fn unknown(
+    word: &str,
+    places: &Places<'_>,
+    (at, value): (usize, &Spanned<DeValue<'_>>),
+) -> Failure {
+    let words = word.replace('_', "-");
+    let names = KEYS.iter().map(|key| key.name);
+    let near = match names.clone().find(|name| *name == words) {
+        Some(name) => Some(name.to_owned()),
+        None => suggest(word, names.clone()),
+    };
+    let run = RunArgs::augment_args(clap::Command::new("run"));
+    let option = |of: &clap::Arg| of.get_long() == Some(&*words) && !of.is_hide_set();
+    let is_option = run.get_arguments().any(option);
+    let others = OTHERS.iter().find(|row| row.0.contains(&&*words));
+    let inside: Vec<String> = match value.get_ref() {
+        DeValue::Table(table) => {
+            let names = table.iter().map(|(name, _)| name.get_ref().to_string());
+            names
+                .filter(|name| KEYS.iter().any(|key| key.name == *name))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let help = match near {
+        _ if !inside.is_empty() => format!(
+            "there are no sections: write `{}` at the top of the file, without `[{}]`",
+            inside.join("`, `"),
+            excerpt(word)
+        ),
+        Some(near) if near == words => format!("did you mean `{near}`?"),
+        _ if others.is_some() => {
+            format!("did you mean `{}`?", others.map_or("", |row| row.1))
+        }
+        _ if is_option => format!("`--{words}` is an option alone"),
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("keys are {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    let text = format!("there is no setting `{}`", excerpt(word));
+    Failure::coded(UNKNOWN_KEY, places.at(at, &text), help)
+}
+
+/// A value of each setting, as a file has it.
+pub(super) fn example(name: &str) -> &'static str {
+    match name {
+        "allow" => "[\"net:api.example.com\"]",
+        "ca" => "\"ca.pem\"",
+        "env" => "[\"STAGE\"]",
+        "readable-context" => "[\"user.id\"]",
+        "header" => "[\"https://api.example.com authorization=Bearer {env:TOKEN}\"]",
+        "store" => "\"notes.db\"",
+        "timeout" => "\"5s\"",
+        "atom-timeout" => "[\"httpFetch=5s\"]",
+        "cost-model" => "\"metered\"",
+        "cost" | "quota" => "[\"httpFetch=20\"]",
+        "now" => "\"2026-01-31T12:00:00Z\"",
+        "heap-mib" => "64",
+        _ => "1000",
+    }
+}
+
+/// What helps against a value, in the file's words.
+pub(super) fn help_for(name: &str, error: &clap::Error) -> String {
+    let told = words::told(error);
+    match told.help.strip_prefix(&format!("write `--{name} ")) {
+        Some(value) => {
+            let value = value.trim_end_matches('`').trim_matches('\'');
+            match value.parse::<f64>() {
+                Ok(number) => format!("write `{name} = {number}`"),
+                Err(_) => format!("write `{name} = \"{value}\"`"),
+            }
+        }
+        None if told.help.contains("--") => {
+            format!("write it as in `{name} = {}`", example(name))
+        }
+        None => told.help,
+    }
+}
+
+/// What clap says of a value, without the name of the option, which stands before.
+pub(super) fn reason(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let mut lines = text.lines();
+    let line = lines.next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let possible = lines.next().map(str::trim).unwrap_or_default();
+    match (line.find(" for '--"), line.rfind("': ")) {
+        (Some(from), Some(to)) if from < to => format!("{}: {}", &line[..from], &line[to + 3..]),
+        (Some(from), _) => format!("{} {possible}", &line[..from])
+            .trim_end()
+            .to_owned(),
+        _ => line.to_owned(),
+    }
+}
