@@ -28,6 +28,9 @@ const CODE_PER_BYTE: usize = 4;
 /// Bytes that a value of a document without text counts as.
 const NODE_BYTES: usize = 8;
 
+/// The largest integer whose neighbours are numbers, too.
+const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
+
 /// How much the compiler may make of this source, in instructions.
 pub(crate) fn max_code(doc: &Document, options: &CompileOptions) -> usize {
     let bytes = match doc.source() {
@@ -55,6 +58,8 @@ pub(crate) struct Facts {
     nested: Vec<u32>,
     /// Strings that are values, ascending.
     texts: Vec<u32>,
+    /// Numbers beyond those whose neighbours are numbers too.
+    pub wide: Vec<NodeId>,
 }
 
 impl Facts {
@@ -110,6 +115,7 @@ pub(crate) fn check(
     let mut seen = 0usize;
     let mut deepest = 0;
     let (mut returns, mut nested, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut wide = Vec::new();
     let texts_evaluate = is_version(doc, 4.0);
     let (mut reads_context, mut sets_members) = (false, false);
     let mut work = vec![(doc.root(), Depth::default())];
@@ -164,8 +170,12 @@ pub(crate) fn check(
             {
                 nested.push(node.0);
             }
-        } else if doc.kind(node) != Kind::Array && doc.str(node).is_some() {
-            texts.push(node.0);
+        } else {
+            match doc.kind(node) {
+                Kind::String(_) => texts.push(node.0),
+                Kind::Number(n) if n.abs() > MAX_SAFE => wide.push(node),
+                _ => {}
+            }
         }
         depth.data += 1;
         deepest = deepest.max(depth.steps + depth.exprs).max(depth.data / 2);
@@ -216,6 +226,7 @@ pub(crate) fn check(
         returns,
         nested,
         texts,
+        wide,
     })
 }
 

@@ -260,7 +260,19 @@ impl<'a> Lower<'_, 'a> {
             let doc = self.s.doc;
             let tag = doc.get(ir.at.node, "$expr").and_then(|tag| doc.str(tag));
             let tag = Self::shown(tag.unwrap_or_default());
-            diag = diag.with_help(super::lint::node_help(&tag));
+            let op = doc
+                .get(ir.at.node, "op")
+                .filter(|_| message.contains("operator"));
+            let written = op.and_then(|op| doc.str(op)).map(Self::shown);
+            diag = match written.as_deref().and_then(super::lint::operator_help) {
+                Some(help) => diag.with_help(help),
+                None => diag.with_help(super::lint::node_help(&tag)),
+            };
+            if let (Some(op), Some(written)) = (op, written) {
+                diag = diag
+                    .with_span(doc.span(op))
+                    .with_offending(a99_core::diag::excerpt(&written));
+            }
         }
         if code == codes::BAD_MATH
             && let Some(text) = self.s.doc.str(ir.at.node)
@@ -298,6 +310,14 @@ impl<'a> Lower<'_, 'a> {
             .with_inner(inner);
         if let Some(help) = help {
             diag = diag.with_help(help);
+        }
+        // The name is what is wrong of a node.
+        let doc = self.s.doc;
+        let named = doc
+            .get(ir.at.node, "method")
+            .or_else(|| doc.get(ir.at.node, "callee"));
+        if let Some(named) = named.filter(|_| ir.at.inner.is_none() && !doc.has_origin()) {
+            diag = diag.with_span(doc.span(named));
         }
         self.s.push(diag);
     }

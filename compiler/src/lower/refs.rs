@@ -264,6 +264,7 @@ impl<'a> Lower<'_, 'a> {
                 self.lint_not_visible(name);
                 return self.const_reg(Const::Undefined);
             }
+            self.lint_not_yet(name);
             return self.chained(&chain, |l, dst| l.load_const(dst, Const::Undefined));
         }
         let chain = self.vars.chain(name);

@@ -49,6 +49,10 @@ impl<'a> Lower<'_, 'a> {
                     "a list of steps is missing or no array".into(),
                 )
                 .with_help("write the steps as an array: [{\"op\": ...}, ...]");
+            let diag = match steps {
+                None => self.lint_steps_elsewhere(owner, diag),
+                Some(_) => diag,
+            };
             self.s.push(diag);
             // A text is iterated by characters, none of which has an op.
             let is_text = steps
@@ -86,7 +90,7 @@ impl<'a> Lower<'_, 'a> {
                 self.s
                     .push(diag.with_offending(a99_core::diag::excerpt(&op)));
             }
-            *after_return = self.step(step);
+            *after_return = self.step(step) || self.lint_leaves(step);
         }
     }
 

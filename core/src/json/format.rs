@@ -88,7 +88,8 @@ fn format_of(text: &str) -> Option<Format> {
     {
         Format {
             name: "JavaScript",
-            help: PROGRAM,
+            help: "a file that ends in `.ajs` is a program in a subset of JavaScript, \
+                   `docs/source.md`; in JSON write `{\"op\": \"seq\", \"steps\": [...]}`",
         }
     } else if head.starts_with("---")
         || head.starts_with("- ")
@@ -99,9 +100,7 @@ fn format_of(text: &str) -> Option<Format> {
             name: "YAML",
             help: "write the same as JSON: keys and texts in double quotes, lists in brackets",
         }
-    } else if head.starts_with("[[")
-        || head.starts_with('[') && first.ends_with(']') && head.contains(" = ")
-    {
+    } else if is_toml(head) {
         Format {
             name: "TOML",
             help: PROGRAM,
@@ -131,12 +130,21 @@ fn is_yaml_line(line: &str) -> bool {
     !key.is_empty() && key.chars().all(word) && (rest.is_empty() || rest.starts_with(' '))
 }
 
+/// A table's head, and keys with values below it.
+fn is_toml(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default().trim();
+    let name = first.trim_start_matches('[').trim_end_matches(']').trim();
+    let word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let named = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(word);
+    named && first.starts_with('[') && first.ends_with(']') && text.contains(" = ")
+}
+
 /// The one finding about a text that is something else as a whole.
 pub(super) fn foreign(text: &[u8]) -> Option<Diagnostic> {
     let text = std::str::from_utf8(text).ok()?;
     let start = text.len() - text.trim_start_matches('\u{feff}').trim_start().len();
     let rest = &text[start..];
-    let toml = rest.starts_with("[[") && rest.contains(" = ");
+    let toml = is_toml(rest);
     // What begins as JSON is read as far as it goes.
     if !toml
         && rest.starts_with(|c: char| "{[\"-0123456789".contains(c))
@@ -185,6 +193,7 @@ mod tests {
             ),
             ("Sure, this is what you asked for.", "prose"),
             ("[[package]]\nname = \"x\"\n", "TOML"),
+            ("[program]\nop = \"seq\"\n", "TOML"),
         ] {
             let found = foreign(text.as_bytes()).expect(text);
             assert_eq!(found.message, format!("this is {name}, not JSON"), "{text}");

@@ -82,6 +82,7 @@ impl Parser<'_> {
         let finding = self.finding(message, String::new(), self.pos, end);
         let help = match self.src[self.pos] {
             b'}' | b']' => "remove this bracket: it closes nothing",
+            b'{' => "a file is one document: put each into a file of its own",
             _ => "a document is one value; remove the rest or put the values into an array",
         };
         Err(self.fatal(finding, help))

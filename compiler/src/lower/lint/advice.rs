@@ -173,8 +173,126 @@ fn find(rows: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
 }
 
 /// What works in place of a condition that cannot be read.
-pub(in crate::lower) fn condition_help(text: &str) -> Option<&'static str> {
-    find(CONDITION, text)
+pub(in crate::lower) fn condition_help(text: &str) -> Option<Cow<'static, str>> {
+    if let Some(help) = of_sql(text).or_else(|| of_lisp(text)) {
+        return Some(help.into());
+    }
+    if let Some(rest) = ["if ", "when ", "where ", "unless "]
+        .iter()
+        .find_map(|word| text.trim_start().strip_prefix(word))
+    {
+        let rest = rest.trim().trim_end_matches(':');
+        return Some(format!("write the expression alone: `{}`", excerpt(rest)).into());
+    }
+    find(CONDITION, text).map(Cow::Borrowed)
+}
+
+/// What stands before and behind a word, in whatever case it is written.
+fn around<'t>(text: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
+    let lower = text.to_ascii_lowercase();
+    let at = lower.find(word)?;
+    // The operand is what stands between the words around it.
+    let before = &text[..at];
+    let start = [" and ", " or ", "&&", "||", "("]
+        .iter()
+        .filter_map(|sign| Some(before.to_ascii_lowercase().rfind(sign)? + sign.len()))
+        .max();
+    let before = before[start.unwrap_or(0)..].trim();
+    let behind = text[at + word.len()..].trim();
+    (!before.is_empty()).then_some((before, behind))
+}
+
+/// A test as SQL and Python write it.
+fn of_sql(text: &str) -> Option<String> {
+    for (words, sign) in [
+        (
+            &[" is not null", " is not none", " is not undefined"][..],
+            "!=",
+        ),
+        (
+            &[
+                " is null",
+                " is none",
+                " is undefined",
+                " is nil",
+                " is empty",
+            ],
+            "==",
+        ),
+    ] {
+        if let Some((left, _)) = words.iter().find_map(|word| around(text, word)) {
+            return Some(format!("write `{} {sign} null`", excerpt(left)));
+        }
+    }
+    if let Some((left, range)) = around(text, " between ") {
+        let lower = range.to_ascii_lowercase();
+        let at = lower.find(" and ")?;
+        let (low, high) = (range[..at].trim(), range[at + 5..].trim());
+        let high = high.split_whitespace().next().unwrap_or(high);
+        return Some(format!(
+            "write `{0} >= {1} && {0} <= {2}`",
+            excerpt(left),
+            excerpt(low),
+            excerpt(high)
+        ));
+    }
+    for (word, not) in [
+        (" not like ", "!"),
+        (" not ilike ", "!"),
+        (" like ", ""),
+        (" ilike ", ""),
+    ] {
+        let Some((left, pattern)) = around(text, word) else {
+            continue;
+        };
+        let quote = pattern.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+        let inner = pattern[1..].split(quote).next().unwrap_or_default();
+        let method = match (inner.starts_with('%'), inner.ends_with('%')) {
+            (false, true) => "startsWith",
+            (true, false) => "endsWith",
+            _ => "includes",
+        };
+        let inner = inner.trim_matches('%');
+        return Some(format!(
+            "write `{not}{}.{method}('{}')`",
+            excerpt(left),
+            excerpt(inner)
+        ));
+    }
+    for (word, test) in [
+        (" startswith ", "startsWith"),
+        (" starts with ", "startsWith"),
+        (" endswith ", "endsWith"),
+        (" ends with ", "endsWith"),
+        (" contains ", "includes"),
+        (" includes ", "includes"),
+    ] {
+        if let Some((left, right)) = around(text, word) {
+            return Some(format!(
+                "write `{}.{test}({})`",
+                excerpt(left),
+                excerpt(right)
+            ));
+        }
+    }
+    None
+}
+
+/// `(> x 3)`, with the operator in front.
+fn of_lisp(text: &str) -> Option<String> {
+    let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
+    let words: Vec<&str> = inner.split_whitespace().collect();
+    let [operator, left, right] = words[..] else {
+        return None;
+    };
+    let operator = match operator {
+        "=" | "eq" | "equal?" => "==",
+        "and" => "&&",
+        "or" => "||",
+        ">" | "<" | ">=" | "<=" | "==" | "!=" | "+" | "-" | "*" | "/" => operator,
+        _ => return None,
+    };
+    Some(format!("write `{left} {operator} {right}`"))
 }
 
 /// What works in place of a formula that cannot be read.
@@ -198,6 +316,9 @@ pub(in crate::lower) fn math_help(text: &str) -> Option<Cow<'static, str>> {
             excerpt(name)
         )));
     }
+    if let Some(help) = of_writing(text) {
+        return Some(help.into());
+    }
     let count = |wanted: char| text.matches(wanted).count();
     match count('(').cmp(&count(')')) {
         Ordering::Greater => return Some("close it with `)`".into()),
@@ -210,6 +331,71 @@ pub(in crate::lower) fn math_help(text: &str) -> Option<Cow<'static, str>> {
          formulas may"
             .into(),
     )
+}
+
+/// A formula as people write it on paper.
+fn of_writing(text: &str) -> Option<String> {
+    const SIGNS: &[(&str, &str)] = &[
+        ("×", "*"),
+        ("·", "*"),
+        ("÷", "/"),
+        ("−", "-"),
+        ("–", "-"),
+        ("≤", "<="),
+        ("≥", ">="),
+        ("≠", "!="),
+    ];
+    if text.contains(['²', '³']) {
+        return Some("write the product, as in `n * n`".to_owned());
+    }
+    if SIGNS.iter().any(|(sign, _)| text.contains(sign)) {
+        let plain = SIGNS.iter().fold(text.to_owned(), |text, (sign, plain)| {
+            text.replace(sign, plain)
+        });
+        return Some(format!("write `{}`", excerpt(&plain)));
+    }
+    for quote in ['\'', '"'] {
+        if text.matches(quote).count() % 2 == 1 {
+            return Some(format!("close the text with `{quote}`"));
+        }
+    }
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    for (at, byte) in bytes.iter().enumerate().skip(1) {
+        let groups =
+            *byte == b',' && digit(at - 1) && digit(at + 1) && digit(at + 2) && digit(at + 3);
+        if groups {
+            let plain = text.replace(',', "");
+            return Some(format!(
+                "write numbers without commas: `{}`",
+                excerpt(&plain)
+            ));
+        }
+        let rest = text[at..].trim_start_matches(['%', ' ']);
+        let percent = *byte == b'%' && digit(at - 1);
+        if percent && (rest.is_empty() || rest.starts_with(['*', '+', '-', '/', ')'])) {
+            let number = text[..at]
+                .rsplit(|c: char| !c.is_ascii_digit() && c != '.')
+                .next();
+            return Some(format!(
+                "`%` is the remainder: write `{} / 100`",
+                excerpt(number.unwrap_or_default())
+            ));
+        }
+        let begins = byte.is_ascii_alphabetic() && !matches!(byte, b'e' | b'E' | b'x' | b'X');
+        if begins && digit(at - 1) {
+            let start = text[..at].rfind(|c: char| !c.is_ascii_digit() && c != '.');
+            let start = start.map_or(0, |start| start + 1);
+            // A digit within a name is no factor.
+            let named = start > 0 && bytes.get(start - 1).is_some_and(u8::is_ascii_alphanumeric);
+            if !named {
+                let end = text[at..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                let name = &text[at..end.map_or(text.len(), |end| at + end)];
+                return Some(format!("write `{} * {}`", &text[start..at], excerpt(name)));
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -230,14 +416,43 @@ mod tests {
             ("n = 2", "assigns nothing"),
             ("a ** 2", "no power"),
             ("`${a}`", "by their names"),
+            ("a × 2", "`a * 2`"),
+            ("a − 1", "`a - 1`"),
+            ("5% * a", "`5 / 100`"),
+            ("a * 20%", "`20 / 100`"),
+            ("1,000 + a", "`1000 + a`"),
+            ("2n + 1", "`2 * n`"),
+            ("'sum: + a", "close the text"),
         ] {
             let help = math_help(text).unwrap_or_default();
             assert!(help.contains(part), "{text}: {help}");
         }
-        for text in ["a + 1", "(a + b) * 2", "a >= b", "a != b"] {
+        for text in [
+            "a + 1",
+            "(a + b) * 2",
+            "a >= b",
+            "a != b",
+            "a1 + 2",
+            "a % 2",
+            "10 % a",
+            "1e3",
+        ] {
             assert_eq!(math_help(text), None, "{text}");
         }
         assert!(condition_help("x in xs").is_some_and(|help| help.contains("includes")));
         assert_eq!(condition_help("a > 1"), None);
+        for (text, help) in [
+            ("name LIKE 'A%'", "`name.startsWith('A')`"),
+            ("ok && name not like '%a%'", "`!name.includes('a')`"),
+            ("total BETWEEN 1 AND 5", "`total >= 1 && total <= 5`"),
+            ("x IS NULL", "`x == null`"),
+            ("a > 1 and x is not None", "`x != null`"),
+            ("(> x 3)", "`x > 3`"),
+            ("if x > 3:", "`x > 3`"),
+            ("name starts with 'a'", "`name.startsWith('a')`"),
+        ] {
+            let told = condition_help(text).unwrap_or_default();
+            assert!(told.contains(help), "{text}: {told}");
+        }
     }
 }

@@ -156,6 +156,86 @@ impl<'a> Lower<'_, 'a> {
         true
     }
 
+    /// Whether the program never goes on after a step with branches, all of which leave.
+    pub(in crate::lower) fn lint_leaves(&self, step: NodeId) -> bool {
+        // Bodies in bodies are looked through for each level.
+        const DEPTH: u32 = 8;
+        self.lints() && self.leaves(step, DEPTH)
+    }
+
+    fn leaves(&self, step: NodeId, depth: u32) -> bool {
+        let Some(depth) = depth.checked_sub(1) else {
+            return false;
+        };
+        let doc = self.s.doc;
+        let ends = |body: &str| {
+            let list = doc.get(step, body).filter(|n| doc.kind(*n) == Kind::Array);
+            let last = list.and_then(|list| doc.elements(list).last());
+            last.is_some_and(|last| {
+                let form = self.form_of(last);
+                let op = doc.get(last, "op").and_then(|op| doc.str(op));
+                let leaves = matches!(
+                    form,
+                    Some(Form::Return | Form::Break | Form::Continue | Form::Error)
+                );
+                leaves || op == Some(b"consoleError") || self.leaves(last, depth)
+            })
+        };
+        match self.form_of(step) {
+            Some(Form::If) => ends("then") && ends("else"),
+            Some(Form::Try) => ends("try") && ends("catch"),
+            Some(Form::Scope | Form::Seq) => ends("steps"),
+            _ => false,
+        }
+    }
+
+    /// The names that the steps of the program bind, for helpers, which do not see them.
+    pub(super) fn is_of_program(&mut self, name: &str) -> bool {
+        if !self.in_helper {
+            return false;
+        }
+        let doc = self.s.doc;
+        let known = self
+            .s
+            .lint
+            .as_ref()
+            .is_some_and(|lint| lint.outer.is_some());
+        if !known {
+            let steps = doc.get(doc.root(), "steps");
+            let steps = steps.filter(|steps| doc.kind(*steps) == Kind::Array);
+            let affords = steps.is_some_and(|steps| self.spend_on(steps));
+            let names = match steps.filter(|_| affords) {
+                Some(steps) => self.bound_in(steps),
+                None => HashSet::new(),
+            };
+            if let Some(lint) = &mut self.s.lint {
+                lint.outer = Some(names);
+            }
+        }
+        let lint = self.s.lint.as_ref();
+        lint.and_then(|lint| lint.outer.as_ref())
+            .is_some_and(|names| names.contains(name))
+    }
+
+    /// A helper reads a variable of the program.
+    pub(super) fn found_outer(
+        &mut self,
+        node: NodeId,
+        inner: Option<(u32, u32)>,
+        name: &str,
+        what: &str,
+    ) {
+        let shown = excerpt(name);
+        let message =
+            format!("a helper does not see the program's variable `{shown}`: here it is {what}");
+        let finding = Finding::new(codes::NOT_VISIBLE, node, message);
+        let help = format!(
+            "add `{shown}` to the helper's `paramNames`, and `\"{shown}\"` to the `args` of its \
+             `callLocal`"
+        );
+        self.found(finding.inner(inner).offending(name).help(help));
+    }
+
     /// The names that steps bind in their own scope.
     fn bound_in(&self, steps: NodeId) -> HashSet<String> {
         let doc = self.s.doc;
@@ -257,7 +337,10 @@ impl<'a> Lower<'_, 'a> {
                 "bind it in the body, as with `{{\"op\": \"mathCalc\", \"expr\": \"{name} + 1\", \
                  \"result\": \"{name}\"}}`, or `return`"
             ),
-            None => "ask for a variable that the body sets, or `return`".to_owned(),
+            None => {
+                "ask for a variable that the body sets, or leave the loop by `break` or `return`"
+                    .to_owned()
+            }
         };
         let text = super::text_of(doc, place).unwrap_or_default();
         let finding = Finding::new(codes::ENDLESS_LOOP, place, message);

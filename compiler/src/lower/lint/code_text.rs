@@ -58,7 +58,7 @@ const NAMESPACES: &[&str] = &[
 
 /// The path that a text with indices in brackets means, as `args.o[0].name` or
 /// `o['name']` do; nothing for another text.
-fn with_indices(text: &str) -> Option<String> {
+pub(super) fn with_indices(text: &str) -> Option<String> {
     let (name, mut rest) = first_name(text);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !rest.contains('[') {
         return None;
@@ -216,7 +216,7 @@ fn in_words(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
             && known(left)
             && is_known_path(right, &|_| true)
         {
-            return Some(Looks::Access);
+            return Some(Looks::Reference(format!("{left}.{right}")));
         }
     }
     if let Some(rest) = text.strip_prefix('/')
@@ -248,9 +248,45 @@ fn first_name(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
+/// What a name or a path between the signs of a hole names.
+fn reference(inner: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
+    const ARGUMENTS: &[&str] = &[
+        "args.",
+        "$args.",
+        "$json.",
+        "$input.",
+        "inputs.",
+        "input.",
+        "params.",
+        "arguments.",
+        "$json.body.",
+        "event.",
+        "body.",
+        "trigger.",
+    ];
+    let start = ARGUMENTS.iter().find(|start| inner.starts_with(**start));
+    if let Some(rest) = start.map(|start| &inner[start.len()..])
+        && is_known_path(rest, &|_| true)
+        && !knows(first_name(inner).0)
+    {
+        return Some(Looks::Argument(rest.to_owned()));
+    }
+    is_known_path(inner, knows).then(|| Looks::Reference(inner.to_owned()))
+}
+
+/// A text that is a hole with one name, and nothing beside it.
+fn only_hole(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
+    let text = text.trim().trim_start_matches('=').trim();
+    let holes = [("{{", "}}"), ("${", "}"), ("{{{", "}}}")];
+    let mut inner = holes
+        .iter()
+        .filter_map(|(open, close)| text.strip_prefix(open)?.strip_suffix(close));
+    reference(inner.next()?.trim(), knows)
+}
+
 /// What a text looks like; `knows` tells whether a name is a variable or an
 /// argument.
-pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Looks> {
+pub(super) fn looks_like(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     // A word is no code.
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
     if text.len() > MAX_CODE || text.bytes().all(word) {
@@ -263,17 +299,36 @@ pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Loo
         let Some((inner, _)) = inner else { continue };
         let name = first_name(inner.trim()).0;
         if !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Some(Looks::Template);
+            return Some(only_hole(text, knows).unwrap_or(Looks::Template));
         }
     }
     let text = text.trim();
+    // A cell of a spreadsheet.
+    if let Some(rest) = text.strip_prefix('=')
+        && let Some(looks) = looks_like(rest, knows)
+    {
+        return Some(looks);
+    }
+    if let Some(inner) = text
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+        && let Some(looks) = reference(inner.trim(), knows)
+    {
+        return Some(looks);
+    }
+    if let Some(name) = text.strip_suffix('.')
+        && name.len() < text.len()
+        && is_known_path(name, knows)
+    {
+        return Some(Looks::Reference(name.to_owned()));
+    }
     if text.starts_with(['f', 'F']) && text[1..].starts_with(['"', '\'']) && text.contains('{') {
         return Some(Looks::Template);
     }
     if text.starts_with(['[', '{']) && text.contains(" for ") && text.contains(" in ") {
         return Some(Looks::Function);
     }
-    if in_address(text, &knows) {
+    if in_address(text, knows) {
         return Some(Looks::Template);
     }
     if let Some(path) = with_indices(text)
@@ -284,10 +339,15 @@ pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Loo
     if let Some(path) = text.strip_prefix("args.").and_then(with_indices) {
         return Some(Looks::Argument(path));
     }
-    if is_jq(text, &knows) {
+    if let Some(path) = with_indices(text).filter(|_| text.starts_with("args["))
+        && let Some(path) = path.strip_prefix("args.")
+    {
+        return Some(Looks::Argument(path.to_owned()));
+    }
+    if is_jq(text, knows) {
         return Some(Looks::Path);
     }
-    if let Some(looks) = other_forms(text, &knows).or_else(|| in_words(text, &knows)) {
+    if let Some(looks) = other_forms(text, knows).or_else(|| in_words(text, knows)) {
         return Some(looks);
     }
     let (name, rest) = first_name(text.trim_start_matches(['!', '(', '-']));
@@ -352,7 +412,7 @@ impl<'a> Lower<'_, 'a> {
     /// A text that looks like code. Tells whether it does.
     pub(super) fn lint_code(&mut self, node: NodeId, shown: &str, resolved: bool) -> bool {
         let knows = |name: &str| self.vars.knows(name.as_bytes()) || self.is_argument(name);
-        let Some(looks) = looks_like(shown, knows) else {
+        let Some(looks) = looks_like(shown, &knows) else {
             return false;
         };
         // In a source a text has quotes, so that it is none of JSON's.
@@ -403,7 +463,7 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             Looks::Argument(path) => match resolved {
-                true => format!("a path has points alone: write `\"args.{path}\"`"),
+                true => format!("write `\"args.{path}\"`: a path is names with points alone"),
                 false => format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`"),
             },
             Looks::Path => {
@@ -458,7 +518,21 @@ mod tests {
             (".gitignore", None),
             (".net", None),
             ("items.map(f)", Some(Looks::Access)),
-            ("{{a}}", Some(Looks::Template)),
+            ("{{a}}", Some(Looks::Reference("a".to_owned()))),
+            (
+                "={{ $json.total }}",
+                Some(Looks::Argument("total".to_owned())),
+            ),
+            ("${user.id}", Some(Looks::Reference("user.id".to_owned()))),
+            ("Dear {{a}}", Some(Looks::Template)),
+            ("{{ a | upper }}", Some(Looks::Template)),
+            ("{a}", Some(Looks::Reference("a".to_owned()))),
+            ("{c}", None),
+            ("=a*2", Some(Looks::Expression)),
+            ("=c*2", None),
+            ("args['n']", Some(Looks::Argument("n".to_owned()))),
+            ("a.", Some(Looks::Reference("a".to_owned()))),
+            ("user?.name", Some(Looks::Reference("user.name".to_owned()))),
             ("Hello ${name}!", Some(Looks::Template)),
             ("a", None),
             ("a - the letter", None),
@@ -477,7 +551,7 @@ mod tests {
             ("max (a)", None),
             ("items and more", None),
         ] {
-            assert_eq!(looks_like(text, knows), expected, "{text}");
+            assert_eq!(looks_like(text, &knows), expected, "{text}");
         }
     }
 }

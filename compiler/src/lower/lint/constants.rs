@@ -4,6 +4,7 @@ use super::exprs::names_in;
 use super::{Finding, Lower};
 use crate::expr::{BinOp, LogOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
+use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
@@ -246,6 +247,47 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// `status == paid`: a word that nothing in the program binds or names again is a
+    /// text without its quotes, rather than an argument. Tells whether it is one.
+    pub(super) fn lint_unquoted(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> bool {
+        let IrKind::Ident(name) = right.kind else {
+            return false;
+        };
+        let is_named = matches!(left.kind, IrKind::Ident(_) | IrKind::Member { .. });
+        let declares = self.s.lint.as_ref().is_none_or(|l| l.arguments.is_some());
+        let shown = Self::shown(name);
+        if !is_named
+            || declares
+            || right.at.inner.is_none()
+            || self.in_helper
+            || self.vars.knows(name)
+            || self.is_given(right, name)
+            || builtins::global(&shown).is_some()
+            || !self.s.options.outer.is_empty()
+        {
+            return false;
+        }
+        let Some(source) = self.s.doc.source() else {
+            return false;
+        };
+        // A comparison of bytes costs less than one of names.
+        const BYTES: usize = 64;
+        if !self.s.affords(source.len() / BYTES + 1) || count_word(source, name) != 1 {
+            return false;
+        }
+        let message = format!(
+            "nothing else names `{}`: it is undefined, unless it is an argument",
+            excerpt(&shown)
+        );
+        let finding = Finding::new(codes::UNKNOWN_NAME, right.at.node, message);
+        let help = format!(
+            "write `'{0}'` for a text, or declare the argument `{0}` in `inputSchema`",
+            excerpt(&shown)
+        );
+        self.found(finding.inner(right.at.inner).offending(&shown).help(help));
+        true
+    }
+
     fn found_quoted(&mut self, ir: &Ir<'a>, name: &[u8], what: &str) -> bool {
         if self.is_given(ir, name) {
             return false;
@@ -352,4 +394,18 @@ impl<'a> Lower<'_, 'a> {
         }
         found
     }
+}
+
+/// How often a word stands in a text.
+fn count_word(text: &[u8], word: &[u8]) -> usize {
+    let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || *b >= 0x80;
+    text.windows(word.len())
+        .enumerate()
+        .filter(|(at, window)| {
+            let before = at.checked_sub(1).and_then(|at| text.get(at));
+            *window == word
+                && !before.is_some_and(is_part)
+                && !text.get(at + word.len()).is_some_and(is_part)
+        })
+        .count()
 }

@@ -226,6 +226,9 @@ impl<'a> Lower<'_, 'a> {
         if (is_order(op) || is_equality(op)) && self.lint_not(op, left, right) {
             return;
         }
+        if is_equality(op) && self.lint_unquoted(left, right) {
+            return;
+        }
         for (side, other) in [(left, right), (right, left)] {
             if !is_equality(op) {
                 break;

@@ -309,6 +309,7 @@ impl<'a> Lower<'_, 'a> {
                     _ => Holds::List(Items::Unknown),
                 };
             }
+            Some(Form::Find) => return self.holds_of_item(step),
             _ => {}
         }
         match op {

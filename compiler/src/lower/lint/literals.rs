@@ -7,7 +7,6 @@ use super::patterns::pattern_fault;
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::MAX_CALLS_UNDER_WAY;
 
 impl<'a> Lower<'_, 'a> {
     /// What single atoms do not understand.
@@ -17,6 +16,8 @@ impl<'a> Lower<'_, 'a> {
             Some(Kind::Number(n)) => Some(n),
             _ => None,
         };
+        self.lint_bounds_of(step, op);
+        self.lint_forms(step, op);
         match op {
             "random" => {
                 if let (Some(min), Some(max)) = (number("min"), number("max"))
@@ -82,15 +83,6 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             "callAll" => {
-                if let Some(limit) = number("limit")
-                    .filter(|n| !(1.0..=MAX_CALLS_UNDER_WAY).contains(n) || n.fract() != 0.0)
-                {
-                    let node = doc.get(step, "limit").unwrap_or(step);
-                    let message = format!("`limit` cannot be {limit}");
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    let help = format!("write a whole number from 1 to {MAX_CALLS_UNDER_WAY}");
-                    self.found(finding.help(help));
-                }
                 let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
                 self.lint_calls(step);
                 if let (Some(_), Some(node)) = (given("calls"), given("items")) {
@@ -110,16 +102,6 @@ impl<'a> Lower<'_, 'a> {
                     let message = "`input` of `agentRun` is the agent's arguments, an object";
                     let finding = Finding::new(codes::WRONG_KIND, node, message);
                     self.found(finding.help("write `\"input\": {\"name\": ...}`"));
-                }
-            }
-            "storeVectorSearch" | "storeSearch" | "cache" | "storeProcedure" => {
-                for key in ["k", "ttlMs", "ttl", "maxSize"] {
-                    if let Some(n) = number(key).filter(|n| *n < 0.0) {
-                        let node = doc.get(step, key).unwrap_or(step);
-                        let message = format!("`{key}` cannot be {n}");
-                        let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                        self.found(finding.help("write a number from 0 on"));
-                    }
                 }
             }
             "regexMatch" | "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {

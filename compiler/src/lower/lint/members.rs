@@ -44,6 +44,18 @@ impl<'a> Lower<'_, 'a> {
             let help = format!("write `\"by\": \"{}\"`", excerpt(meant(text)));
             return self.found(finding.offending(text).help(help));
         }
+        let root = text.split('.').next().unwrap_or(text);
+        if root == "args" && self.is_argument_path(text) || text.starts_with("$.") {
+            let message = "`by` is the path of a member, taken as written: this names nothing else";
+            let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
+            let help = match text.strip_prefix("$.") {
+                Some(rest) => format!("write `\"by\": \"{}\"`", excerpt(rest)),
+                None => "write the member's name itself, as in `\"by\": \"price\"`; for one that \
+                         is known at run time use `map` and `[key]` in an expression"
+                    .to_owned(),
+            };
+            return self.found(finding.offending(text).help(help));
+        }
         if op == "sort" && text.starts_with('-') {
             let message = format!("no item has a member `{}`", excerpt(text));
             let finding = Finding::new(codes::WRONG_VALUE, node, message);

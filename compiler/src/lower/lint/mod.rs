@@ -8,17 +8,20 @@
 mod advice;
 mod arguments;
 mod bodies;
+mod bounds;
 mod code_text;
 mod constants;
 mod empty;
 mod exprs;
 mod flow;
+mod forms;
 mod gives;
 mod holds;
 mod inputs;
 mod keywords;
 mod libraries;
 mod literals;
+mod lookalikes;
 mod members;
 mod names;
 mod nodes;
@@ -46,7 +49,7 @@ pub(super) use flow::Writer;
 pub(super) use holds::Holds;
 pub(super) use libraries::help_for_op;
 pub(super) use shape::root_advice;
-pub(super) use words::{callee_help, node_help};
+pub(super) use words::{callee_help, node_help, operator_help};
 
 /// Nodes that are walked beside lowering, all together: bodies inside each other
 /// are looked through for each level.
@@ -112,6 +115,8 @@ pub(super) struct Lint<'a> {
     pub(super) items: Vec<&'a [u8]>,
     /// A name was not found, or a value was lost: what is unused is meant there.
     pub(super) misses: bool,
+    /// Names that the program's steps bind, once a helper asked for one.
+    outer: Option<HashSet<String>>,
     /// Helpers that steps call.
     called: HashSet<&'a [u8]>,
     /// A program that is made at run time may call helpers of this one, too.
@@ -233,6 +238,10 @@ impl<'a> Lower<'_, 'a> {
     /// by the lowering.
     fn is_source(&self) -> bool {
         self.s.doc.has_origin()
+    }
+
+    fn in_source(&self) -> bool {
+        self.is_source()
     }
 
     fn found(&mut self, finding: Finding) {

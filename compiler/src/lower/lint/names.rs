@@ -19,6 +19,17 @@ impl<'a> Lower<'_, 'a> {
         declared.is_some_and(|names| names.contains(name.as_bytes()))
     }
 
+    /// Whether a path names an argument: one that the schema declares, if it does.
+    pub(super) fn is_argument_path(&self, path: &str) -> bool {
+        let Some(rest) = path.strip_prefix("args.") else {
+            return false;
+        };
+        let lint = self.s.lint.as_ref();
+        let declares = lint.is_some_and(|lint| lint.arguments.is_some());
+        let root = rest.split('.').next().unwrap_or(rest);
+        !rest.is_empty() && (!declares || self.is_argument(root))
+    }
+
     /// The variable or declared argument nearest to a name.
     fn nearest_name(&mut self, name: &str) -> Option<String> {
         let lint = self.s.lint.as_ref();
@@ -54,6 +65,12 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         if self.is_expected(name) {
+            return;
+        }
+        if self.is_of_program(&shown) {
+            return self.found_outer(node, inner, &shown, "undefined");
+        }
+        if self.lint_lookalike(node, inner, &shown) {
             return;
         }
         let items = self.s.lint.as_ref().map_or(&[][..], |lint| &lint.items);
@@ -114,6 +131,17 @@ impl<'a> Lower<'_, 'a> {
         );
     }
 
+    /// An identifier of `mathCalc` that is a variable of this scope.
+    pub(in crate::lower) fn lint_not_yet(&mut self, name: &[u8]) {
+        let Some((node, inner)) = self.e.at.filter(|_| self.lints()) else {
+            return;
+        };
+        if self.is_later(name) {
+            let shown = Self::shown(name);
+            self.found_later(node, inner, &shown, "undefined");
+        }
+    }
+
     /// An identifier of `mathCalc`, which sees its `vars` and the variables of
     /// the innermost scope only.
     pub(in crate::lower) fn lint_not_visible(&mut self, name: &[u8]) {
@@ -129,6 +157,12 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::NOT_VISIBLE, node, message);
             let help = "give them: `\"vars\": {\"n\": \"args.n\"}`, and write `n` in the formula";
             return self.found(finding.inner(inner).offending(&shown).help(help));
+        }
+        if self.is_of_program(&shown) {
+            return self.found_outer(node, inner, &shown, "undefined");
+        }
+        if self.lint_lookalike(node, inner, &shown) {
+            return;
         }
         let text = excerpt(&shown);
         let (code, message, help) = if self.vars.knows(name) || self.is_argument(&shown) {
@@ -189,6 +223,9 @@ impl<'a> Lower<'_, 'a> {
         if !self.is_plain_text(text) {
             return self.lint_path(node, text);
         }
+        if self.lint_lookalike(node, None, shown) {
+            return;
+        }
         if self.lint_container(node, shown) {
             return;
         }
@@ -197,6 +234,9 @@ impl<'a> Lower<'_, 'a> {
         }
         let root = shown.split('.').next().unwrap_or(shown);
         let path = root.len() < shown.len() && !shown.contains(char::is_whitespace);
+        if (path || root.len() == shown.len()) && is_identifier(root) && self.is_of_program(root) {
+            return self.found_outer(node, None, shown, "the text itself");
+        }
         if is_identifier(root)
             && root.len() >= MIN_TYPO
             && (path || root.len() == shown.len())
@@ -255,7 +295,9 @@ impl<'a> Lower<'_, 'a> {
 
     /// `input.n`, `vars.a`, `err.message`: a path from a place that is none here.
     fn lint_container(&mut self, node: NodeId, shown: &str) -> bool {
-        let (root, rest) = shown.split_once('.').unwrap_or((shown, ""));
+        let plain = super::code_text::with_indices(shown);
+        let plain = plain.as_deref().unwrap_or(shown);
+        let (root, rest) = plain.split_once('.').unwrap_or((plain, ""));
         let is_file = matches!(
             rest,
             "txt"
@@ -288,20 +330,25 @@ impl<'a> Lower<'_, 'a> {
             (_, "") if in_catch.is_none() => return false,
             (
                 "input" | "inputs" | "params" | "parameters" | "arguments" | "arg" | "argv"
-                | "props" | "request" | "event" | "$input" | "$json" | "$inputs" | "req" | "var",
+                | "props" | "request" | "event" | "$input" | "$json" | "$inputs" | "req" | "var"
+                | "ARGS" | "Args" | "Input" | "Inputs" | "Params" | "payload" | "trigger",
                 _,
             ) if !rest.is_empty() => {
                 format!("arguments are found by `args.`: write `\"args.{rest}\"`")
             }
             (
                 "vars" | "variables" | "state" | "context" | "ctx" | "scope" | "steps" | "memory"
-                | "this" | "self" | "locals" | "globals",
+                | "this" | "self" | "locals" | "globals" | "outputs" | "results" | "nodes"
+                | "output" | "$steps" | "$vars" | "$node" | "env_vars",
                 _,
             ) if !rest.is_empty() => {
                 let name = rest.split('.').next().unwrap_or(rest);
-                match self.vars.knows(name.as_bytes()) {
-                    true => format!("a variable is found by its name: write `\"{rest}\"`"),
-                    false => "give the step a `result`, and write that name here".to_owned(),
+                if self.vars.knows(name.as_bytes()) {
+                    format!("a variable is found by its name: write `\"{rest}\"`")
+                } else if self.is_argument(name) {
+                    format!("arguments are found by `args.`: write `\"args.{rest}\"`")
+                } else {
+                    "give the step a `result`, and write that name here".to_owned()
                 }
             }
             (
@@ -345,8 +392,20 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let shown = Self::shown(root);
+        if self.lint_lookalike(node, None, &shown) {
+            return;
+        }
         let near = self.nearest_argument(&shown);
+        let is_path = self
+            .s
+            .doc
+            .str(node)
+            .is_some_and(|text| text.starts_with(b"args."));
         let help = match near {
+            Some(near) if is_path => {
+                let rest = Self::shown(&path[root.len()..]);
+                format!("did you mean `args.{near}{}`?", rest.trim_end())
+            }
             Some(near) => format!("did you mean `{near}`?"),
             None => "declare it in `inputSchema`".to_owned(),
         };
@@ -413,9 +472,13 @@ impl<'a> Lower<'_, 'a> {
         if in_loop || name == b"result" {
             return;
         }
-        if self.vars.hides_bound(id, name)
-            && let Some(lint) = &mut self.s.lint
-        {
+        if !self.vars.hides_bound(id, name) {
+            return;
+        }
+        if self.carries(name, node) {
+            return self.found_lost(node);
+        }
+        if let Some(lint) = &mut self.s.lint {
             lint.lost.insert(id, node);
         }
     }
@@ -455,23 +518,55 @@ impl<'a> Lower<'_, 'a> {
             .collect();
         lost.sort();
         for node in lost {
-            let name = super::text_of(self.s.doc, node).unwrap_or_default();
-            let text = format!(
-                "this sets a variable `{}` of this body, which is lost at its end; the outer \
-                 variable keeps its value",
-                excerpt(&name)
-            );
-            self.found(
-                Finding::new(codes::LOST_ASSIGNMENT, node, text)
-                    .offending(&name)
-                    .help(
-                        "use `reduce` to carry a value from item to item, or `forEach`, whose \
-                         steps share the variables around them",
-                    ),
-            );
+            self.found_lost(node);
         }
         self.lint_unused();
         self.forget_flow();
+    }
+
+    /// Whether a step in the body of a loop calculates a variable from its own value, which
+    /// is that of the outer one in each turn: `total + x` as the next `total`.
+    fn carries(&mut self, name: &[u8], node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let is_item = self
+            .s
+            .lint
+            .as_ref()
+            .is_none_or(|lint| lint.items.is_empty());
+        let Some(step) = doc.parent(node).filter(|_| !is_item && !self.is_source()) else {
+            return false;
+        };
+        let op = doc.get(step, "op").and_then(|op| doc.str(op));
+        let given: &[&str] = match op {
+            Some(b"mathCalc") => &["vars"],
+            Some(b"merge") => &["a", "b"],
+            _ => return false,
+        };
+        let is_name = |node: NodeId| doc.str(node) == Some(name);
+        given
+            .iter()
+            .filter_map(|key| doc.get(step, key))
+            .any(|value| {
+                let mut members = doc.members(value);
+                is_name(value) || members.any(|(_, node)| is_name(node))
+            })
+    }
+
+    fn found_lost(&mut self, node: NodeId) {
+        let name = super::text_of(self.s.doc, node).unwrap_or_default();
+        let text = format!(
+            "this sets a variable `{}` of this body, which is lost at its end; the outer \
+                 variable keeps its value",
+            excerpt(&name)
+        );
+        self.found(
+            Finding::new(codes::LOST_ASSIGNMENT, node, text)
+                .offending(&name)
+                .help(
+                    "use `reduce` to carry a value from item to item, or `forEach`, whose \
+                         steps share the variables around them",
+                ),
+        );
     }
 }
 

@@ -131,6 +131,17 @@ impl<'a> Lower<'_, 'a> {
             }
         }
         if let Some(property) = doc.get(node, "property").filter(|_| tag == "member") {
+            let computed = doc.get(node, "computed");
+            let is_computed = computed.is_some_and(|n| crate::ir::truthy(doc, n));
+            // A node is evaluated, computed or not.
+            let is_node = self.is_expr(property) || doc.get(property, "=").is_some();
+            if !is_computed && !is_node && doc.kind(property) == Kind::Object {
+                let text = "`property` is a name: this one becomes `[object Object]`";
+                let finding = Finding::new(codes::MALFORMED_NODE, property, text);
+                let help = "add `\"computed\": true`, by which the property is a node, or write the \
+                            name as text";
+                self.found(finding.help(help));
+            }
             let path = super::text_of(doc, property).unwrap_or_default();
             if path.contains('.') && super::inputs::is_path(&path) {
                 let text = "`property` is one name: a path finds nothing here";
@@ -254,6 +265,13 @@ impl<'a> Lower<'_, 'a> {
                     Finding::new(codes::MALFORMED_NODE, node, "an argument needs its `path`");
                 let help = "write `{\"$kind\": \"arg\", \"path\": \"name\"}`";
                 return self.found(finding.offending("arg").help(help));
+            }
+            if shown == "context" {
+                let text = "a part of the request context is data in programs before version 4";
+                let finding = Finding::new(codes::NEEDS_VERSION, node, text);
+                let help = "write `\"a99\": 4` at the root of the program; the host says which parts \
+                            it may read";
+                return self.found(finding.offending(&shown).help(help));
             }
             if shown != "arg" {
                 let text = format!(
@@ -403,7 +421,7 @@ fn is_choice(doc: &Document, node: NodeId, field: &str) -> bool {
 }
 
 /// Whether a text has what only regular expressions have.
-fn is_pattern(text: &str) -> bool {
+pub(super) fn is_pattern(text: &str) -> bool {
     let slashes = text.len() > 2
         && text.starts_with('/')
         && text

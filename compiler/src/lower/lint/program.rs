@@ -13,6 +13,40 @@ fn names(keys: &'static [ProgramKey]) -> impl Iterator<Item = &'static str> {
 }
 
 impl<'a> Lower<'_, 'a> {
+    /// Numbers that are not kept as they are written.
+    fn lint_wide_numbers(&mut self) {
+        let doc = self.s.doc;
+        // Each is a finding, and there is a limit to those.
+        const MOST: usize = 64;
+        let wide: Vec<NodeId> = self.s.facts.wide.iter().take(MOST).copied().collect();
+        for node in wide {
+            let (Kind::Number(n), Some(span)) = (doc.kind(node), doc.span(node)) else {
+                continue;
+            };
+            let source = doc.source().unwrap_or_default();
+            let written = source.get(span.start as usize..span.end as usize);
+            let written = written
+                .map(|text| String::from_utf8_lossy(text))
+                .unwrap_or_default();
+            if n.is_infinite() {
+                let message = "this is beyond the largest number: it becomes `Infinity`";
+                let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                let help = "write a number up to 1.79e308, or a text in quotes";
+                self.found(finding.offending(&written).help(help));
+                continue;
+            }
+            let digits = written.trim_start_matches('-');
+            let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+            let kept = format!("{n:.0}");
+            if whole && kept != *written {
+                let message = format!("integers beyond 2 ** 53 are not exact: this becomes {kept}");
+                let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                let help = format!("write it as text, in quotes: \"{}\"", excerpt(&written));
+                self.found(finding.offending(&written).help(help));
+            }
+        }
+    }
+
     /// Looks at what only the root of a program has.
     pub(in crate::lower) fn lint_program(&mut self) {
         if !self.lints() {
@@ -20,6 +54,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let doc = self.s.doc;
         let root = doc.root();
+        self.lint_wide_numbers();
         if let Some(version) = doc.get(root, "a99") {
             let known = matches!(doc.kind(version), Kind::Number(n) if VERSIONS.iter().any(|v| f64::from(*v) == n));
             if !known {

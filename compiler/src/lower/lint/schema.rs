@@ -53,6 +53,9 @@ impl<'a> Lower<'_, 'a> {
             }
             self.lint_top(schema);
         }
+        if top && self.lint_bare_names(schema) {
+            return;
+        }
         let mut work = vec![schema];
         while let Some(node) = work.pop() {
             if let Some(kind) = doc.get(node, "type") {
@@ -74,7 +77,15 @@ impl<'a> Lower<'_, 'a> {
             };
             if doc.kind(properties) != Kind::Object {
                 let message = "`properties` is an object: a schema for each name".to_owned();
-                let help = "write `\"properties\": {\"name\": {\"type\": \"string\"}}`".to_owned();
+                let names = doc.elements(properties).take(8).filter_map(|n| {
+                    let name = doc.get(n, "name").unwrap_or(n);
+                    Some(format!("\"{}\": {{}}", super::text_of(doc, name)?))
+                });
+                let names: Vec<String> = names.collect();
+                let help = match names.is_empty() {
+                    true => "write `\"properties\": {\"name\": {\"type\": \"string\"}}`".to_owned(),
+                    false => format!("write `\"properties\": {{{}}}`", excerpt(&names.join(", "))),
+                };
                 self.found_schema(properties, message, "properties", help);
                 continue;
             }
@@ -126,6 +137,39 @@ impl<'a> Lower<'_, 'a> {
                 self.found_schema(name, message, &shown, help);
             }
         }
+    }
+
+    /// A schema whose keys are the names of variables. Tells whether it is.
+    fn lint_bare_names(&mut self, schema: NodeId) -> bool {
+        let doc = self.s.doc;
+        let says = [
+            "type",
+            "properties",
+            "items",
+            "enum",
+            "anyOf",
+            "required",
+            "$schema",
+        ];
+        let named = doc.members(schema).all(|(name, _)| self.vars.knows(name));
+        if doc.is_empty(schema) || !named || says.iter().any(|key| doc.get(schema, key).is_some()) {
+            return false;
+        }
+        let names = doc.members(schema).take(8);
+        let names: Vec<String> = names
+            .map(|(name, _)| format!("\"{}\": {{}}", Self::shown(name)))
+            .collect();
+        let first = doc
+            .members(schema)
+            .next()
+            .map(|(name, _)| Self::shown(name));
+        let message = "this schema has no `properties`, so it says nothing".to_owned();
+        let help = format!(
+            "write `{{\"type\": \"object\", \"properties\": {{{}}}}}`",
+            excerpt(&names.join(", "))
+        );
+        self.found_schema(schema, message, &first.unwrap_or_default(), help);
+        true
     }
 
     /// Arguments and results are objects.

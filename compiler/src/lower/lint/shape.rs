@@ -42,6 +42,60 @@ const NO_OPS: &[&str] = &[
     "retries", "answer", "reply", "final", "done",
 ];
 
+/// Keys that others give a list of steps.
+const STEP_KEYS: &[&str] = &[
+    "body",
+    "tasks",
+    "actions",
+    "commands",
+    "instructions",
+    "nodes",
+    "program",
+    "pipeline",
+    "operations",
+    "stages",
+    "activities",
+    "jobs",
+    "blocks",
+    "children",
+    "do",
+    "run",
+    "workflow",
+    "sequence",
+    "step",
+    "ops",
+];
+
+/// Keys that tell the formats of others, and what those are.
+const SYSTEMS: &[(&[&str], &str)] = &[
+    (
+        &["StartAt", "States"],
+        "a state machine of AWS Step Functions",
+    ),
+    (&["nodes", "connections"], "a workflow of n8n"),
+    (
+        &["trigger", "actions"],
+        "a workflow of triggers and actions",
+    ),
+    (&["lc", "type"], "an object of LangChain"),
+    (&["lc"], "an object of LangChain"),
+    (&["tool_calls"], "a model's answer with calls of tools"),
+    (&["function_call"], "a model's answer with a call of a tool"),
+    (&["choices", "model"], "an answer of a model's service"),
+    (&["messages"], "a conversation with a model"),
+    (&["openapi"], "a description of OpenAPI"),
+    (&["swagger"], "a description of OpenAPI"),
+    (&["jsonrpc", "method"], "a request of JSON-RPC"),
+    (&["on", "jobs"], "a workflow of GitHub Actions"),
+    (&["apiVersion", "kind"], "a manifest of Kubernetes"),
+    (&["dag_id"], "a DAG of Airflow"),
+    (&["initial", "states"], "a state machine"),
+    (&["nodes", "edges"], "a graph of nodes and edges"),
+    (&["resources"], "a template of infrastructure"),
+    (&["dependencies"], "a manifest of a package"),
+    (&["cells", "nbformat"], "a notebook"),
+];
+
 /// How an object that is no step becomes one.
 struct Advice {
     node: NodeId,
@@ -136,6 +190,31 @@ impl<'a> Lower<'_, 'a> {
                    lists them"
                 .to_owned(),
         }
+    }
+
+    /// Where the steps of a step or of the root are missing: are they under another name?
+    pub(in crate::lower) fn lint_steps_elsewhere(
+        &self,
+        owner: NodeId,
+        diag: a99_core::diag::Diagnostic,
+    ) -> a99_core::diag::Diagnostic {
+        let doc = self.s.doc;
+        if owner != doc.root() {
+            return diag;
+        }
+        let list = STEP_KEYS.iter().find_map(|key| {
+            let list = doc.get(owner, key)?;
+            (doc.kind(list) == Kind::Array).then_some((*key, list))
+        });
+        let Some((key, list)) = list else { return diag };
+        let at = self.s.error_pointer(list);
+        a99_core::diag::Diagnostic {
+            pointer: at,
+            ..diag
+        }
+        .with_span(doc.key_span(list).or(doc.span(list)))
+        .with_offending(key)
+        .with_help(format!("write `steps` instead of `{key}`"))
     }
 
     /// A step whose `op` is missing, or is no text.
@@ -350,7 +429,14 @@ pub(in crate::lower) fn root_advice(doc: &Document, root: NodeId) -> (NodeId, St
             return (inner, key.to_owned(), help);
         }
     }
-    if let Some(kind) = doc.get(root, "type").or_else(|| doc.get(root, "$expr")) {
+    let is_system =
+        |(keys, _): &&(&[&str], &str)| keys.iter().all(|key| doc.get(root, key).is_some());
+    let system = SYSTEMS.iter().find(is_system);
+    if let Some(kind) = doc
+        .get(root, "type")
+        .or_else(|| doc.get(root, "$expr"))
+        .filter(|_| system.is_none())
+    {
         let name = text(kind).unwrap_or_default();
         let help = match name.as_str() {
             "Program" | "File" | "Module" => {
@@ -377,17 +463,12 @@ pub(in crate::lower) fn root_advice(doc: &Document, root: NodeId) -> (NodeId, St
         let help = format!("this is a call of a tool: make it a step, and {wrap}");
         return (name, text(name).unwrap_or_default(), help);
     }
-    for key in [
-        "body",
-        "tasks",
-        "actions",
-        "commands",
-        "instructions",
-        "nodes",
-        "program",
-        "pipeline",
-        "operations",
-    ] {
+    if let Some((keys, what)) = system {
+        let node = doc.get(root, keys[0]).unwrap_or(root);
+        let help = format!("this is {what}: {wrap}, and its parts as steps");
+        return (node, keys[0].to_owned(), help);
+    }
+    for key in STEP_KEYS.iter().copied() {
         if let Some(list) = doc.get(root, key).filter(|n| doc.kind(*n) == Kind::Array) {
             let help = format!("{wrap}, with the list of `{key}` as `steps`");
             return (list, key.to_owned(), help);

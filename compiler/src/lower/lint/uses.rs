@@ -125,6 +125,9 @@ impl<'a> Lower<'_, 'a> {
             }
         };
         let caught = self.caught.contains(&root.as_bytes());
+        if caught && !rest.is_empty() && rest != "message" && !self.in_source() {
+            return self.found_in_error(node, root, rest, &shown);
+        }
         if rest.is_empty()
             || caught
             || shown
@@ -143,6 +146,25 @@ impl<'a> Lower<'_, 'a> {
             }
             before = format!("{before}.{part}");
         }
+    }
+
+    /// A member of what a `catch` binds, which is the message alone.
+    fn found_in_error(&mut self, node: NodeId, root: &str, member: &str, shown: &str) {
+        let message = format!(
+            "`{}` is the message, a text, which has no member `{}`",
+            excerpt(root),
+            excerpt(member)
+        );
+        let finding = Finding::new(codes::UNKNOWN_MEMBER, node, message);
+        let help = match member {
+            "op" | "atom" | "step" | "name" | "type" | "source" => {
+                "the atom that failed is `\"errorOp\"`".to_owned()
+            }
+            _ => format!(
+                "write `\"{root}\"` for the message, `\"errorOp\"` for the atom that failed"
+            ),
+        };
+        self.found(finding.offending(shown).help(help));
     }
 
     fn found_no_member(

@@ -40,6 +40,56 @@ const CALLEES: &[(&str, &str)] = &[
     ("toLower", "write `.toLowerCase()`"),
     ("strip", "write `.trim()`"),
     ("contains", "write `.includes(x)`"),
+    ("exists", "write `x != null`"),
+    ("isset", "write `x != null`"),
+    ("defined", "write `x != null`"),
+    ("is_defined", "write `x != null`"),
+    ("isDefined", "write `x != null`"),
+    ("notNull", "write `x != null`"),
+    ("isNull", "write `x == null`"),
+    ("is_null", "write `x == null`"),
+    ("isNone", "write `x == null`"),
+    ("isUndefined", "write `x == null`"),
+    ("coalesce", "write `a ?? b`"),
+    ("ifnull", "write `a ?? b`"),
+    ("nvl", "write `a ?? b`"),
+    ("iif", "write `a ? b : c`"),
+    ("isNumber", "write `typeof x == 'number'`"),
+    ("is_number", "write `typeof x == 'number'`"),
+    ("isString", "write `typeof x == 'string'`"),
+    ("is_string", "write `typeof x == 'string'`"),
+    (
+        "isinstance",
+        "write `typeof x == 'number'`, or `Array.isArray(x)`",
+    ),
+    ("empty", "write `x.length == 0`"),
+    ("notEmpty", "write `x.length > 0`"),
+    (
+        "concat_ws",
+        "use the atom `join {list, sep, result}` in a step before",
+    ),
+    ("getYear", "write `.getFullYear()`"),
+    ("today", "write `Date()`, or `Date.now()` for milliseconds"),
+    ("sleep", "no atom waits for time to pass"),
+    ("avg", "use the atoms `sum` and `len`, and divide"),
+    ("mean", "use the atoms `sum` and `len`, and divide"),
+    ("average", "use the atoms `sum` and `len`, and divide"),
+    ("ltrim", "write `.trimStart()`"),
+    ("rtrim", "write `.trimEnd()`"),
+    ("replaceall", "write `.replaceAll(a, b)`"),
+    ("flatten", "write `.flat()`"),
+    (
+        "distinct",
+        "use the atom `unique {items, by, result}` in a step before",
+    ),
+    (
+        "any",
+        "use the atom `find {items, as, condition, result}` in a step before",
+    ),
+    (
+        "all",
+        "use the atom `filter {items, as, condition, result}`, and compare lengths",
+    ),
     ("has_key", "write `Object.hasOwn(o, 'key')`"),
     ("hasKey", "write `Object.hasOwn(o, 'key')`"),
     ("startswith", "write `.startsWith(x)`"),
@@ -141,6 +191,16 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
         ("varSet" | "constSet", "expr" | "expression" | "formula") => {
             "use `mathCalc {expr, vars, result}`, or an expression node as `value`"
         }
+        ("storeGet", "default" | "fallback" | "defaultValue" | "default_value" | "or") => {
+            "bind the default before, by `varSet` of the same name: a key that is not set binds \
+             nothing"
+        }
+        ("merge", "objects" | "sources" | "items" | "list" | "with" | "values") => {
+            "it merges two objects, `a` and `b`: `merge {a, b, result}`"
+        }
+        ("and" | "or", "conditions" | "values" | "items" | "operands" | "args" | "list") => {
+            "it takes two values, `a` and `b`; for more use a `condition`, as in `a && b && c`"
+        }
         ("if", "elif_") => "put another `if` into `else`",
         (
             _,
@@ -179,8 +239,15 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
         ("httpFetch", "json") => {
             "make the text with `jsonStringify`, give it as `body`, and say so in `headers`"
         }
-        ("storeSet", "ttl" | "expires" | "ttlMs") => {
-            "to keep something for a time use `cache {key, steps, ttlMs}`"
+        (
+            "storeSet" | "storeCompareAndSet" | "cache",
+            "ttl" | "expires" | "ttlSeconds" | "expiresIn",
+        ) => "did you mean `ttlMs`? It is in milliseconds",
+        ("shellExec", "args" | "arguments" | "argv") => {
+            "write a list, `\"command\": [\"ls\", \"-l\"]`, or one text for the shell"
+        }
+        ("shellExec", "timeout" | "timeoutSeconds") => {
+            "did you mean `timeoutMs`? It is in milliseconds"
         }
         ("llmPredict", "temperature" | "model" | "maxTokens" | "max_tokens" | "system") => {
             "put it into `options`"
@@ -322,6 +389,61 @@ const NODES: &[(&[&str], &str)] = &[
         "there are no functions as values: use the atoms `map`, `filter`, `sort` and `reduce`",
     ),
 ];
+
+/// Operators of other languages, as the `op` of a node.
+const OPERATORS: &[(&[&str], &str)] = &[
+    (&["not", "NOT", "negate_bool"], "write `\"op\": \"!\"`"),
+    (&["neg", "negate", "minus"], "write `\"op\": \"-\"`"),
+    (
+        &["add", "plus", "concat", "++", "&", ".."],
+        "write `\"op\": \"+\"`",
+    ),
+    (&["sub", "subtract"], "write `\"op\": \"-\"`"),
+    (
+        &["mul", "multiply", "times", "x", "×"],
+        "write `\"op\": \"*\"`",
+    ),
+    (&["div", "divide", "//", "÷"], "write `\"op\": \"/\"`"),
+    (&["mod", "modulo"], "write `\"op\": \"%\"`"),
+    (&["pow", "power", "^"], "write `\"op\": \"**\"`"),
+    (
+        &["eq", "equals", "equal", "=", "is"],
+        "write `\"op\": \"==\"`",
+    ),
+    (
+        &["ne", "neq", "notEquals", "<>", "not_equal", "=/="],
+        "write `\"op\": \"!=\"`",
+    ),
+    (&["gt", "greater", "greaterThan"], "write `\"op\": \">\"`"),
+    (
+        &["gte", "ge", "=>", "≥", "greaterThanOrEqual"],
+        "write `\"op\": \">=\"`",
+    ),
+    (&["lt", "less", "lessThan"], "write `\"op\": \"<\"`"),
+    (
+        &["lte", "le", "=<", "≤", "lessThanOrEqual"],
+        "write `\"op\": \"<=\"`",
+    ),
+    (
+        &["and", "AND", "all"],
+        "write `{\"$expr\": \"logical\", \"op\": \"&&\", \"left\": ..., \"right\": ...}`",
+    ),
+    (
+        &["or", "OR", "any"],
+        "write `{\"$expr\": \"logical\", \"op\": \"||\", \"left\": ..., \"right\": ...}`",
+    ),
+    (
+        &["in", "contains", "includes"],
+        "use the method `includes`: `{\"$expr\": \"methodCall\", \"object\": ..., \"method\": \
+         \"includes\", \"arguments\": [...]}`",
+    ),
+];
+
+/// What works in place of an operator of another language.
+pub(in crate::lower) fn operator_help(op: &str) -> Option<&'static str> {
+    let row = OPERATORS.iter().find(|row| row.0.contains(&op));
+    row.map(|row| row.1)
+}
 
 /// How to write the node that is meant by a tag that is none.
 pub(in crate::lower) fn node_help(tag: &str) -> &'static str {

@@ -1,0 +1,424 @@
+//! Forms: what single atoms take of a text or an object that is written in the program.
+
+use super::inputs::is_path;
+use super::{Finding, Lower};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+
+/// Members that others give the vector of a document.
+const VECTORS: &[&str] = &[
+    "vector",
+    "vec",
+    "values",
+    "embeddings",
+    "queryVector",
+    "emb",
+];
+
+/// Members of queries of other stores, and what they are here.
+const QUERIES: &[(&[&str], &str)] = &[
+    (
+        &["from", "table", "collectionName", "index", "store", "into"],
+        "collection",
+    ),
+    (
+        &[
+            "filter",
+            "filters",
+            "match",
+            "conditions",
+            "selector",
+            "query",
+            "find",
+        ],
+        "where",
+    ),
+    (
+        &["sort", "sortBy", "order", "order_by", "orderby"],
+        "orderBy",
+    ),
+    (
+        &["take", "size", "top", "first", "max", "pageSize"],
+        "limit",
+    ),
+    (
+        &["after", "page", "token", "startAfter", "offset", "skip"],
+        "cursor",
+    ),
+];
+
+/// The members of a query.
+const QUERY: &[&str] = &["collection", "where", "orderBy", "limit", "cursor"];
+
+impl<'a> Lower<'_, 'a> {
+    /// A text or an object that the atom cannot use.
+    pub(super) fn lint_forms(&mut self, step: NodeId, op: &str) {
+        match op {
+            "split" => self.lint_separator(step),
+            "storeList" => self.lint_prefix(step),
+            "storeQuery" => self.lint_query(step),
+            "storeVectorAdd" | "storeVectorUpsert" => self.lint_document(step, op),
+            "hash" => self.lint_digested(step),
+            "httpFetch" => self.lint_request_body(step),
+            "memberSet" | "memberDelete" => self.lint_member_key(step, op),
+            "shellExec" => self.lint_command(step),
+            "shellWriteFile" | "shellReadFile" => self.lint_file(step, op),
+            "releaseProcedure" => self.lint_token(step),
+            "varsLet" => self.lint_let(step),
+            _ => {}
+        }
+    }
+
+    /// The text of an input that names no variable.
+    fn plain(&self, step: NodeId, key: &str) -> Option<(NodeId, String)> {
+        let doc = self.s.doc;
+        let node = doc.get(step, key)?;
+        let text = doc.str(node).filter(|text| self.is_plain_text(text))?;
+        let shown = Self::shown(text);
+        (!shown.starts_with("args.") && !self.is_argument(&shown)).then_some((node, shown))
+    }
+
+    fn lint_separator(&mut self, step: NodeId) {
+        let Some((node, sep)) = self.plain(step, "sep") else {
+            return;
+        };
+        let slashes = sep.strip_prefix('/').and_then(|rest| rest.rsplit_once('/'));
+        let pattern = match slashes {
+            Some((pattern, flags))
+                if !pattern.is_empty() && flags.chars().all(|c| "dgimsuvy".contains(c)) =>
+            {
+                pattern.to_owned()
+            }
+            None if super::nodes::is_pattern(&sep) => sep.clone(),
+            _ => return,
+        };
+        let message = "a separator is searched for letter by letter, not as a regular expression";
+        let finding = Finding::new(codes::REGEX_AS_TEXT, node, message);
+        let help = format!(
+            "use `regexSplit {{text, pattern, result}}`, with `\"pattern\": \"{}\"`",
+            excerpt(&pattern.replace('\\', "\\\\"))
+        );
+        self.found(finding.offending(&sep).help(help));
+    }
+
+    fn lint_prefix(&mut self, step: NodeId) {
+        let Some((node, prefix)) = self.plain(step, "prefix") else {
+            return;
+        };
+        let Some(start) = prefix.strip_suffix(['*', '%']) else {
+            return;
+        };
+        let message = "a prefix has no wildcard: the sign is a part of it";
+        let finding = Finding::new(codes::WRONG_VALUE, node, message);
+        let help = match start.is_empty() {
+            true => "leave `prefix` out for all keys".to_owned(),
+            false => format!("write `\"prefix\": \"{}\"`", excerpt(start)),
+        };
+        self.found(finding.offending(&prefix).help(help));
+    }
+
+    fn lint_query(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        const FORM: &str = "a query of Agent99's stores is `{\"collection\": \"orders\", \"where\": \
+                            [[\"total\", \">\", 5]], \"orderBy\": \"total\", \"limit\": 10}`";
+        if let Some((node, text)) = self.plain(step, "query") {
+            let first = text.split_whitespace().next().unwrap_or_default();
+            let is_sql = ["select", "insert", "update", "delete", "with"];
+            if is_sql.iter().any(|word| first.eq_ignore_ascii_case(word)) {
+                let message = "the stores take no SQL";
+                let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                self.found(finding.offending(&text).help(FORM));
+            }
+            return;
+        }
+        let Some(query) = doc
+            .get(step, "query")
+            .filter(|n| self.is_literal_object(*n))
+        else {
+            return;
+        };
+        let known = |key: &&str| doc.get(query, key).is_some();
+        for (key, node) in doc.members(query) {
+            let shown = Self::shown(key);
+            if QUERY.contains(&shown.as_str()) {
+                continue;
+            }
+            let meant = QUERIES.iter().find(|row| row.0.contains(&shown.as_str()));
+            // Of a query that has nothing of ours, the store may be another.
+            let Some((_, name)) = meant.filter(|row| !known(&row.1)) else {
+                continue;
+            };
+            let message = format!("a query has no `{}`", excerpt(&shown));
+            let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
+            let help = format!("did you mean `{name}`? {FORM}");
+            self.found(finding.offending(&shown).help(help));
+        }
+    }
+
+    fn lint_document(&mut self, step: NodeId, op: &str) {
+        let doc = self.s.doc;
+        let Some(document) = doc.get(step, "doc").filter(|n| self.is_literal_object(*n)) else {
+            return;
+        };
+        if doc.get(document, "$expr").is_some() || doc.get(document, "=").is_some() {
+            return;
+        }
+        for name in ["embedding", "id"] {
+            if name == "id" && op != "storeVectorUpsert" || doc.get(document, name).is_some() {
+                continue;
+            }
+            let other = VECTORS.iter().find_map(|key| doc.get(document, key));
+            let other = other.filter(|_| name == "embedding");
+            let message = format!("the document needs `{name}`");
+            let finding = Finding::new(codes::MISSING_INPUT, other.unwrap_or(document), message);
+            let help = match (name, other) {
+                ("id", _) => "add `\"id\": \"...\"`, by which it is replaced".to_owned(),
+                (_, Some(_)) => "call its vector `embedding`".to_owned(),
+                _ => "add `\"embedding\": ...`, what `storeVectorize {text, result}` gives"
+                    .to_owned(),
+            };
+            self.found(finding.offending(name).help(help));
+        }
+    }
+
+    /// A text is digested as it is written.
+    fn lint_digested(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(node) = doc.get(step, "value") else {
+            return;
+        };
+        let Some(text) = super::text_of(doc, node) else {
+            return;
+        };
+        let path = match text.strip_prefix("args.") {
+            Some(_) if is_path(&text) => text.clone(),
+            None if self.is_argument(&text) => format!("args.{text}"),
+            None if text.contains('.') && is_path(&text) => {
+                let root = text.split('.').next().unwrap_or(&text);
+                match self.vars.knows(root.as_bytes()) {
+                    true => text.clone(),
+                    false => return,
+                }
+            }
+            _ => return,
+        };
+        let message = "`hash` digests a text as it is written: this names nothing";
+        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
+        let help = format!("write `\"value\": {}`", self.node_for(&path));
+        self.found(finding.offending(&text).help(help));
+    }
+
+    /// A body, where the method sends none.
+    fn lint_request_body(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
+        let Some(body) = given("body") else {
+            return;
+        };
+        let method = given("method").and_then(|n| super::text_of(doc, n));
+        let sends_none = match method.as_deref() {
+            Some(method) => ["get", "head"]
+                .iter()
+                .any(|m| method.eq_ignore_ascii_case(m)),
+            None => return,
+        };
+        if sends_none {
+            let method = method.unwrap_or_default().to_ascii_uppercase();
+            let message = format!("a {method} request has no body");
+            let finding = Finding::new(codes::WRONG_VALUE, body, message);
+            let help = "write `\"method\": \"POST\"`, or put what is asked for into `url`";
+            self.found(finding.offending("body").help(help));
+        }
+    }
+
+    /// `a.b` as a key is one name with a dot in it.
+    fn lint_member_key(&mut self, step: NodeId, op: &str) {
+        let Some((node, key)) = self.plain(step, "key") else {
+            return;
+        };
+        if !is_path(&key) || !key.contains('.') {
+            return;
+        }
+        let doc = self.s.doc;
+        let object = doc.get(step, "object").and_then(|n| super::text_of(doc, n));
+        let object = object.unwrap_or_else(|| "object".to_owned());
+        let (inner, last) = key.rsplit_once('.').unwrap_or((&key, ""));
+        let message = "`key` is one name: this makes no path into the object";
+        let finding = Finding::new(codes::WRONG_VALUE, node, message);
+        let help = format!(
+            "name the inner object: `{{\"op\": \"{op}\", \"object\": \"{object}.{inner}\", \"key\": \
+             \"{last}\", ...}}`"
+        );
+        self.found(finding.offending(&key).help(help));
+    }
+
+    /// A list is a program with its arguments, which no shell looks at.
+    fn lint_command(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(command) = doc.get(step, "command") else {
+            return;
+        };
+        if doc.kind(command) != Kind::Array {
+            return;
+        }
+        let signs = ["|", "||", "&&", ";", ">", ">>", "<", "2>&1", "&"];
+        let words: Vec<(NodeId, String)> = doc
+            .elements(command)
+            .filter_map(|n| Some((n, super::text_of(doc, n)?)))
+            .collect();
+        if let Some((node, sign)) = words
+            .iter()
+            .find(|(_, word)| signs.contains(&word.as_str()))
+        {
+            let all: Vec<&str> = words.iter().map(|(_, word)| word.as_str()).collect();
+            let message =
+                format!("no shell looks at a list: `{sign}` is an argument of the program");
+            let finding = Finding::new(codes::WRONG_VALUE, *node, message);
+            let help = format!(
+                "for the shell write one text: `\"command\": \"{}\"`",
+                excerpt(&all.join(" "))
+            );
+            self.found(finding.offending(sign).help(help));
+        } else if let [(node, one)] = &words[..]
+            && one.trim().contains(' ')
+        {
+            let message = "a list is a program and its arguments: no program has this name";
+            let finding = Finding::new(codes::WRONG_VALUE, *node, message);
+            let parts: Vec<String> = one.split_whitespace().map(|w| format!("\"{w}\"")).collect();
+            let help = format!(
+                "write `[{}]`, or one text for the shell",
+                excerpt(&parts.join(", "))
+            );
+            self.found(finding.offending(one).help(help));
+        }
+    }
+
+    fn lint_file(&mut self, step: NodeId, op: &str) {
+        if let Some((node, path)) = self.plain(step, "path")
+            && !path.starts_with('/')
+            && !path.contains(['{', '$'])
+        {
+            let message = format!("`path` of `{op}` is absolute: it begins with `/`");
+            let finding = Finding::new(codes::WRONG_VALUE, node, message);
+            let rest = path.trim_start_matches(['~', '.', '/', '\\']);
+            let help = match is_path(&path) && !path.contains('.') {
+                true => format!(
+                    "write `\"/tmp/{0}\"`, or bind `{0}` before if it is a name",
+                    excerpt(&path)
+                ),
+                false => format!("write the whole path, as in `\"/tmp/{}\"`", excerpt(rest)),
+            };
+            self.found(finding.offending(&path).help(help));
+        }
+        let Some((node, mode)) = self.plain(step, "mode") else {
+            return;
+        };
+        let is_octal = !mode.is_empty()
+            && mode.len() <= 4
+            && mode.bytes().all(|b| (b'0'..=b'7').contains(&b))
+            && u32::from_str_radix(&mode, 8).is_ok_and(|mode| mode <= 0o777);
+        if is_octal {
+            return;
+        }
+        let message = "a mode is octal digits, up to `777`";
+        let finding = Finding::new(codes::WRONG_VALUE, node, message);
+        let help = match octal_of(&mode) {
+            Some(octal) => format!("write `\"mode\": \"{octal:o}\"`"),
+            None => "write `\"644\"`, or `\"755\"` for a program".to_owned(),
+        };
+        self.found(finding.offending(&mode).help(help));
+    }
+
+    fn lint_token(&mut self, step: NodeId) {
+        if let Some((node, token)) = self.plain(step, "token")
+            && !token.starts_with("proc_")
+        {
+            let message = "this is no token: those begin with `proc_`";
+            let finding = Finding::new(codes::WRONG_VALUE, node, message);
+            let help = "give the `result` of `storeProcedure {ast, result}`, which is the token";
+            self.found(finding.offending(&token).help(help));
+        }
+    }
+
+    /// The variables of `varsLet` in one of its keys.
+    fn lint_let(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let own = |key: &[u8]| !matches!(key, b"op" | b"result" | b"resultConst");
+        let mut names = doc.members(step).filter(|(key, _)| own(key));
+        let (Some((key, node)), None) = (names.next(), names.next()) else {
+            return;
+        };
+        let shown = Self::shown(key);
+        let wraps = [
+            "vars",
+            "variables",
+            "values",
+            "bindings",
+            "let",
+            "assignments",
+            "locals",
+        ];
+        if !wraps.contains(&shown.as_str()) || !self.is_literal_object(node) {
+            return;
+        }
+        if doc.get(node, "$expr").is_some() || doc.is_empty(node) {
+            return;
+        }
+        let inner: Vec<String> = doc
+            .members(node)
+            .map(|(name, _)| format!("\"{}\": ...", Self::shown(name)))
+            .collect();
+        for (name, _) in doc.members(node) {
+            self.expect_name(name);
+        }
+        let message = format!("this sets one variable, called `{shown}`");
+        let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
+        let help = format!(
+            "the names stand in the step itself: `{{\"op\": \"varsLet\", {}}}`",
+            excerpt(&inner.join(", "))
+        );
+        self.found(finding.offending(&shown).help(help));
+    }
+}
+
+/// The mode that `rwxr-xr-x` or `0o755` means.
+fn octal_of(mode: &str) -> Option<u32> {
+    let digits = mode.trim_start_matches("0o");
+    if let Ok(octal) = u32::from_str_radix(digits, 8)
+        && octal <= 0o777
+    {
+        return Some(octal);
+    }
+    let signs = mode
+        .strip_prefix('-')
+        .filter(|m| m.len() == 9)
+        .unwrap_or(mode);
+    if signs.len() != 9 {
+        return None;
+    }
+    let wanted = "rwxrwxrwx";
+    let mut octal = 0;
+    for (sign, wanted) in signs.chars().zip(wanted.chars()) {
+        let set = match sign {
+            '-' => 0,
+            sign if sign == wanted => 1,
+            _ => return None,
+        };
+        octal = octal << 1 | set;
+    }
+    Some(octal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::octal_of;
+
+    #[test]
+    fn modes_in_letters() {
+        assert_eq!(octal_of("rwxr-xr-x"), Some(0o755));
+        assert_eq!(octal_of("-rw-r--r--"), Some(0o644));
+        assert_eq!(octal_of("0o644"), Some(0o644));
+        assert_eq!(octal_of("executable"), None);
+        assert_eq!(octal_of("999"), None);
+    }
+}
