@@ -147,6 +147,11 @@ impl Failure {
                 "this is a folder, not a file",
                 format!("name a file, as in `{}`", path.join("FILE").display()),
             ),
+            ErrorKind::AlreadyExists => Failure::advised(
+                subject,
+                "a file of this name is there already",
+                "give another name, or remove that file",
+            ),
             ErrorKind::NotADirectory => Failure::advised(
                 subject,
                 "a part of this path is a file, not a folder",

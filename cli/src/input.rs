@@ -329,7 +329,18 @@ pub(crate) fn parse_value(source: &Source) -> Result<Value, Failure> {
             let found: Vec<String> = found.take(MAX_DIAGNOSTICS).collect();
             let help = diagnostics.iter().find_map(|one| one.help.clone());
             let text = String::from_utf8_lossy(&source.bytes);
+            let inner = text
+                .trim()
+                .strip_prefix('\'')
+                .and_then(|t| t.strip_suffix('\''));
+            let inner = inner.filter(|inner| inner.starts_with('{'));
             let help = match pairs(&text) {
+                _ if inner.is_some() => {
+                    format!(
+                        "leave out the quotes around it: {}",
+                        inner.unwrap_or_default()
+                    )
+                }
                 Some(object) => format!("write a JSON object: `'{object}'`"),
                 None => help.unwrap_or_else(|| "write JSON".to_owned()),
             };

@@ -126,6 +126,9 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["--cfg", "--settings", "-c"], "--config FILE"),
     (&["--max-calls", "--rate-limit"], "--quota OP=N"),
     (&["--key", "--signing-key"], "--sign KEYFILE"),
+    (&["--sarif"], "--format sarif"),
+    (&["--yaml", "--yml", "--output-json"], "--json"),
+    (&["--file", "-f", "--program"], "PROGRAM, without an option"),
     (
         &["--quiet", "-q", "--silent"],
         "2>/dev/null: results alone go to standard output",
@@ -173,6 +176,8 @@ pub(crate) fn told(error: &clap::Error) -> Told {
     let mut message = message.join(" ");
     let help = advice(error).unwrap_or_else(|| {
         let tips = text.lines().filter_map(|l| l.trim().strip_prefix("tip: "));
+        // What clap says of words that begin with a dash helps nobody.
+        let tips = tips.filter(|tip| !tip.starts_with("to pass '"));
         let tips: Vec<&str> = tips.collect();
         match tips.is_empty() {
             true => format!("see `{} --help`", command_of(text)),
@@ -221,6 +226,20 @@ fn advice(error: &clap::Error) -> Option<String> {
     }
     let option = given(ContextKind::InvalidArg);
     let value = given(ContextKind::InvalidValue);
+    if error.kind() == clap::error::ErrorKind::ArgumentConflict {
+        let prior = given(ContextKind::PriorArg);
+        let same = prior.is_some() && prior == option;
+        return Some(match same {
+            true => "give it once".to_owned(),
+            false => "leave one of the two out".to_owned(),
+        });
+    }
+    if error.kind() == clap::error::ErrorKind::InvalidValue
+        && let (Some(option), Some("")) = (&option, value.as_deref())
+    {
+        let name = option.split(['=', ' ']).next().unwrap_or(option);
+        return self::value(name, "").or_else(|| Some(format!("write `{option}`")));
+    }
     let name = option
         .as_deref()
         .and_then(|arg| arg.split(['=', ' ']).next())
@@ -326,13 +345,34 @@ pub(crate) fn value(option: &str, value: &str) -> Option<String> {
         }
         "--now" => write(&plain_date(value).unwrap_or_else(|| "2026-01-31T12:00:00Z".to_owned())),
         "--allow" => {
-            let rest = value.strip_prefix("net:").unwrap_or(value);
+            let lower = value.to_ascii_lowercase();
+            let rest = match lower.starts_with("net:") {
+                true => value["net:".len()..].trim_start(),
+                false => value,
+            };
             let host = rest.split_once("://").map_or(rest, |(_, rest)| rest);
             let host = host.split(['/', '?', '#']).next().unwrap_or(host);
-            let is_host = host.contains('.') && !host.contains(char::is_whitespace);
+            // Where the rule itself is wrong, what was expected says more.
+            let changed = value != format!("net:{host}");
+            let is_host = host.contains('.') && !host.contains(char::is_whitespace) && changed;
+            let is_range = rest
+                .rsplit_once('/')
+                .is_some_and(|(address, _)| address.parse::<std::net::IpAddr>().is_ok());
             match host {
                 "localhost" | "127.0.0.1" => write(&format!("net:{host}:8080")),
                 "*" => write("'net:*'"),
+                _ if is_range => {
+                    Some("write a range as in `net:10.0.0.0/8`, with at most 32 bits".to_owned())
+                }
+                _ if rest
+                    .rsplit_once(':')
+                    .is_some_and(|(_, port)| port.parse::<u64>().is_ok()) =>
+                {
+                    let host = rest.split(':').next().unwrap_or(rest);
+                    Some(format!(
+                        "write a port from 1 to 65535, as in `net:{host}:443`"
+                    ))
+                }
                 _ if is_host => write(&format!("net:{host}")),
                 _ => Some(format!(
                     "write `{option} net:HOST`, as in `{option} net:api.example.com`"

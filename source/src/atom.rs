@@ -81,7 +81,13 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Option<Tree> {
         let at = place(call.span);
-        let help = || format!("write `await {op}({{ input: value }})`");
+        let sig = self.ops.signature(op);
+        let first = sig.and_then(|sig| sig.inputs.iter().find(|input| input.required));
+        let first = first.map_or("input".to_owned(), |input| input.name.to_string());
+        let help = || match (op, &call.arguments[..]) {
+            ("len", [_]) => "write `xs.length`, or `await len({ list: xs })`".to_owned(),
+            _ => format!("write `await {op}({{ {first}: value }})`"),
+        };
         let properties: &[ObjectPropertyKind<'a>] = match &call.arguments[..] {
             [] => &[],
             [Argument::ObjectExpression(object)] => &object.properties,

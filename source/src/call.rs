@@ -8,6 +8,7 @@ use crate::pattern::{is_there, member_of, method, of};
 use crate::stmt::not;
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
+use crate::words;
 use a99_core::builtins::{self, Global, global};
 use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression};
 use oxc_span::{GetSpan, Span};
@@ -170,10 +171,16 @@ impl<'a> Lowerer<'a> {
             _ => {
                 match builtins::refused(js) {
                     Some(text) => {
-                        let help = "see docs/source.md for what there is";
+                        let help = words::global_help(js);
                         self.deny(codes::UNSUPPORTED, call.callee.span(), text, help);
                     }
-                    None => self.unknown_name(js, call.callee.span()),
+                    None => match words::called_help(js) {
+                        Some(help) => {
+                            let message = format!("there is no function `{js}`");
+                            self.deny(codes::UNKNOWN_NAME, call.callee.span(), message, help);
+                        }
+                        None => self.unknown_name(js, call.callee.span()),
+                    },
                 }
                 Value::undefined(&at)
             }
@@ -438,7 +445,11 @@ impl<'a> Lowerer<'a> {
                 // `toUpper` is further from `toUpperCase` than a slip of the finger is.
                 let longer = |like: &&str| name.len() > 3 && like.starts_with(name);
                 let near = a99_core::diag::suggest(name, names());
-                let help = match near.or_else(|| names().find(longer).map(str::to_owned)) {
+                let near = near.or_else(|| names().find(longer).map(str::to_owned));
+                let help = match near {
+                    _ if words::called_help(name).is_some() => {
+                        words::called_help(name).unwrap_or_default().to_owned()
+                    }
                     Some(like) => format!("did you mean `.{like}()`?"),
                     None => "docs/builtins.md lists the methods; yours are functions".to_owned(),
                 };

@@ -94,6 +94,7 @@ impl<'a> Lowerer<'a> {
             self.unsupported(call.span, &format!("`.{name}()` without a callback"), help);
             return Some(Value::undefined(&at));
         };
+        self.check_gives(name, callback, call.span);
         self.check_match(object, name, call.span);
         let items = self.chained(object, out);
         let items = match optional {

@@ -73,6 +73,7 @@ impl<'a> Lowerer<'a> {
             Expression::CallExpression(call) => match self.assigned_members(call) {
                 Some((target, properties)) => self.assign_members(target, &properties, out),
                 None => {
+                    self.check_dropped_call(call);
                     let value = self.call(call, Hint::Drop, out);
                     done(value, &at, out);
                 }
@@ -84,6 +85,7 @@ impl<'a> Lowerer<'a> {
                 }
             }
             expr => {
+                self.check_dropped(expr);
                 let value = self.expr(expr, out);
                 done(value, &at, out);
             }

@@ -6,6 +6,7 @@ use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of, of};
 use crate::tree::{Data, Tree};
 use crate::value::{Kind, Value, is_stable};
+use crate::words;
 use a99_core::builtins::{Global, global};
 use oxc_ast::ast::{
     BinaryExpression, ChainElement, ConditionalExpression, Expression, LogicalExpression,
@@ -225,12 +226,7 @@ impl<'a> Lowerer<'a> {
         match global(js) {
             Some(Global::Constant(_)) => return Value::ident(js, &at),
             Some(Global::Refused(text)) => {
-                self.deny(
-                    codes::UNSUPPORTED,
-                    span,
-                    text,
-                    "see docs/source.md for what there is",
-                );
+                self.deny(codes::UNSUPPORTED, span, text, words::global_help(js));
             }
             Some(_) => {
                 let help = "call it, or hand it to a method that takes a callback";
@@ -263,6 +259,7 @@ impl<'a> Lowerer<'a> {
         let at = place(binary.span);
         let op = match binary.operator {
             B::In => {
+                self.check_negated(binary);
                 let mut values = self.exprs(&[&binary.left, &binary.right], out).into_iter();
                 let (Some(key), Some(object)) = (values.next(), values.next()) else {
                     return Value::undefined(&at);

@@ -44,6 +44,7 @@ mod promise;
 mod quote;
 mod reduce;
 mod regex;
+mod slips;
 mod sort;
 mod spell;
 mod spread;
@@ -53,6 +54,7 @@ mod tree;
 mod turn;
 mod types;
 mod value;
+mod words;
 
 use a99_core::diag::{Diagnostic, Diagnostics};
 use a99_core::sig::Signatures;
@@ -144,7 +146,17 @@ fn lower(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagn
         .with_options(options)
         .parse();
     if parsed.panicked || parsed.diagnostics.has_errors() {
-        return Err(parsed.diagnostics.errors().map(syntax).collect());
+        if let Some((name, help)) = words::other_format(source) {
+            let start = (source.len() - source.trim_start().len()) as u32;
+            let line = source.trim_start().lines().next().unwrap_or_default();
+            let message = format!("this is {name}, not JavaScript");
+            let found = Diagnostic::error(codes::SYNTAX, message, "")
+                .with_span(start..start + line.len() as u32)
+                .with_offending(a99_core::diag::excerpt(line));
+            return Err(found.with_help(help).into());
+        }
+        let found = parsed.diagnostics.errors();
+        return Err(found.map(|found| syntax(source, found)).collect());
     }
     let mut lowerer = Lowerer::new(source, atoms, names);
     let root = lowerer.module(&parsed.program);
@@ -183,12 +195,12 @@ fn lower(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagn
 }
 
 /// A finding of the parser.
-fn syntax(found: &oxc_diagnostics::OxcDiagnostic) -> Diagnostic {
+fn syntax(source: &str, found: &oxc_diagnostics::OxcDiagnostic) -> Diagnostic {
     let label = found.labels.first();
     let start = label.map_or(0, |label| label.offset());
     let len = label.map_or(1, |label| label.len());
     let help = found.help.as_deref();
     Diagnostic::error(codes::SYNTAX, found.message.to_string(), "")
         .with_span(place(oxc_span::Span::new(start, start + len)))
-        .with_help(help.unwrap_or("write it as JavaScript does"))
+        .with_help(help.unwrap_or_else(|| words::syntax_help(source, start as usize)))
 }

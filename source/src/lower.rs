@@ -251,7 +251,7 @@ impl<'a> Lowerer<'a> {
         self.find(Diagnostic::warning(codes::DIFFERS, message, ""), at, help);
     }
 
-    fn find(&mut self, found: Diagnostic, at: Span, help: impl Into<String>) {
+    pub(crate) fn find(&mut self, found: Diagnostic, at: Span, help: impl Into<String>) {
         let offending = self.source.get(at.start as usize..at.end as usize);
         let offending = offending.unwrap_or_default();
         let line = offending.lines().next().unwrap_or_default();

@@ -254,6 +254,11 @@ impl<'a> Lowerer<'a> {
                 }
             }
             Statement::ImportDeclaration(import) if import.import_kind.is_type() => {}
+            Statement::ImportDeclaration(import) => {
+                let help = "remove it: atoms are functions that are there, as in `await httpFetch({ \
+                            url })`, and so are the builtins";
+                self.unsupported(import.span, "an import", help);
+            }
             Statement::EmptyStatement(_) => {}
             statement => match statement.as_declaration() {
                 Some(declaration) => self.top_variables(declaration, out),

@@ -33,6 +33,8 @@ impl<'a> Lowerer<'a> {
                 self.declare_function(function);
             }
         }
+        self.check_bare_return(statements);
+        self.check_no_value(statements);
         for statement in statements {
             self.statement(statement, out);
         }

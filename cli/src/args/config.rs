@@ -83,9 +83,10 @@ pub(crate) struct Settings {
 
 /// A path into the request context: names with dots between them.
 fn context_path(text: &str) -> Result<String, String> {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     match text
         .split('.')
-        .all(|name| !name.is_empty() && name.trim() == name)
+        .all(|name| !name.is_empty() && name.chars().all(part))
     {
         true => Ok(text.to_owned()),
         false => Err("expected names with dots between them, such as user.id".to_owned()),

@@ -233,6 +233,10 @@ fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
                 excerpt(op)
             ),
             match nearest {
+                _ if op.contains(['=', ',']) => {
+                    let first = op.split('=').next().unwrap_or(op);
+                    format!("repeat the option for each op: `--{option} {first}=N --{option} OP=N`")
+                }
                 Some(name) => format!("did you mean `{name}`?"),
                 None => "`a99 tools` lists them".to_owned(),
             },

@@ -56,6 +56,10 @@ fn known_names(engine: &Engine, list: &str) -> Result<Vec<String>, Failure> {
     for wanted in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
         if !all.contains(&wanted) {
             let hint = suggest(wanted, all.iter().copied());
+            let lower = wanted.to_ascii_lowercase();
+            let holds =
+                |name: &&&str| lower.len() > 2 && name.to_ascii_lowercase().contains(&lower);
+            let hint = hint.or_else(|| all.iter().find(holds).map(|name| (*name).to_owned()));
             let help = hint.map_or("`a99 tools` lists them".to_owned(), |name| {
                 format!("did you mean `{name}`?")
             });

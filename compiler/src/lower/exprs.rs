@@ -296,6 +296,14 @@ impl<'a> Lower<'_, 'a> {
                      \"{space}\"}}, \"method\": \"{method}\", \"arguments\": [...]}}`"
                 ))
             }
+            None if message.starts_with("Unknown function")
+                && builtins::method_id(name).is_some() =>
+            {
+                Some(format!(
+                    "it is a method of a value: `{{\"$expr\": \"methodCall\", \"object\": ..., \"method\": \
+                     \"{name}\", \"arguments\": [...]}}`"
+                ))
+            }
             None => {
                 let methods = builtins::METHODS.iter().map(|method| method.name);
                 let functions = builtins::FUNCTIONS.iter().map(|function| function.name);

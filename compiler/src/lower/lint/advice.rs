@@ -47,6 +47,15 @@ const CONDITION: &[(&str, &str)] = &[
         ".split(/",
         "use the atom `regexSplit {text, pattern, result}` in a step before",
     ),
+    (
+        " matches ",
+        "use the atom `regexMatch {pattern, value, result}` in a step before",
+    ),
+    (
+        " ~ ",
+        "use the atom `regexMatch {pattern, value, result}` in a step before",
+    ),
+    (" ! ", "write `!=`"),
     ("=<", "write `<=`"),
     ("[:", "write `text.slice(0, 2)`"),
     ("<>", "write `!=`"),
@@ -183,6 +192,20 @@ pub(in crate::lower) fn condition_help(text: &str) -> Option<Cow<'static, str>> 
     {
         let rest = rest.trim().trim_end_matches(':');
         return Some(format!("write the expression alone: `{}`", excerpt(rest)).into());
+    }
+    let trimmed = text.trim_start();
+    let negated = trimmed
+        .get(..4)
+        .filter(|word| word.eq_ignore_ascii_case("not "));
+    if let Some(rest) = negated.map(|_| trimmed[4..].trim()) {
+        let help = match rest
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_.".contains(c))
+        {
+            true => format!("write `!{}`", excerpt(rest)),
+            false => format!("write `!({})`", excerpt(rest)),
+        };
+        return Some(help.into());
     }
     find(CONDITION, text).map(Cow::Borrowed)
 }
@@ -325,12 +348,36 @@ pub(in crate::lower) fn math_help(text: &str) -> Option<Cow<'static, str>> {
         Ordering::Less => return Some("open it with `(`, or leave the last `)` out".into()),
         Ordering::Equal => {}
     }
-    let chooses = text.contains('?') && text.contains(':');
+    if text.contains('|') && !text.contains("||") {
+        let help = "a formula has no filters: round and the like with an expression node, `{\"$expr\": \
+                    \"methodCall\", \"object\": {\"$expr\": \"ident\", \"name\": \"Math\"}, \"method\": \"round\", ...}`";
+        return Some(help.into());
+    }
+    let chooses = text.contains('?');
+    if !chooses {
+        return unreadable(text).map(Cow::Borrowed);
+    }
     chooses.then_some(
         "a formula chooses nothing: use an `if` step, or write `\"a99\": 4` at the root, whose \
          formulas may"
             .into(),
     )
+}
+
+/// Two operators in a row, or one at an end.
+fn unreadable(text: &str) -> Option<&'static str> {
+    const OPERATORS: &str = "*/%+-<>=&";
+    let signs: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let operator = |c: Option<&char>| c.is_some_and(|c| OPERATORS.contains(*c));
+    if operator(signs.last()) || signs.first().is_some_and(|c| "*/%<>=&".contains(*c)) {
+        return Some("write an operand at both sides of each operator, as in `a * 2`");
+    }
+    let spaced = text.split_whitespace().collect::<Vec<_>>();
+    let twice = spaced.windows(2).any(|pair| {
+        pair.iter()
+            .all(|word| !word.is_empty() && word.chars().all(|c| "*/%<>=".contains(c)))
+    });
+    twice.then_some("write one operator between two operands, as in `a * 2`")
 }
 
 /// A formula as people write it on paper.

@@ -2,7 +2,7 @@
 
 use super::holds::Holds;
 use super::{Finding, Lower};
-use crate::ir::{Ir, IrKind};
+use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 
@@ -16,6 +16,10 @@ const FUNCTIONS: &[(&str, &[&str], usize, usize)] = &[
     ("Math", &["pow", "atan2", "imul"], 2, 2),
     ("", &["parseFloat", "isNaN", "isFinite", "encodeURI", "decodeURI", "encodeURIComponent", "decodeURIComponent", "Number", "String", "Boolean"], 1, 1),
     ("", &["parseInt"], 1, 2),
+    ("", &["Date", "Set", "Error"], 0, 1),
+    ("Math", &["random"], 0, 0),
+    ("JSON", &["stringify"], 1, 3),
+    ("Array", &["from"], 1, 2),
     ("Array", &["isArray"], 1, 1),
     ("Object", &["keys", "values", "entries", "fromEntries"], 1, 1),
     ("Object", &["hasOwn"], 2, 2),
@@ -54,10 +58,39 @@ fn counted(n: usize) -> String {
     }
 }
 
+/// What to write for a date in the writing of a country, or for a word.
+fn date_help(text: &str) -> Option<String> {
+    let text = text.trim();
+    let word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
+    if matches!(text.to_ascii_lowercase().as_str(), "now" | "today") {
+        return Some("write `Date()` for now".to_owned());
+    }
+    if word && !text.contains(' ') {
+        return Some("write a date, as in `2024-12-31` or `2024-12-31T08:00:00Z`".to_owned());
+    }
+    let parts: Vec<&str> = text.split('.').collect();
+    let numbers: Vec<u32> = parts.iter().map_while(|part| part.parse().ok()).collect();
+    match numbers[..] {
+        [day, month, year] if parts.len() == 3 && day <= 31 && month <= 12 && year >= 1000 => Some(
+            format!("write the year first: `{year:04}-{month:02}-{day:02}`"),
+        ),
+        _ => None,
+    }
+}
+
 impl<'a> Lower<'_, 'a> {
     /// A call of a function without a namespace.
     pub(super) fn lint_call_arguments(&mut self, ir: &Ir<'a>, callee: &[u8], args: &[Ir<'a>]) {
         self.lint_count(ir, "", &Self::shown(callee), args);
+        if let (b"Date", Some(first)) = (callee, args.first())
+            && let IrKind::Lit(Lit::Text(text)) = first.kind
+            && let Some(help) = date_help(&Self::shown(text))
+        {
+            let message = "this text is no date, so the call fails";
+            let finding = Finding::new(codes::WRONG_ARGUMENTS, first.at.node, message);
+            let shown = Self::shown(text);
+            self.found(finding.inner(first.at.inner).offending(&shown).help(help));
+        }
     }
 
     /// A call of a method, or of a function of a namespace.
@@ -120,6 +153,11 @@ impl<'a> Lower<'_, 'a> {
                 ("Math", "round" | "floor" | "ceil" | "trunc") => {
                     format!("write `x.toFixed(2)` for a text, or `{full}(x * 100) / 100`")
                 }
+                ("", "Date") => "write a text: `Date('2024-01-31')`".to_owned(),
+                ("Math", "random") => {
+                    "remove it; `random {min, max, format, result}` takes bounds".to_owned()
+                }
+                ("", "Set") => "write a list of them".to_owned(),
                 ("Math", "log") => "write `Math.log(x) / Math.log(base)`".to_owned(),
                 ("" | "Number", "parseFloat") => {
                     "remove it; `parseInt` takes a base, `toFixed` makes decimals".to_owned()

@@ -189,55 +189,8 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The names that the steps of the program bind, for helpers, which do not see them.
-    pub(super) fn is_of_program(&mut self, name: &str) -> bool {
-        if !self.in_helper {
-            return false;
-        }
-        let doc = self.s.doc;
-        let known = self
-            .s
-            .lint
-            .as_ref()
-            .is_some_and(|lint| lint.outer.is_some());
-        if !known {
-            let steps = doc.get(doc.root(), "steps");
-            let steps = steps.filter(|steps| doc.kind(*steps) == Kind::Array);
-            let affords = steps.is_some_and(|steps| self.spend_on(steps));
-            let names = match steps.filter(|_| affords) {
-                Some(steps) => self.bound_in(steps),
-                None => HashSet::new(),
-            };
-            if let Some(lint) = &mut self.s.lint {
-                lint.outer = Some(names);
-            }
-        }
-        let lint = self.s.lint.as_ref();
-        lint.and_then(|lint| lint.outer.as_ref())
-            .is_some_and(|names| names.contains(name))
-    }
-
-    /// A helper reads a variable of the program.
-    pub(super) fn found_outer(
-        &mut self,
-        node: NodeId,
-        inner: Option<(u32, u32)>,
-        name: &str,
-        what: &str,
-    ) {
-        let shown = excerpt(name);
-        let message =
-            format!("a helper does not see the program's variable `{shown}`: here it is {what}");
-        let finding = Finding::new(codes::NOT_VISIBLE, node, message);
-        let help = format!(
-            "add `{shown}` to the helper's `paramNames`, and `\"{shown}\"` to the `args` of its \
-             `callLocal`"
-        );
-        self.found(finding.inner(inner).offending(name).help(help));
-    }
-
     /// The names that steps bind in their own scope.
-    fn bound_in(&self, steps: NodeId) -> HashSet<String> {
+    pub(super) fn bound_in(&self, steps: NodeId) -> HashSet<String> {
         let doc = self.s.doc;
         let mut names = HashSet::new();
         let mut work: Vec<NodeId> = doc.elements(steps).collect();
@@ -284,6 +237,9 @@ impl<'a> Lower<'_, 'a> {
         let (Some(place), Some(body)) = (doc.get(step, "condition"), doc.get(step, "body")) else {
             return;
         };
+        if self.lints() && doc.kind(body) == Kind::Array {
+            self.lint_one_too_many(place, body, condition);
+        }
         if !self.lints() || self.s.facts.has_return(body) || doc.kind(body) != Kind::Array {
             return;
         }
@@ -345,6 +301,60 @@ impl<'a> Lower<'_, 'a> {
         let text = super::text_of(doc, place).unwrap_or_default();
         let finding = Finding::new(codes::ENDLESS_LOOP, place, message);
         self.found(finding.offending(&text).help(help));
+    }
+
+    /// `i <= xs.length` around `xs[i]`, which is undefined in the last turn.
+    fn lint_one_too_many(&mut self, place: NodeId, body: NodeId, condition: &Ir<'a>) {
+        use crate::expr::BinOp;
+        use crate::ir::IrKind;
+        let IrKind::Binary(BinOp::Le, left, right) = condition.kind else {
+            return;
+        };
+        let (
+            IrKind::Ident(index),
+            IrKind::Member {
+                object, property, ..
+            },
+        ) = (left.kind, right.kind)
+        else {
+            return;
+        };
+        let IrKind::Ident(list) = object.kind else {
+            return;
+        };
+        if property != b"length" || !self.spend_on(body) {
+            return;
+        }
+        let doc = self.s.doc;
+        let ident = |node: Option<NodeId>, name: &[u8]| {
+            node.and_then(|n| doc.get(n, "name"))
+                .and_then(|n| doc.str(n))
+                == Some(name)
+        };
+        let (index_name, list_name) = (Self::shown(index), Self::shown(list));
+        let written = format!("{list_name}[{index_name}]");
+        let mut work = vec![body];
+        while let Some(node) = work.pop() {
+            let reads = match doc.kind(node) {
+                Kind::String(text) => text
+                    .windows(written.len())
+                    .any(|part| part == written.as_bytes()),
+                Kind::Object => {
+                    ident(doc.get(node, "object"), list) && ident(doc.get(node, "property"), index)
+                }
+                _ => false,
+            };
+            if reads {
+                let message = format!("in the last turn `{written}` is beyond the end");
+                let finding = Finding::new(codes::UNKNOWN_MEMBER, place, message);
+                let help =
+                    format!("items are numbered from 0: write `{index_name} < {list_name}.length`");
+                let at = condition.at.inner;
+                return self.found(finding.inner(at).help(help));
+            }
+            work.extend(doc.members(node).map(|(_, value)| value));
+            work.extend(doc.elements(node));
+        }
     }
 
     /// A condition that is asked for each item and does not look at it.

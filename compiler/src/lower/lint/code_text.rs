@@ -1,5 +1,6 @@
 //! Code in texts: literals that look like expressions or templates.
 
+use super::holes::{only_hole, reference};
 use super::{Finding, Lower};
 use a99_core::diag::codes;
 use a99_core::json::NodeId;
@@ -50,6 +51,48 @@ const FUNCTIONS: &[&str] = &[
     "floor",
     "ceil",
 ];
+
+/// Functions of spreadsheets and databases, in lower case.
+const SPREADSHEET: &[&str] = &[
+    "sum",
+    "avg",
+    "average",
+    "count",
+    "concat",
+    "concatenate",
+    "upper",
+    "lower",
+    "trim",
+    "if",
+    "round",
+    "length",
+    "len",
+    "join",
+    "split",
+    "coalesce",
+    "ifnull",
+    "substring",
+    "left",
+    "right",
+    "mid",
+    "replace",
+    "date",
+    "year",
+    "month",
+    "day",
+    "max",
+    "min",
+    "abs",
+    "text",
+    "value",
+    "lookup",
+];
+
+/// Whether an argument or a known name stands in the parentheses of a call.
+fn names_something(rest: &str, knows: &impl Fn(&str) -> bool) -> bool {
+    let mut words = rest.split(|c: char| !is_name(c) && c != '.');
+    words.any(|word| word.starts_with("args.") || knows(word.split('.').next().unwrap_or(word)))
+}
 
 /// Namespaces of builtins.
 const NAMESPACES: &[&str] = &[
@@ -143,7 +186,12 @@ fn other_forms(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
         Some((method, rest)) if NAMESPACES.contains(&name) => {
             (!method.is_empty() && rest.starts_with('(')).then_some(Looks::Call)
         }
-        None => (FUNCTIONS.contains(&name) && rest.starts_with('(')).then_some(Looks::Call),
+        None => {
+            let lower = name.to_ascii_lowercase();
+            let known = FUNCTIONS.contains(&name)
+                || SPREADSHEET.contains(&lower.as_str()) && names_something(rest, knows);
+            (known && rest.starts_with('(')).then_some(Looks::Call)
+        }
         _ => None,
     }
 }
@@ -163,7 +211,7 @@ fn in_address(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
 }
 
 /// Whether a text is a name or a path that is known.
-fn is_known_path(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
+pub(super) fn is_known_path(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
     let parts = || text.split('.');
     !text.is_empty()
         && parts().all(|part| !part.is_empty() && part.chars().all(is_name))
@@ -243,45 +291,9 @@ fn is_name(c: char) -> bool {
 }
 
 /// The name at the beginning of a text, and what follows it.
-fn first_name(text: &str) -> (&str, &str) {
+pub(super) fn first_name(text: &str) -> (&str, &str) {
     let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
     text.split_at(end)
-}
-
-/// What a name or a path between the signs of a hole names.
-fn reference(inner: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
-    const ARGUMENTS: &[&str] = &[
-        "args.",
-        "$args.",
-        "$json.",
-        "$input.",
-        "inputs.",
-        "input.",
-        "params.",
-        "arguments.",
-        "$json.body.",
-        "event.",
-        "body.",
-        "trigger.",
-    ];
-    let start = ARGUMENTS.iter().find(|start| inner.starts_with(**start));
-    if let Some(rest) = start.map(|start| &inner[start.len()..])
-        && is_known_path(rest, &|_| true)
-        && !knows(first_name(inner).0)
-    {
-        return Some(Looks::Argument(rest.to_owned()));
-    }
-    is_known_path(inner, knows).then(|| Looks::Reference(inner.to_owned()))
-}
-
-/// A text that is a hole with one name, and nothing beside it.
-fn only_hole(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
-    let text = text.trim().trim_start_matches('=').trim();
-    let holes = [("{{", "}}"), ("${", "}"), ("{{{", "}}}")];
-    let mut inner = holes
-        .iter()
-        .filter_map(|(open, close)| text.strip_prefix(open)?.strip_suffix(close));
-    reference(inner.next()?.trim(), knows)
 }
 
 /// What a text looks like; `knows` tells whether a name is a variable or an
@@ -417,9 +429,15 @@ impl<'a> Lower<'_, 'a> {
         };
         // In a source a text has quotes, so that it is none of JSON's.
         let is_source = self.is_source();
-        if is_source && !(looks == Looks::Template && shown.contains("${")) {
-            return false;
-        }
+        let is_hole = matches!(
+            looks,
+            Looks::Template | Looks::Reference(_) | Looks::Argument(_)
+        );
+        let looks = match is_source {
+            true if is_hole && shown.contains("${") => Looks::Template,
+            true => return false,
+            false => looks,
+        };
         // Inside a list or an object a template may be another's.
         if !resolved && looks == Looks::Template && !names_known(shown, knows) {
             return false;
@@ -439,6 +457,11 @@ impl<'a> Lower<'_, 'a> {
             Looks::Access => {
                 "a value is a name, a path like `a.b.0` or a text: use an expression node \
                  `{\"$expr\": \"member\", ...}` or `{\"$expr\": \"methodCall\", ...}`"
+                    .to_owned()
+            }
+            Looks::Call if SPREADSHEET.contains(&first_name(shown).0.to_ascii_lowercase().as_str()) => {
+                "a text calls nothing: use an atom, such as `sum {items, by, result}`, `join {list, sep, \
+                 result}` or `template {tmpl, vars, result}`, or an expression node `methodCall`"
                     .to_owned()
             }
             Looks::Call => {

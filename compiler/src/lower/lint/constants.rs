@@ -230,9 +230,29 @@ impl<'a> Lower<'_, 'a> {
                 IrKind::Ident(name) => {
                     self.found_quoted(ir, name, "counts as true");
                 }
+                IrKind::Method { object, name, .. } => self.lint_place_as_test(ir, object, name),
                 _ => {}
             }
         }
+    }
+
+    /// `s.indexOf(x)` as a test: a place, of which 0 is one and -1 is none.
+    fn lint_place_as_test(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
+        let shown = Self::shown(name);
+        if !matches!(
+            shown.as_str(),
+            "indexOf" | "lastIndexOf" | "search" | "findIndex"
+        ) {
+            return;
+        }
+        let called = self.called(object);
+        let message = format!("`{shown}` gives -1 where there is none, which counts as true");
+        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
+        let help = format!(
+            "write `{0}.includes(...)`, or `{0}.{shown}(...) >= 0`",
+            excerpt(&called)
+        );
+        self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
     }
 
     /// The same where it is compared with `null`, `true` or `false`. Tells whether.

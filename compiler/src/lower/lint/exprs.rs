@@ -46,6 +46,19 @@ fn is_test(ir: &Ir<'_>) -> bool {
     matches!(ir.kind, IrKind::Binary(op, ..) if is_equality(op) || is_order(op))
 }
 
+/// The number that literals come to.
+fn number_of(ir: &Ir<'_>, depth: u32) -> Option<f64> {
+    let depth = depth.checked_sub(1)?;
+    let of = |ir: &Ir<'_>| number_of(ir, depth);
+    match ir.kind {
+        IrKind::Lit(Lit::Number(n)) => Some(n),
+        IrKind::Binary(BinOp::Add, a, b) => Some(of(a)? + of(b)?),
+        IrKind::Binary(BinOp::Sub, a, b) => Some(of(a)? - of(b)?),
+        IrKind::Binary(BinOp::Mul, a, b) => Some(of(a)? * of(b)?),
+        _ => None,
+    }
+}
+
 /// Whether two operands are the same name or path.
 fn same_path(a: &Ir<'_>, b: &Ir<'_>) -> bool {
     let (mut a, mut b) = (a, b);
@@ -142,6 +155,7 @@ impl<'a> Lower<'_, 'a> {
                     object, name, args, ..
                 } => {
                     self.lint_method(name, args);
+                    self.lint_sought(name, args);
                     self.lint_callback(object, name, args);
                     self.lint_receiver(ir, object, name);
                     self.lint_arguments(ir, object, name, args);
@@ -265,7 +279,7 @@ impl<'a> Lower<'_, 'a> {
             }
         }
         let divides = matches!(op, BinOp::Div | BinOp::Rem);
-        if divides && matches!(right.kind, IrKind::Lit(Lit::Number(n)) if n == 0.0) {
+        if divides && number_of(right, 4) == Some(0.0) {
             let message = "this divides by 0, which gives `Infinity` or `NaN`".to_owned();
             let help = "divide by another number, or test before whether it is 0".to_owned();
             return self.found_at(codes::BAD_ARITHMETIC, ir, message, help);
@@ -379,6 +393,25 @@ impl<'a> Lower<'_, 'a> {
             let help = "ask for its time, `isNaN(Date.parse(x).timestamp)`".to_owned();
             self.found_at(codes::CONSTANT_CONDITION, ir, message.to_owned(), help);
         }
+    }
+
+    /// A new list or object that is looked for, which equals nothing.
+    fn lint_sought(&mut self, name: &[u8], args: &[Ir<'a>]) {
+        let shown = Self::shown(name);
+        let seeks = matches!(shown.as_str(), "indexOf" | "lastIndexOf" | "includes");
+        let Some(first) = args.first().filter(|_| seeks) else {
+            return;
+        };
+        if !matches!(
+            first.kind,
+            IrKind::Object(_) | IrKind::Array(_) | IrKind::Data(_)
+        ) {
+            return;
+        }
+        let message = format!("a new list or object equals nothing, so `{shown}` never finds it");
+        let help = "ask for a member: `find {items, as, condition, result}`, or `some((x) => x.id === \
+                    1)` in a source";
+        self.found_at(codes::CONSTANT_CONDITION, first, message, help.to_owned());
     }
 
     /// A function written as text, where only builtins are called.

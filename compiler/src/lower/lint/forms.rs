@@ -65,6 +65,9 @@ impl<'a> Lower<'_, 'a> {
             "shellWriteFile" | "shellReadFile" => self.lint_file(step, op),
             "releaseProcedure" => self.lint_token(step),
             "varsLet" => self.lint_let(step),
+            "reduce" => self.lint_initial(step),
+            "random" => self.lint_random(step),
+            "varsExport" => self.lint_exports(step),
             _ => {}
         }
     }
@@ -303,10 +306,10 @@ impl<'a> Lower<'_, 'a> {
             let rest = path.trim_start_matches(['~', '.', '/', '\\']);
             let help = match is_path(&path) && !path.contains('.') {
                 true => format!(
-                    "write `\"/tmp/{0}\"`, or bind `{0}` before if it is a name",
+                    "write `\"/data/{0}\"`, or bind `{0}` before if it is a name",
                     excerpt(&path)
                 ),
-                false => format!("write the whole path, as in `\"/tmp/{}\"`", excerpt(rest)),
+                false => format!("write the whole path, as in `\"/data/{}\"`", excerpt(rest)),
             };
             self.found(finding.offending(&path).help(help));
         }
@@ -337,6 +340,88 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::WRONG_VALUE, node, message);
             let help = "give the `result` of `storeProcedure {ast, result}`, which is the token";
             self.found(finding.offending(&token).help(help));
+        }
+    }
+
+    /// A number as text, to which others are joined.
+    fn lint_initial(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(node) = doc.get(step, "initial") else {
+            return;
+        };
+        let Some(text) = super::text_of(doc, node) else {
+            return;
+        };
+        if text.trim().is_empty() || text.trim().parse::<f64>().is_err() {
+            return;
+        }
+        let message = format!(
+            "`initial` is the text \"{}\": `+` joins texts",
+            excerpt(&text)
+        );
+        let finding = Finding::new(codes::WRONG_KIND, node, message);
+        let help = format!("write the number without quotes: {}", text.trim());
+        self.found(finding.offending(&text).help(help));
+    }
+
+    /// Inputs that another form of the result asks for.
+    fn lint_random(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let format = doc.get(step, "format").and_then(|n| super::text_of(doc, n));
+        let is_text = format.as_deref() == Some("base36");
+        let plain = format.is_none() && doc.get(step, "format").is_none();
+        let ignored: &[&str] = match (is_text, plain, format.as_deref()) {
+            (true, ..) => &["min", "max"],
+            (_, true, _) | (_, _, Some("float" | "integer")) => &["length"],
+            _ => &[],
+        };
+        for key in ignored {
+            let Some(node) = doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null) else {
+                continue;
+            };
+            let message = match is_text {
+                true => format!("`{key}` is not looked at with the format `base36`"),
+                false => format!("`{key}` is looked at with the format `base36` only"),
+            };
+            let finding = Finding::new(codes::WRONG_VALUE, node, message);
+            let help = match is_text {
+                true => {
+                    "remove it: `length` says how long the text is; for a number write \
+                         `\"format\": \"integer\"`"
+                }
+                false => "remove it, or write `\"format\": \"base36\"` for a text",
+            };
+            self.found(finding.offending(key).help(help));
+        }
+    }
+
+    /// Names that are exported, and are none.
+    fn lint_exports(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(keys) = doc.get(step, "keys") else {
+            return;
+        };
+        let named = doc.elements(keys).chain(doc.members(keys).map(|(_, n)| n));
+        let named: Vec<NodeId> = named.collect();
+        for node in named {
+            let Some(text) = doc.str(node).filter(|text| self.is_plain_text(text)) else {
+                continue;
+            };
+            let shown = Self::shown(text);
+            let root = shown.split('.').next().unwrap_or(&shown);
+            if !super::names::is_identifier(root) || root == "args" {
+                continue;
+            }
+            let message = format!("no variable is called `{root}`, so this gives the text itself");
+            let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
+            let help = match self.nearest_variable(&shown) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => {
+                    format!("bind it before; an argument is `{{\"{root}\": \"args.{shown}\"}}`")
+                }
+            };
+            self.told(node);
+            self.found(finding.offending(&shown).help(help));
         }
     }
 

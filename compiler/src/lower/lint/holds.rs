@@ -50,9 +50,18 @@ pub(in crate::lower) enum Members {
     Answer,
     /// An answer of `httpFetch`, with its status.
     Response,
+    /// What `regexFind` found.
+    Match,
+    /// What a command gave.
+    Output,
+    /// A page of keys.
+    Page,
 }
 
 const ANSWER: &[&str] = &["value", "error"];
+const MATCH: &[&str] = &["match", "index", "groups", "named"];
+const OUTPUT: &[&str] = &["stdout", "stderr", "exitCode"];
+const PAGE: &[&str] = &["keys", "cursor"];
 const RESPONSE: &[&str] = &["status", "statusText", "url", "headers", "body"];
 
 /// What is known of a variable.
@@ -113,6 +122,9 @@ impl Holds {
             Holds::List(_) => "a list",
             Holds::Object(Members::Answer) => "an answer of `callAll`, `{value}` or `{error}`",
             Holds::Object(Members::Response) => "an answer of `httpFetch`",
+            Holds::Object(Members::Match) => "a match, `{match, index, groups, named}`",
+            Holds::Object(Members::Output) => "what a command gave, `{stdout, stderr, exitCode}`",
+            Holds::Object(Members::Page) => "a page of keys, `{keys, cursor}`",
             Holds::Object(_) => "an object",
             Holds::Set => "a set",
             Holds::Date => "a date",
@@ -318,7 +330,17 @@ impl<'a> Lower<'_, 'a> {
                 Some("response") => return Holds::Object(Members::Response),
                 _ => {}
             },
+            "regexFind" => return Holds::Object(Members::Match),
+            "shellExec" => return Holds::Object(Members::Output),
+            "storeList" => return Holds::Object(Members::Page),
             "hash" | "uuid" => return Holds::Text,
+            "push" => {
+                let list = doc.get(step, "list");
+                return match list.map(|list| self.holds_of_value(list)) {
+                    Some(holds @ Holds::List(_)) => holds,
+                    _ => Holds::Any,
+                };
+            }
             "sort" | "unique" => {
                 let items = doc.get(step, "items");
                 return match items.map(|items| self.holds_of_value(items)) {
@@ -494,6 +516,9 @@ impl<'a> Lower<'_, 'a> {
             Holds::Object(Members::Answer) => ANSWER.contains(&name).then_some(Holds::Any)?,
             Holds::Object(Members::Response) if name == "status" => Holds::Number,
             Holds::Object(Members::Response) => RESPONSE.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(Members::Match) => MATCH.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(Members::Output) => OUTPUT.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(Members::Page) => PAGE.contains(&name).then_some(Holds::Any)?,
             Holds::List(items) if is_index(name) => match items {
                 Items::Unknown => Holds::Any,
                 Items::Schema(schema) => of_schema(doc, schema),
@@ -531,6 +556,9 @@ impl<'a> Lower<'_, 'a> {
             Holds::Object(Members::Schema(schema)) => of(doc.get(schema, "properties")),
             Holds::Object(Members::Answer) => owned(ANSWER),
             Holds::Object(Members::Response) => owned(RESPONSE),
+            Holds::Object(Members::Match) => owned(MATCH),
+            Holds::Object(Members::Output) => owned(OUTPUT),
+            Holds::Object(Members::Page) => owned(PAGE),
             _ => {
                 let receiver = holds.receiver();
                 let rows = builtins::MEMBERS

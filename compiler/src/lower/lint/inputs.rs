@@ -148,6 +148,62 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
+    /// What to write in place of a text that is none of the kinds that an input takes.
+    pub(super) fn help_for_text(&mut self, op: &str, input: &AtomInput, text: &str) -> String {
+        if let Some(near) = self.nearest_variable(text) {
+            return format!("did you mean `{near}`?");
+        }
+        if is_path(text) {
+            return format!("bind it before, or write `\"args.{text}\"` for an argument");
+        }
+        let shown = excerpt(text);
+        let kinds = input.kinds;
+        let time = super::bounds::milliseconds(text);
+        if kinds.contains(JsonKinds::NUMBER) {
+            return match time.filter(|_| input.name.contains("Ms") || input.name == "ttl") {
+                Some(time) => format!("write milliseconds: {time}"),
+                None => "write a number".to_owned(),
+            };
+        }
+        if kinds.contains(JsonKinds::ARRAY) {
+            if input.name.to_ascii_lowercase().ends_with("vector") {
+                return "give it a list of numbers: `storeVectorize {text, result}` makes one of \
+                        a text"
+                    .to_owned();
+            }
+            let parts = text.split([',', ';', '|']).map(str::trim);
+            let parts: Vec<String> = parts
+                .filter(|part| !part.is_empty())
+                .map(|part| match part.parse::<f64>() {
+                    Ok(_) => part.to_owned(),
+                    Err(_) => format!("\"{part}\""),
+                })
+                .collect();
+            let is_prose = parts.iter().any(|part| part.matches(' ').count() > 2);
+            return match op {
+                "split" | "sort" | "sum" | "map" | "filter" if is_prose => {
+                    "give it a list: `split {str, sep, result}` makes one of a text".to_owned()
+                }
+                _ => format!("write a list: `[{}]`", excerpt(&parts.join(", "))),
+            };
+        }
+        if kinds.contains(JsonKinds::OBJECT) && text.contains(['=', ':']) {
+            let (name, value) = text.split_once(['=', ':']).unwrap_or((text, ""));
+            return format!(
+                "write an object: `{{\"{}\": \"{}\"}}`",
+                excerpt(name.trim()),
+                excerpt(value.trim())
+            );
+        }
+        match kinds.contains(JsonKinds::BOOLEAN) {
+            true => "write `true` or `false`, without quotes".to_owned(),
+            false => format!(
+                "write {}, or bind `{shown}` before",
+                super::steps::wanted(kinds)
+            ),
+        }
+    }
+
     /// The members of `vars`, each a value position.
     pub(super) fn lint_vars(&mut self, op: &str, vars: NodeId) {
         let doc = self.s.doc;

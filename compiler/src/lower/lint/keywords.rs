@@ -31,11 +31,21 @@ const SYNONYMS: &[(&[&str], &str)] = &[
     (&["min_items", "minitems", "minSize"], "write `minItems`"),
     (&["max_items", "maxitems", "maxSize"], "write `maxItems`"),
     (
-        &["gt", "exclusiveMinimum", "exclusive_minimum"],
+        &[
+            "gt",
+            "exclusiveMinimum",
+            "exclusive_minimum",
+            "exclusiveMin",
+        ],
         "write `minimum`, and test for the bound itself in a step",
     ),
     (
-        &["lt", "exclusiveMaximum", "exclusive_maximum"],
+        &[
+            "lt",
+            "exclusiveMaximum",
+            "exclusive_maximum",
+            "exclusiveMax",
+        ],
         "write `maximum`, and test for the bound itself in a step",
     ),
     (&["step", "multiple_of"], "write `multipleOf`"),
@@ -146,7 +156,7 @@ const KEYWORDS: &[(&str, Takes)] = &[
     ("type", Takes::Type),
     ("properties", Takes::Other),
     ("required", Takes::Names),
-    ("additionalProperties", Takes::Other),
+    ("additionalProperties", Takes::Flag),
     ("minProperties", Takes::Number("object")),
     ("maxProperties", Takes::Number("object")),
     ("items", Takes::Schema),
@@ -158,12 +168,49 @@ const KEYWORDS: &[(&str, Takes)] = &[
     ("maximum", Takes::Number("number")),
     ("multipleOf", Takes::Number("number")),
     ("pattern", Takes::Pattern),
-    ("format", Takes::Other),
+    ("format", Takes::Format),
     ("enum", Takes::Values),
     ("const", Takes::Other),
     ("anyOf", Takes::Schemas),
     ("default", Takes::Default),
 ];
+
+/// Formats that are checked.
+const FORMATS: &[&str] = &["email", "uuid", "uri", "ipv4", "date-time", "emoji"];
+
+/// Formats of JSON Schema and OpenAPI that say something to readers, and are not checked.
+const OTHER_FORMATS: &[&str] = &[
+    "date",
+    "time",
+    "duration",
+    "hostname",
+    "idn-hostname",
+    "ipv6",
+    "uri-template",
+    "json-pointer",
+    "relative-json-pointer",
+    "regex",
+    "iri-reference",
+    "byte",
+    "binary",
+    "int32",
+    "int64",
+    "float",
+    "double",
+    "password",
+];
+
+/// The format that another name means.
+fn format_for(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "e-mail" | "mail" | "idn-email" | "email-address" => "email",
+        "guid" => "uuid",
+        "url" | "link" | "http" | "https" | "iri" | "uri-reference" => "uri",
+        "ip" | "ip-address" | "ipv4-address" => "ipv4",
+        "datetime" | "timestamp" | "iso8601" | "iso-8601" | "iso-date-time" => "date-time",
+        _ => return None,
+    })
+}
 
 /// Keywords that say nothing about values.
 const REMARKS: &[&str] = &[
@@ -191,6 +238,8 @@ enum Takes {
     Schema,
     Schemas,
     Pattern,
+    Flag,
+    Format,
     Values,
     Default,
     Other,
@@ -262,6 +311,13 @@ impl<'a> Lower<'_, 'a> {
                     };
                     let message = format!("`{name}` is for values of type {of}, so it is ignored");
                     self.found_schema(value, message, name, help.to_owned());
+                } else if let Kind::Number(n) = given
+                    && (n < 0.0 || n.fract() != 0.0)
+                    && of != "number"
+                {
+                    let message = format!("`{name}` is a whole number from 0 on");
+                    let help = "write 0 or more, or remove it".to_owned();
+                    self.found_schema(value, message, name, help);
                 } else if !matches!(given, Kind::Number(_)) {
                     let message = format!("`{name}` is a number");
                     let help = match text.trim().parse::<f64>().is_ok() {
@@ -293,6 +349,43 @@ impl<'a> Lower<'_, 'a> {
                     .collect();
                 let help = format!("write `\"required\": [{}]`", names.join(", "));
                 self.found_schema(value, message, "required", help);
+            }
+            (Takes::Schema, Kind::Array) => {
+                let first = doc.elements(value).find(|n| doc.str(*n).is_some());
+                let Some(first) = first else { return };
+                let text = super::text_of(doc, first).unwrap_or_default();
+                let kind = type_for(&text).unwrap_or("string");
+                let message = format!("`{name}` is a schema");
+                let help = format!("write `\"{name}\": {{\"type\": \"{kind}\"}}`");
+                self.found_schema(first, message, &text, help);
+            }
+            (Takes::Flag, Kind::String(_) | Kind::Number(_) | Kind::Null) => {
+                let message = format!("`{name}` is true, false or a schema");
+                let help = match text.to_ascii_lowercase().as_str() {
+                    "true" => "write it without quotes: true".to_owned(),
+                    "false" | "no" => "write it without quotes: false".to_owned(),
+                    _ => "write `false` to allow no other members".to_owned(),
+                };
+                self.found_schema(value, message, &text, help);
+            }
+            (Takes::Format, Kind::String(_))
+                if !FORMATS.contains(&text.as_str()) && !OTHER_FORMATS.contains(&text.as_str()) =>
+            {
+                let help = match format_for(&text) {
+                    Some(format) => format!("did you mean `{format}`?"),
+                    None => match self.s.nearest(&text, FORMATS.iter().copied()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!(
+                            "formats that are checked are {}; others need a `pattern`",
+                            FORMATS.join(", ")
+                        ),
+                    },
+                };
+                let message = format!(
+                    "there is no format `{}`, so nothing is checked",
+                    excerpt(&text)
+                );
+                self.found_schema(value, message, &text, help);
             }
             (Takes::Schema, Kind::String(_)) => {
                 let kind = type_for(&text).unwrap_or("string");
@@ -335,8 +428,19 @@ impl<'a> Lower<'_, 'a> {
             }
             (Takes::Default, _) => self.lint_of_type(kind, value, "`default`"),
             (Takes::Pattern, Kind::String(_)) => {
+                let slashes = text
+                    .strip_prefix('/')
+                    .and_then(|rest| rest.rsplit_once('/'));
+                let flags = |flags: &str| flags.chars().all(|c| "dgimsuvy".contains(c));
                 if let Some((message, help)) = super::patterns::pattern_fault(&text) {
                     let finding = Finding::new(codes::BAD_PATTERN, value, message);
+                    self.found(finding.offending(&text).help(help));
+                } else if let Some((pattern, _)) =
+                    slashes.filter(|(pattern, rest)| !pattern.is_empty() && flags(rest))
+                {
+                    let message = "the slashes around a pattern are searched for, too";
+                    let finding = Finding::new(codes::BAD_PATTERN, value, message);
+                    let help = format!("write `{}`", excerpt(pattern));
                     self.found(finding.offending(&text).help(help));
                 }
             }

@@ -30,6 +30,23 @@ impl<'a> Lower<'_, 'a> {
             _ => vec![by],
         };
         for key in keys {
+            if op == "sort" && doc.kind(key) == Kind::Object && doc.get(key, "by").is_none() {
+                let first = doc.members(key).next();
+                let Some((name, value)) = first else { continue };
+                let name = Self::shown(name);
+                let order = super::text_of(doc, value).unwrap_or_default();
+                let is_desc = order.to_ascii_lowercase().starts_with("desc")
+                    || matches!(doc.kind(value), Kind::Number(n) if n < 0.0);
+                let message = "a key to sort by is `{by, order}`";
+                let finding = Finding::new(codes::UNKNOWN_INPUT, value, message);
+                let order = if is_desc { "desc" } else { "asc" };
+                let help = format!(
+                    "write `{{\"by\": \"{}\", \"order\": \"{order}\"}}`",
+                    excerpt(&name)
+                );
+                self.found(finding.offending(&name).help(help));
+                continue;
+            }
             let node = doc.get(key, "by").unwrap_or(key);
             if let Some(text) = super::text_of(doc, node) {
                 self.lint_key(step, op, node, &text);

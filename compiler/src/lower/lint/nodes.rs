@@ -329,12 +329,43 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&offending).help(help));
     }
 
+    /// `{"=": ...}` that is no expression text in version 4.
+    fn lint_text_node(&mut self, node: NodeId) {
+        let doc = self.s.doc;
+        if !self.s.version_4 || doc.kind(node) != Kind::Object {
+            return;
+        }
+        let Some(text) = doc.get(node, "=") else {
+            return;
+        };
+        if doc.str(text).is_none() {
+            let finding = Finding::new(
+                codes::MALFORMED_NODE,
+                text,
+                "`=` has the text of an expression",
+            );
+            let help = "write one text, as in `{\"=\": \"a + 1\"}`";
+            self.found(finding.help(help));
+        } else if let Some((key, other)) = doc.members(node).find(|(key, _)| *key != b"=") {
+            let shown = Self::shown(key);
+            let message = "an expression text stands alone: with another member this is data";
+            let finding = Finding::new(codes::MALFORMED_NODE, other, message);
+            let help = format!(
+                "remove `{}`, or put `{{\"=\": ...}}` into a member of its own",
+                excerpt(&shown)
+            );
+            self.told(text);
+            self.found(finding.offending(&shown).help(help));
+        }
+    }
+
     /// Texts inside a literal that equal variables: they stay texts.
     pub(in crate::lower) fn lint_literal(&mut self, node: NodeId) {
         if !self.lints() {
             return;
         }
         let doc = self.s.doc;
+        self.lint_text_node(node);
         if doc.kind(node) != Kind::Object || !self.lint_step_as_value(node) {
             self.lint_foreign(node, false);
         }
@@ -378,8 +409,10 @@ impl<'a> Lower<'_, 'a> {
                 }
                 Kind::String(text) => {
                     let shown = Self::shown(text);
-                    if !self.lint_placeholder(child, &shown) {
-                        self.lint_code(child, &shown, false);
+                    if !self.lint_placeholder(child, &shown)
+                        && !self.lint_code(child, &shown, false)
+                    {
+                        self.lint_mention(child, &shown);
                     }
                 }
                 _ => {}

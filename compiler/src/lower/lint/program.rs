@@ -150,7 +150,14 @@ impl<'a> Lower<'_, 'a> {
             if find(&shown).is_none_or(|row| row.family() != "lint") {
                 let text = format!("there is no warning `{}`", excerpt(&shown));
                 let finding = Finding::new(codes::UNKNOWN_FIELD, code, text);
-                let help = "`a99 explain` lists the codes; `allow` takes those of `lint`";
+                let known = codes::TABLE.iter().map(|row| row.name);
+                let known: Vec<&str> = known.filter(|name| name.starts_with("lint.")).collect();
+                let help = match self.s.nearest(&shown, known.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        "`a99 explain` lists the codes; `allow` takes those of `lint`".to_owned()
+                    }
+                };
                 self.found(finding.offending(&shown).help(help));
             }
         }

@@ -351,6 +351,17 @@ impl<'a> Lower<'_, 'a> {
         if !input {
             return false;
         }
+        let step = doc.parent(node);
+        let is_program = ["agentId", "ast"]
+            .iter()
+            .any(|key| step.is_some_and(|step| doc.get(step, key) == Some(node)));
+        if is_program {
+            let message = "a program is a `seq`: this is one step";
+            let finding = Finding::new(codes::FOREIGN_NODE, node, message);
+            let help = "write `{\"op\": \"seq\", \"steps\": [...]}`, with the step in `steps`";
+            self.found(finding.offending(&op).help(help));
+            return true;
+        }
         let message = "this object is data: a step in the place of a value does not run";
         let finding = Finding::new(codes::FOREIGN_NODE, node, message);
         let help = format!(

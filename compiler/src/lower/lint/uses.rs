@@ -18,6 +18,21 @@ impl<'a> Lower<'_, 'a> {
     /// Tells whether it does not.
     pub(super) fn lint_held(&mut self, op: &str, input: &AtomInput, node: NodeId) -> bool {
         let holds = self.holds_of_value(node);
+        if let ("join", Holds::List(Items::Schema(items))) = (op, holds)
+            && matches!(super::holds::of_schema(self.s.doc, items), Holds::Object(_))
+        {
+            let shown = super::text_of(self.s.doc, node).unwrap_or_default();
+            let message = format!(
+                "the items of `{}` are objects, each of which becomes `[object Object]`",
+                excerpt(&shown)
+            );
+            let finding = Finding::new(codes::WRONG_KIND, node, message);
+            let help = "make a list of texts before: `map {items, as, steps, result}`, whose steps leave \
+                        a member in `result`";
+            self.told(node);
+            self.found(finding.offending(&shown).help(help));
+            return true;
+        }
         let Some(kind) = holds.kind() else {
             return false;
         };
@@ -67,6 +82,18 @@ impl<'a> Lower<'_, 'a> {
             }
             (_, Holds::Number | Holds::Bool) if kinds.contains(JsonKinds::STRING) => {
                 "make a text of it: `template {tmpl, vars, result}`".to_owned()
+            }
+            (_, Holds::Object(Members::Output)) if kinds.contains(JsonKinds::STRING) => {
+                format!(
+                    "give it what the command wrote: `\"{}.stdout\"`",
+                    excerpt(&shown)
+                )
+            }
+            (_, Holds::Object(Members::Match)) if kinds.contains(JsonKinds::STRING) => {
+                format!("give it the text: `\"{}.match\"`", excerpt(&shown))
+            }
+            (_, Holds::Object(Members::Page)) if kinds.contains(JsonKinds::ARRAY) => {
+                format!("give it the keys: `\"{}.keys\"`", excerpt(&shown))
             }
             (_, Holds::Object(_)) if kinds.contains(JsonKinds::STRING) => {
                 "give it a text: one of its members, or all by `jsonStringify`".to_owned()
@@ -181,6 +208,17 @@ impl<'a> Lower<'_, 'a> {
             (Holds::List(Items::Answers), _) => {
                 "take one by its number: `.0.value` is what the first call gave".to_owned()
             }
+            (Holds::Object(Members::Match), _) if name.bytes().all(|b| b.is_ascii_digit()) => {
+                match name.parse::<u32>() {
+                    Ok(n) if n > 0 => {
+                        format!("write `.groups.{}`: groups are numbered from 0", n - 1)
+                    }
+                    _ => "write `.match` for the whole match".to_owned(),
+                }
+            }
+            (Holds::Object(Members::Output), _) => {
+                "what it wrote is its `stdout`, how it ended its `exitCode`".to_owned()
+            }
             (Holds::Object(Members::Answer), _) => {
                 "the answer is its `value`; where the call failed it has `error` instead".to_owned()
             }
@@ -191,11 +229,24 @@ impl<'a> Lower<'_, 'a> {
             (Holds::Object(Members::Response), "ok" | "statusCode" | "code") => {
                 "ask for its `status`, as in `r.status == 200`".to_owned()
             }
+            (Holds::List(_), "match" | "groups" | "index" | "named" | "name" | "id" | "value") => {
+                format!(
+                    "take one item, `.0.{name}`, or go through them by `map {{items, as, steps, result}}`"
+                )
+            }
             (Holds::List(_) | Holds::Text | Holds::Made, "size" | "len" | "count") => {
                 "write `.length`".to_owned()
             }
             (Holds::Set, "length" | "len" | "count") => "write `.size`".to_owned(),
             (Holds::List(_), "last") => "write `.at(-1)` in an expression".to_owned(),
+            (_, name) if name.contains('(') => {
+                let method = name.split('(').next().unwrap_or(name);
+                format!(
+                    "a path calls nothing: use the node `{{\"$expr\": \"methodCall\", \"object\": ..., \
+                     \"method\": \"{}\", \"arguments\": [...]}}`, or an atom",
+                    excerpt(method)
+                )
+            }
             (Holds::Bool, _) => "it has no members: test it as it is".to_owned(),
             (Holds::Number, _) => "use the number as it is".to_owned(),
             (Holds::Made, "body" | "data" | "status" | "headers") => {
@@ -309,6 +360,14 @@ impl<'a> Lower<'_, 'a> {
                 "make a text of it before: `.toString()`"
             }
             (Holds::Object(_), _) => "take a member of it, or `Object.values(o)`",
+            (Holds::Number | Holds::Text | Holds::Made, _) if row.on.contains(&Receiver::Date) => {
+                match shown.as_str() {
+                    "format" => {
+                        "join texts with `+`, a template literal or `template {tmpl, vars, result}`; of a date make one first, `Date(x)`"
+                    }
+                    _ => "make a date of it first: `Date(x)`, in a source `new Date(x)`",
+                }
+            }
             _ => "call it on a value of that kind",
         };
         let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);

@@ -1,0 +1,86 @@
+//! Assignments that are lost with the body in which they stand.
+
+use super::{Finding, Lower};
+use crate::vars::VarId;
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::NodeId;
+
+impl<'a> Lower<'_, 'a> {
+    /// A variable of the innermost scope was set.
+    pub(super) fn lint_lost_name(&mut self, id: VarId, name: &[u8], node: NodeId) {
+        // In a loop a later turn may read it.
+        let in_loop = self.s.lint.as_ref().is_none_or(|lint| lint.whiles > 0);
+        if in_loop || name == b"result" {
+            return;
+        }
+        if !self.vars.hides_bound(id, name) {
+            return;
+        }
+        if self.carries(name, node) {
+            return self.found_lost(node);
+        }
+        if let Some(lint) = &mut self.s.lint {
+            lint.lost.insert(id, node);
+        }
+    }
+
+    /// At the end of a function: assignments whose variables nobody read.
+    pub(in crate::lower) fn lint_lost(&mut self) {
+        let Some(lint) = &mut self.s.lint else { return };
+        let mut lost: Vec<NodeId> = std::mem::take(&mut lint.lost)
+            .iter()
+            .map(|(_, node)| *node)
+            .collect();
+        lost.sort();
+        for node in lost {
+            self.found_lost(node);
+        }
+        self.lint_unused();
+        self.forget_flow();
+    }
+
+    /// Whether a step in the body of a loop calculates a variable from its own value, which
+    /// is that of the outer one in each turn: `total + x` as the next `total`.
+    fn carries(&mut self, name: &[u8], node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let is_item = self
+            .s
+            .lint
+            .as_ref()
+            .is_none_or(|lint| lint.items.is_empty());
+        let Some(step) = doc.parent(node).filter(|_| !is_item && !self.is_source()) else {
+            return false;
+        };
+        let op = doc.get(step, "op").and_then(|op| doc.str(op));
+        let given: &[&str] = match op {
+            Some(b"mathCalc") => &["vars"],
+            Some(b"merge") => &["a", "b"],
+            _ => return false,
+        };
+        let is_name = |node: NodeId| doc.str(node) == Some(name);
+        given
+            .iter()
+            .filter_map(|key| doc.get(step, key))
+            .any(|value| {
+                let mut members = doc.members(value);
+                is_name(value) || members.any(|(_, node)| is_name(node))
+            })
+    }
+
+    fn found_lost(&mut self, node: NodeId) {
+        let name = super::text_of(self.s.doc, node).unwrap_or_default();
+        let text = format!(
+            "this sets a variable `{}` of this body, which is lost at its end; the outer \
+                 variable keeps its value",
+            excerpt(&name)
+        );
+        self.found(
+            Finding::new(codes::LOST_ASSIGNMENT, node, text)
+                .offending(&name)
+                .help(
+                    "use `reduce` to carry a value from item to item, or `forEach`, whose \
+                         steps share the variables around them",
+                ),
+        );
+    }
+}

@@ -1,0 +1,336 @@
+//! Words of other languages and libraries, and what works here in their place.
+
+/// Globals that are not there.
+const GLOBALS: &[(&[&str], &str)] = &[
+    (
+        &["require", "import"],
+        "nothing is imported: atoms are functions that are there, as in `await httpFetch({ url })`",
+    ),
+    (&["fetch"], "write `await httpFetch({ url })`"),
+    (
+        &["setTimeout", "setInterval"],
+        "nothing waits for time to pass: remove it; the host limits the time of a run",
+    ),
+    (
+        &["process"],
+        "there is no environment: take it as an argument, or read `context('env.NAME')`, which the \
+         host must allow",
+    ),
+    (
+        &["window", "document", "global", "globalThis"],
+        "there is no page and no global object: take what is needed as an argument",
+    ),
+    (&["RegExp"], "write a literal, as in `/[a-z]+/g`"),
+    (
+        &["Promise"],
+        "write `await Promise.all([a(...), b(...)])`, or await each call",
+    ),
+    (
+        &["Map"],
+        "write an object, `{}`, with `o[key] = value`, or `new Set(list)`",
+    ),
+    (&["eval", "Function"], "write the code itself"),
+    (
+        &["Symbol", "Proxy", "Reflect", "WeakMap", "WeakSet"],
+        "write plain objects and lists",
+    ),
+];
+
+/// Methods and functions of other languages.
+const CALLED: &[(&[&str], &str)] = &[
+    (
+        &["contains", "has", "include", "in_array", "member"],
+        "write `.includes(x)`",
+    ),
+    (
+        &["length", "size", "len", "count", "strlen", "getLength"],
+        "write `.length`, without a call",
+    ),
+    (
+        &["append", "add", "addAll", "pushAll", "insert"],
+        "write `.push(x)`",
+    ),
+    (&["extend", "addRange", "union"], "write `.concat(others)`"),
+    (
+        &["remove", "removeIf", "without", "reject", "delete", "pull"],
+        "write `.filter((x) => x !== value)`",
+    ),
+    (&["getYear"], "write `.getFullYear()`"),
+    (
+        &[
+            "setDate",
+            "setMonth",
+            "setFullYear",
+            "setHours",
+            "setMinutes",
+            "setSeconds",
+            "setTime",
+            "addDays",
+            "addMonths",
+            "addHours",
+            "addYears",
+            "plusDays",
+            "subtract",
+            "minus",
+            "plus",
+        ],
+        "a date does not change: `d.add({ days: 1 })` gives another one",
+    ),
+    (
+        &[
+            "strftime",
+            "toFormat",
+            "toLocaleDateString",
+            "toLocaleTimeString",
+        ],
+        "write `.format('YYYY-MM-DD')`",
+    ),
+    (
+        &["upper", "toUpper", "ucase", "uppercase", "upcase"],
+        "write `.toUpperCase()`",
+    ),
+    (
+        &["lower", "toLower", "lcase", "lowercase", "downcase"],
+        "write `.toLowerCase()`",
+    ),
+    (&["strip", "chomp"], "write `.trim()`"),
+    (
+        &["startswith", "startWith", "beginsWith", "hasPrefix"],
+        "write `.startsWith(x)`",
+    ),
+    (
+        &["endswith", "endWith", "hasSuffix"],
+        "write `.endsWith(x)`",
+    ),
+    (&["isEmpty", "is_empty", "empty"], "write `.length === 0`"),
+    (&["first", "head", "peek"], "write `[0]`"),
+    (&["last", "tail"], "write `.at(-1)`"),
+    (
+        &["sum", "total", "sumBy"],
+        "write `.reduce((sum, x) => sum + x, 0)`",
+    ),
+    (
+        &["avg", "average", "mean"],
+        "write `.reduce((sum, x) => sum + x, 0) / xs.length`",
+    ),
+    (
+        &["unique", "distinct", "uniq", "dedupe"],
+        "write `[...new Set(xs)]`",
+    ),
+    (
+        &["groupBy", "group_by"],
+        "write `await groupBy({ items, by: 'name' })`",
+    ),
+    (
+        &["sortBy", "orderBy", "sorted", "order_by"],
+        "write `await sort({ items, by: 'name' })`, or `.toSorted((a, b) => a.n - b.n)`",
+    ),
+    (
+        &["each", "forEachAsync", "foreach"],
+        "write `.forEach((x) => ...)`",
+    ),
+    (
+        &["select", "collect", "mapAsync", "pluck"],
+        "write `.map((x) => ...)`",
+    ),
+    (
+        &["where", "grep", "filterAsync"],
+        "write `.filter((x) => ...)`",
+    ),
+    (&["any", "exists", "anyMatch"], "write `.some((x) => ...)`"),
+    (&["all", "allMatch"], "write `.every((x) => ...)`"),
+    (
+        &["fold", "inject", "aggregate"],
+        "write `.reduce((sum, x) => ..., 0)`",
+    ),
+    (&["items"], "write `Object.entries(o)`"),
+    (&["hasKey", "has_key", "containsKey"], "write `key in o`"),
+    (
+        &["get", "getOrDefault"],
+        "write `o.key`, or `o[key] ?? value`",
+    ),
+    (&["put", "set"], "write `o[key] = value`"),
+    (&["json", "toJson"], "write `JSON.stringify(x)`"),
+    (
+        &["then", "catch"],
+        "write `await`, and `try { ... } catch (e) { ... }`",
+    ),
+    (&["equals", "equal", "eq"], "write `===`"),
+    (&["substr_count"], "write `s.split(x).length - 1`"),
+    (
+        &["capitalize", "title"],
+        "write `s[0].toUpperCase() + s.slice(1)`",
+    ),
+    (
+        &["print", "println", "printf", "puts", "echo", "alert"],
+        "write `console.log(x)`",
+    ),
+    (&["str", "toStr"], "write `String(x)`"),
+    (&["int", "parse_int"], "write `parseInt(x)`"),
+    (&["float", "parse_float"], "write `parseFloat(x)`"),
+    (&["range"], "write `for (let i = 0; i < n; i++)`"),
+    (&["round"], "write `Math.round(x)`"),
+    (&["floor"], "write `Math.floor(x)`"),
+    (&["abs"], "write `Math.abs(x)`"),
+    (&["max"], "write `Math.max(...xs)`"),
+    (&["min"], "write `Math.min(...xs)`"),
+    (
+        &["isinstance", "is_a"],
+        "write `typeof x === 'number'`, or `Array.isArray(x)`",
+    ),
+    (
+        &["sleep", "delay", "wait"],
+        "nothing waits for time to pass: remove it",
+    ),
+    (
+        &["axios", "got", "request"],
+        "write `await httpFetch({ url })`",
+    ),
+    (&["uuidv4", "randomUUID"], "write `await uuid({})`"),
+];
+
+fn find(rows: &[(&[&str], &'static str)], name: &str) -> Option<&'static str> {
+    let row = rows.iter().find(|row| row.0.contains(&name));
+    row.map(|row| row.1)
+}
+
+/// What works in place of a global that is refused.
+pub(crate) fn global_help(name: &str) -> &'static str {
+    find(GLOBALS, name).unwrap_or("docs/source.md lists what there is")
+}
+
+/// What works in place of a function or method that is not there.
+pub(crate) fn called_help(name: &str) -> Option<&'static str> {
+    find(CALLED, name)
+}
+
+/// Methods that change nothing: a call whose value nobody takes does nothing.
+pub(crate) const GIVES: &[&str] = &[
+    "toUpperCase",
+    "toLowerCase",
+    "trim",
+    "trimStart",
+    "trimEnd",
+    "slice",
+    "substring",
+    "substr",
+    "concat",
+    "replace",
+    "replaceAll",
+    "split",
+    "join",
+    "includes",
+    "indexOf",
+    "lastIndexOf",
+    "startsWith",
+    "endsWith",
+    "toFixed",
+    "toString",
+    "padStart",
+    "padEnd",
+    "repeat",
+    "at",
+    "charAt",
+    "flat",
+    "filter",
+    "toSorted",
+    "toReversed",
+    "toSpliced",
+    "with",
+];
+
+/// What helps against a syntax error that the parser has no advice for, by its line.
+pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
+    let before = source.get(..at).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = source.get(start..).unwrap_or_default();
+    let line = line.lines().next().unwrap_or_default().trim();
+    let python = ["elif ", "def ", "except", "with ", "lambda "];
+    if line.starts_with("for (") && line.matches(';').count() < 2 {
+        "a `for` has three parts with `;` between: `for (let i = 0; i < n; i++)`"
+    } else if python.iter().any(|word| line.starts_with(word)) || line.ends_with(':') {
+        "blocks stand in braces: `if (n > 3) { ... } else { ... }`"
+    } else if line.starts_with("if ") && !line.starts_with("if (") {
+        "a condition stands in parentheses: `if (n > 3) { ... }`"
+    } else if line.matches('?').count() > line.matches(':').count() && line.contains(" ? ") {
+        "a `?` needs its `:`, as in `n > 3 ? 'a' : 'b'`"
+    } else if line.matches('(').count() != line.matches(')').count() {
+        "close each `(` with `)`"
+    } else if line.matches('\'').count() % 2 == 1 || line.matches('"').count() % 2 == 1 {
+        "close the text with the quote that begins it"
+    } else {
+        "write it as JavaScript does"
+    }
+}
+
+/// What a text is that is no source, and what to do with it.
+pub(crate) fn other_format(text: &str) -> Option<(&'static str, &'static str)> {
+    let head = text.trim_start();
+    let first = head.lines().next().unwrap_or_default().trim_end();
+    let json = (head.starts_with('{') || head.starts_with('['))
+        && head[1..].trim_start().starts_with(['"', '{', '}']);
+    let python = ["def ", "async def ", "from ", "class ", "elif ", "import "];
+    if json {
+        return Some(("JSON", "give the file the ending `.json`"));
+    }
+    if head.starts_with("```") || head.starts_with("# ") || head.starts_with("## ") {
+        return Some((
+            "Markdown",
+            "give the code alone, without what stands around it",
+        ));
+    }
+    if python.iter().any(|word| head.starts_with(word))
+        && (first.ends_with(':') || head.starts_with("from "))
+    {
+        return Some((
+            "Python",
+            "write JavaScript: `export default function agent({ n }) { return { n } }`",
+        ));
+    }
+    let yaml = first.split_once(':').is_some_and(|(key, rest)| {
+        let word = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        let plain = !key.is_empty() && key.chars().all(word);
+        plain && (rest.is_empty() || rest.starts_with(' ')) && !rest.contains(['{', '(', ';'])
+    });
+    yaml.then_some((
+        "YAML",
+        "write JavaScript: `export default function agent({ n }) { return { n } }`",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps_is_no_method_that_is_there() {
+        for (names, help) in CALLED {
+            // A set has `has`, `add` and `remove`, and lists and objects do not.
+            for name in names
+                .iter()
+                .filter(|name| !matches!(**name, "has" | "add" | "remove" | "union"))
+            {
+                assert!(a99_core::builtins::method(name).is_none(), "{name}: {help}");
+            }
+        }
+        for (names, _) in GLOBALS {
+            for name in *names {
+                assert!(a99_core::builtins::refused(name).is_some(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_formats() {
+        for (text, name) in [
+            ("{\"op\": \"seq\"}", Some("JSON")),
+            ("def agent(n):\n    return n\n", Some("Python")),
+            ("op: seq\nsteps:\n", Some("YAML")),
+            ("```js\nfunction agent() {}\n```", Some("Markdown")),
+            ("function agent({ n }) { return { n } }", None),
+            ("const a = 1", None),
+        ] {
+            assert_eq!(other_format(text).map(|found| found.0), name, "{text}");
+        }
+    }
+}
