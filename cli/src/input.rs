@@ -97,19 +97,6 @@ impl Source {
         self.bytes.starts_with(&MAGIC[..5])
     }
 
-    /// Refuses what is called an artifact and is none.
-    fn check_extension(&self) -> Result<(), Failure> {
-        match Path::new(&self.name).extension() {
-            Some(extension) if extension == "a99b" => Err(Failure::refused(
-                &self.name,
-                artifact_codes::NO_ARTIFACT,
-                "the file does not begin as an artifact does",
-                "give a program in JSON the ending `.json`; `a99 compile` makes an artifact of it",
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Whether its name says that it is JavaScript.
     pub(crate) fn is_script(&self) -> bool {
         is_script(Path::new(&self.name))
@@ -181,7 +168,6 @@ pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
-    source.check_extension()?;
     if source.is_script() {
         return script(engine, source);
     }
@@ -198,7 +184,6 @@ pub(crate) fn agent_in(
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
-    source.check_extension()?;
     if source.is_script() {
         return script(engine, source);
     }

@@ -1,0 +1,116 @@
+//! Slips, and texts that are no source at all.
+
+/// What is JavaScript and hardly meant: its code, its place, its advice.
+#[test]
+fn slips_are_told() {
+    let atoms = a99_atoms::all_atoms();
+    for (code, kind, offending, help) in [
+        (
+            "a.sort; return a",
+            "lint.dropped_result",
+            "a.sort",
+            "call it",
+        ),
+        (
+            "a == 3; return a",
+            "lint.dropped_result",
+            "a == 3",
+            "one `=`",
+        ),
+        (
+            "a + 1; return a",
+            "lint.dropped_result",
+            "a + 1",
+            "`return` it",
+        ),
+        (
+            "a.trim(); return a",
+            "lint.dropped_result",
+            "a.trim()",
+            "`a = a.trim(...)`",
+        ),
+        (
+            "Math.round(a); return a",
+            "lint.dropped_result",
+            "Math.round(a)",
+            "const value",
+        ),
+        (
+            "return a.map((x) => { x * 2 })",
+            "lint.missing_result",
+            "a.map((x) => { x * 2 })",
+            "leave out the braces",
+        ),
+        (
+            "return a.toSorted((x, y) => x.n < y.n)",
+            "lint.wrong_kind",
+            "x.n < y.n",
+            "`x.n - y.n`",
+        ),
+        (
+            "a.forEach((x) => { if (x > 3) return x }); return a",
+            "lint.return_in_body",
+            "return",
+            "`some`",
+        ),
+        (
+            "if (!a in {}) return 1; return a",
+            "lint.constant_condition",
+            "!a in {}",
+            "`!(a in {})`",
+        ),
+        (
+            "if (a) { return\n a + 1 } return a",
+            "lint.no_result",
+            "return",
+            "same line",
+        ),
+        (
+            "let n; for (const x of a) n += x; return n",
+            "lint.bad_arithmetic",
+            "n",
+            "`let n = 0`",
+        ),
+    ] {
+        let source = format!("async function agent({{ a }}) {{\n  {code}\n}}");
+        let read = a99_source::read(&source, &atoms).expect(code);
+        let found = read.warnings.iter().find(|found| found.code == kind);
+        let found = found.unwrap_or_else(|| panic!("{code}: {}", read.warnings));
+        assert_eq!(found.offending, offending, "{code}");
+        let told = found.help.as_deref().unwrap_or_default();
+        assert!(told.contains(help), "{code}: {told}");
+    }
+    for plain in [
+        "function agent({ a }) { a.sort(); a.push(1); return a }",
+        "function agent({ a }) { a.forEach((x) => { if (x) return; x.n = 1 }); return 1 }",
+        "function agent({ a }) { return a.map((x) => { return x * 2 }) }",
+        "function agent({ a }) { return a.toSorted((x, y) => x - y) }",
+        "function agent({ a }) { let n; n = 1; n += a; return n }",
+        "function agent({ a }) { if (!('b' in a)) return 1; return }",
+        "function agent({ a }) { a.map((x) => { if (x) return 1; return 2 }); return a }",
+    ] {
+        let read = a99_source::read(plain, &atoms).expect(plain);
+        assert!(read.warnings.is_empty(), "{plain}: {}", read.warnings);
+    }
+}
+
+/// What is no source at all is told as what it is.
+#[test]
+fn other_formats_are_told() {
+    let atoms = a99_atoms::all_atoms();
+    for (text, name, help) in [
+        ("{\"op\": \"seq\", \"steps\": []}", "JSON", "`.json`"),
+        ("def agent(n):\n    return n\n", "Python", "export default"),
+        ("op: seq\nsteps:\n  - op: uuid\n", "YAML", "export default"),
+    ] {
+        let found = a99_source::read(text, &atoms).expect_err(text);
+        let first = &found.0[0];
+        assert_eq!(first.message, format!("this is {name}, not JavaScript"));
+        assert!(
+            first
+                .help
+                .as_deref()
+                .is_some_and(|told| told.contains(help))
+        );
+    }
+}
