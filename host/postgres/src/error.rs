@@ -153,7 +153,10 @@ pub struct PostgresError {
 }
 
 impl PostgresError {
-    pub(crate) fn new(code: PostgresCode, message: impl Into<String>) -> PostgresError {
+    /// An error of the host's own, for work that was given to a
+    /// [`PostgresStore`](crate::PostgresStore). Programs see the text of the code alone.
+    #[must_use]
+    pub fn new(code: PostgresCode, message: impl Into<String>) -> PostgresError {
         PostgresError {
             code,
             message: message.into(),
@@ -162,8 +165,9 @@ impl PostgresError {
         }
     }
 
-    /// An error that programs may see as it is.
-    pub(crate) fn shown(code: PostgresCode, message: impl Into<String>) -> PostgresError {
+    /// The same, but programs see the message as it is.
+    #[must_use]
+    pub fn shown(code: PostgresCode, message: impl Into<String>) -> PostgresError {
         let message = message.into();
         PostgresError {
             text: Some(message.as_str().into()),

@@ -55,6 +55,12 @@
 //!
 //! Connections keep settings and prepared statements: a pooler between here and the server
 //! has to give each client a session of its own. The server is PostgreSQL 13 or later.
+//!
+//! # Other tables in the schema
+//!
+//! Another crate keeps tables of its own in the same schema as a [`Component`], through
+//! [`PostgresStore::read`] and [`PostgresStore::write`]; the names of tables that begin with
+//! `a99_` and `entries` are taken. It uses [`tokio_postgres`] as this crate exports it.
 
 #![warn(unreachable_pub)]
 
@@ -66,9 +72,13 @@ mod runtime;
 mod schema;
 mod store;
 mod tls;
+mod transaction;
 
 pub use a99_capabilities::{StoreLimits, StoreUsage};
 pub use error::{PostgresCode, PostgresError};
 pub use options::PostgresOptions;
 pub use runtime::Task;
+pub use schema::Component;
 pub use store::PostgresStore;
+pub use tokio_postgres;
+pub use transaction::{Parameters, Tx};

@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     cancel: CancelToken,
     driver: JoinHandle<()>,
-    statements: HashMap<&'static str, Statement>,
+    pub(crate) statements: HashMap<&'static str, Statement>,
     used: Instant,
 }
 

@@ -1,15 +1,32 @@
-//! Schema: the tables, their version, and who makes them when many processes start.
+//! Schema: the tables of components, their versions, and who makes them when many processes
+//! start.
 
 use crate::error::{PostgresCode, PostgresError};
 use crate::pool::{Call, Connection};
 use tokio_postgres::GenericClient;
 
-/// SQL texts, each of which leads from a version to the next. They are never changed once
-/// tables exist, only added to.
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
+/// What keeps tables in the schema of a store: a name, and the migrations that make and
+/// change them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// A name that no other component has.
+    pub name: &'static str,
+    /// SQL texts, each of which leads from a version to the next; where there are no tables
+    /// that is 0. They are never changed once tables exist, only added to.
+    pub migrations: &'static [&'static str],
+}
 
-/// The version that this one knows.
-const VERSION: i64 = MIGRATIONS.len() as i64;
+/// The tables of keys and values.
+pub(crate) static ENTRIES: Component = Component {
+    name: "entries",
+    migrations: &[include_str!("schema.sql")],
+};
+
+impl Component {
+    fn known(&self) -> i64 {
+        i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
+    }
+}
 
 /// The lock of those who make tables: `A99P`, and a number for the use.
 const LOCK: i64 = 0x4139_3950_0000_0001;
@@ -27,6 +44,7 @@ const HAS_TABLES: &str = "SELECT EXISTS (
 
 /// Makes the tables, or those of later versions that are missing.
 pub(crate) struct Migrate {
+    pub(crate) component: Component,
     pub(crate) schema: String,
     pub(crate) quoted: String,
 }
@@ -47,7 +65,8 @@ impl Call for Migrate {
             );
             return Err(PostgresError::new(PostgresCode::OldServer, message));
         }
-        if self.version(&connection.client).await? == VERSION {
+        let known = self.component.known();
+        if self.version(&connection.client).await? == known {
             return Ok(());
         }
         let transaction = connection.client.transaction().await?;
@@ -60,39 +79,47 @@ impl Call for Migrate {
             transaction.batch_execute(&create).await?;
         }
         // Another process may have been first.
-        let from = self.version(&transaction).await?;
-        if from == 0 {
+        if !self.has_tables(&transaction).await? {
             let table = "CREATE TABLE a99_component (
                 name text PRIMARY KEY, version bigint NOT NULL)";
             transaction.batch_execute(table).await?;
         }
-        for (_, migration) in (0..).zip(MIGRATIONS).filter(|(n, _)| *n >= from) {
+        let from = self.version(&transaction).await?;
+        let migrations = (0..).zip(self.component.migrations);
+        for (_, migration) in migrations.filter(|(n, _)| *n >= from) {
             transaction.batch_execute(migration).await?;
         }
-        let set = "INSERT INTO a99_component (name, version) VALUES ('entries', $1)
+        let set = "INSERT INTO a99_component (name, version) VALUES ($1, $2)
             ON CONFLICT (name) DO UPDATE SET version = excluded.version";
-        transaction.execute(set, &[&VERSION]).await?;
+        transaction
+            .execute(set, &[&self.component.name, &known])
+            .await?;
         Ok(transaction.commit().await?)
     }
 }
 
 impl Migrate {
+    async fn has_tables(&self, client: &impl GenericClient) -> Result<bool, PostgresError> {
+        Ok(client.query_one(HAS_TABLES, &[&self.schema]).await?.get(0))
+    }
+
     /// The version of the tables, 0 if there are none.
     async fn version(&self, client: &impl GenericClient) -> Result<i64, PostgresError> {
-        let has_tables = client.query_one(HAS_TABLES, &[&self.schema]).await?;
-        if !has_tables.get::<_, bool>(0) {
+        if !self.has_tables(client).await? {
             return Ok(0);
         }
         // By its whole name: a schema without rights is passed over otherwise.
         let find = format!(
-            "SELECT version FROM {}.a99_component WHERE name = 'entries'",
+            "SELECT version FROM {}.a99_component WHERE name = $1",
             self.quoted
         );
-        let found = client.query_opt(&find, &[]).await?;
-        let found = found.map_or(0, |row| row.get(0));
-        if found > VERSION {
+        let found = client.query_opt(&find, &[&self.component.name]).await?;
+        let (found, known) = (found.map_or(0, |row| row.get(0)), self.component.known());
+        if found > known {
+            let name = self.component.name;
             let message = format!(
-                "the tables have version {found}; this version knows those up to {VERSION}"
+                "the tables of its {name} have version {found}; this version knows those up to \
+                 {known}"
             );
             return Err(PostgresError::new(PostgresCode::Newer, message));
         }

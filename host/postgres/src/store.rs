@@ -4,7 +4,8 @@ use crate::entries::{Ask, Clear, Count, Delete, Get, List, Outcome, Place, Put, 
 use crate::error::PostgresError;
 use crate::options::PostgresOptions;
 use crate::runtime::{Engine, Task};
-use crate::schema::Migrate;
+use crate::schema::{Component, ENTRIES, Migrate};
+use crate::transaction::{Reading, Tx, Writing};
 use a99_capabilities::{
     Clock, Page, Query, Reply, Store, StoreLimits, StoreMethod, StoreUsage, StoredKey, StoredValue,
     SystemClock,
@@ -53,21 +54,71 @@ impl PostgresStore {
     /// wrote the tables, or they cannot be made.
     pub fn open(options: PostgresOptions) -> Result<PostgresStore, PostgresError> {
         let engine = Engine::start(&options)?;
-        let migrate = Migrate {
-            schema: options.schema.clone(),
-            quoted: options.quoted_schema(),
-        };
-        engine.call(migrate).wait()?;
         let scope = Scope {
             name: None,
             limits: StoreLimits::default(),
             clock: Arc::new(SystemClock),
             options,
         };
-        Ok(PostgresStore {
+        let store = PostgresStore {
             engine: Arc::new(engine),
             scope: Arc::new(scope),
+        };
+        store.migrate(&ENTRIES).wait()?;
+        Ok(store)
+    }
+
+    /// Makes or changes the tables of a component, if they are not as this version of it
+    /// wants them.
+    pub fn migrate(&self, component: &'static Component) -> Task<()> {
+        let options = &self.scope.options;
+        self.engine.call(Migrate {
+            component: *component,
+            schema: options.schema.clone(),
+            quoted: options.quoted_schema(),
         })
+    }
+
+    /// Reads tables of the schema: `f` sees what was committed when it began, and no
+    /// change. It runs on another thread, and again from the beginning where the
+    /// connection broke.
+    ///
+    /// Errors are those of `f`, [`PostgresCode::Failed`](crate::PostgresCode::Failed) if it
+    /// panics, [`PostgresCode::ReadOnly`](crate::PostgresCode::ReadOnly) if it writes, and
+    /// those of the server.
+    pub fn read<T, F>(&self, f: F) -> Task<T>
+    where
+        T: Send + 'static,
+        F: Fn(&Tx) -> Result<T, PostgresError> + Send + Sync + 'static,
+    {
+        self.engine.call(Reading(Arc::new(f)))
+    }
+
+    /// Writes tables of the schema: what `f` does is kept whole, or not at all if it gives
+    /// an error or panics. Others write meanwhile, unless it locks rows that they lock too.
+    /// It runs on another thread, and again from the beginning where others were in the
+    /// way.
+    ///
+    /// Errors are those of `f`, [`PostgresCode::Failed`](crate::PostgresCode::Failed) if it
+    /// panics, and those of the server.
+    pub fn write<T, F>(&self, f: F) -> Task<T>
+    where
+        T: Send + 'static,
+        F: Fn(&Tx) -> Result<T, PostgresError> + Send + Sync + 'static,
+    {
+        self.engine.call(Writing(Arc::new(f)))
+    }
+
+    /// The name of the namespace; none for the store itself.
+    #[must_use]
+    pub fn name(&self) -> Option<&Text> {
+        self.scope.name.as_ref()
+    }
+
+    /// The server, the user and the database, as a URL without the password.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.scope.options.place()
     }
 
     /// The namespace of a name: any text, of which no character is special and which is
@@ -101,12 +152,12 @@ impl PostgresStore {
 
     /// What the namespace holds.
     pub fn usage(&self) -> Task<StoreUsage> {
-        self.engine.call(Count(self.place()))
+        self.engine.call(Count(self.now()))
     }
 
     /// Deletes all that the namespace holds.
     pub fn clear(&self) -> Task<()> {
-        self.engine.call(Clear(self.place()))
+        self.engine.call(Clear(self.now()))
     }
 
     /// Closes the connections, for all clones; whatever is asked afterwards is refused.
@@ -115,7 +166,7 @@ impl PostgresStore {
         self.engine.close();
     }
 
-    fn place(&self) -> Place {
+    fn now(&self) -> Place {
         Place {
             name: self.scope.name.clone(),
             now_ms: self.scope.clock.now_ms(),
@@ -143,7 +194,7 @@ impl PostgresStore {
         });
         loop {
             let put = Put {
-                place: self.place(),
+                place: self.now(),
                 key: key.clone(),
                 value: stored.clone(),
                 expires_ms,
@@ -190,7 +241,7 @@ impl Store for PostgresStore {
     fn get(&self, key: Value) -> Reply<'_> {
         reply(async move {
             let key = StoredKey::of(key)?;
-            let place = self.place();
+            let place = self.now();
             let found = self.engine.call(Get { place, key }).await?;
             let value = found.as_deref().map_or(Ok(Value::Undefined), read);
             value.map_err(|error| self.engine.pool.placed(error))
@@ -208,7 +259,7 @@ impl Store for PostgresStore {
     fn delete(&self, key: Value) -> Reply<'_> {
         reply(async move {
             let key = StoredKey::of(key)?;
-            let place = self.place();
+            let place = self.now();
             self.engine
                 .call(Delete { place, key })
                 .await
@@ -219,7 +270,7 @@ impl Store for PostgresStore {
     fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Reply<'_> {
         reply(async move {
             let list = List {
-                place: self.place(),
+                place: self.now(),
                 page: Page::of(prefix, cursor, &limit)?,
                 max_bytes: self.scope.limits.max_page_bytes,
             };
@@ -244,7 +295,7 @@ impl Store for PostgresStore {
     fn query(&self, query: Value) -> Reply<'_> {
         reply(async move {
             let ask = Ask {
-                place: self.place(),
+                place: self.now(),
                 query: Query::of(&query)?,
                 max_bytes: self.scope.limits.max_page_bytes,
             };

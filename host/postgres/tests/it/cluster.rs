@@ -2,24 +2,18 @@
 //!
 //! A server lives in a folder of its own, with the user `postgres` where the tests run as
 //! root. A shell that waits for the end of this process, however that comes, stops it and
-//! removes the folder.
+//! removes the folder. Tests of other crates have this file, too.
 
-use base64::prelude::{BASE64_STANDARD, Engine};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "swordfish";
-
-/// The name in the server's certificate.
-pub(crate) const NAME: &str = "db.example.test";
 
 pub(crate) struct Cluster {
     bin: PathBuf,
@@ -29,12 +23,6 @@ pub(crate) struct Cluster {
     user: Option<(u32, u32)>,
     /// Its standard input ends with this process.
     _guard: Child,
-}
-
-/// The server of most tests, which speaks TLS.
-pub(crate) fn shared() -> &'static Cluster {
-    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(|| Cluster::start(true))
 }
 
 fn said(mut command: Command) -> String {
@@ -61,19 +49,9 @@ fn bin() -> PathBuf {
     found.expect("these tests start a server of PostgreSQL: `apt-get install postgresql` has it")
 }
 
-fn pem(label: &str, der: &[u8]) -> String {
-    let text = BASE64_STANDARD.encode(der);
-    let lines: Vec<&str> = text
-        .as_bytes()
-        .chunks(64)
-        .map(|l| str::from_utf8(l).unwrap())
-        .collect();
-    let lines = lines.join("\n");
-    format!("-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n")
-}
-
 impl Cluster {
-    pub(crate) fn start(with_tls: bool) -> Cluster {
+    /// Starts one with these settings more, for which files may be written beside its data.
+    pub(crate) fn start(settings: impl FnOnce(&Cluster) -> String) -> Cluster {
         let bin = bin();
         let folder = tempfile::Builder::new()
             .prefix("a99-pg-")
@@ -115,7 +93,7 @@ impl Cluster {
             user,
             _guard: guard,
         };
-        cluster.initialise(with_tls);
+        cluster.initialise(settings);
         cluster.run();
         cluster
     }
@@ -130,11 +108,11 @@ impl Cluster {
         command
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.at(name), text).unwrap();
         fs::set_permissions(self.at(name), fs::Permissions::from_mode(0o600)).unwrap();
         if let Some((uid, gid)) = self.user {
@@ -142,7 +120,7 @@ impl Cluster {
         }
     }
 
-    fn initialise(&self, with_tls: bool) {
+    fn initialise(&self, more: impl FnOnce(&Cluster) -> String) {
         self.write("password", PASSWORD);
         let mut initdb = self.command("initdb");
         initdb.arg("-D").arg(self.at("data"));
@@ -167,13 +145,7 @@ impl Cluster {
              max_connections = 80\nshared_buffers = 32MB\nfsync = on\nlog_checkpoints = off\n",
             self.port
         );
-        if with_tls {
-            self.certify();
-            settings += &format!(
-                "ssl = on\nssl_cert_file = '{folder}/server.pem'\n\
-                 ssl_key_file = '{folder}/server.key'\n"
-            );
-        }
+        settings += &more(self);
         // The administrator's way in costs little: one without optimisation computes for a
         // tenth of a second else.
         self.write(
@@ -184,29 +156,6 @@ impl Cluster {
         let file = self.at("data/postgresql.conf");
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, text + &settings).unwrap();
-    }
-
-    /// Makes an authority, and with it a certificate of the server; and an authority that
-    /// knows nothing of it.
-    fn certify(&self) {
-        let authority = |name: &str| {
-            let mut params = CertificateParams::new(Vec::new()).unwrap();
-            params.distinguished_name.push(DnType::CommonName, name);
-            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-            CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-        };
-        let (ours, other) = (authority("ours"), authority("other"));
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![NAME.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &ours).unwrap();
-        self.write("server.pem", &pem("CERTIFICATE", certificate.der()));
-        self.write("server.key", &pem("PRIVATE KEY", &key.serialize_der()));
-        self.write("ca.pem", &pem("CERTIFICATE", ours.der()));
-        self.write("other.pem", &pem("CERTIFICATE", other.der()));
-    }
-
-    pub(crate) fn authority(&self, name: &str) -> String {
-        self.at(name).display().to_string()
     }
 
     /// Starts the server, and waits until it answers.

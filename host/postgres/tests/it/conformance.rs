@@ -25,7 +25,7 @@ fn postgres_store_conforms() {
 
 #[test]
 fn postgres_store_conforms_by_a_socket() {
-    let database = crate::cluster::shared().database();
+    let database = crate::certificates::shared().database();
     conforms(&open(&database.url_of_socket()).unwrap());
 }
 

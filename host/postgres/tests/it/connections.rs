@@ -1,6 +1,7 @@
 //! Connections: who gets in, by which way, and what becomes of them.
 
-use crate::cluster::{Cluster, Database, NAME, shared};
+use crate::certificates::{NAME, authority, shared};
+use crate::cluster::{Cluster, Database};
 use crate::{block_on, open, store, text};
 use a99_capabilities::{Secret, Store};
 use a99_core::value::Value;
@@ -17,7 +18,7 @@ pub(crate) fn with_server_of_its_own<T>(f: impl FnOnce(&'static Cluster) -> T) -
     static TURN: Mutex<()> = Mutex::new(());
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    f(CLUSTER.get_or_init(|| Cluster::start(false)))
+    f(CLUSTER.get_or_init(|| Cluster::start(|_| String::new())))
 }
 
 fn refused(url: &str) -> PostgresError {
@@ -95,7 +96,7 @@ fn is_encrypted(store: &PostgresStore, database: &Database) -> bool {
 #[test]
 fn servers_are_who_they_should_be() {
     let database = shared().database();
-    let authority = |name: &str| format!("sslrootcert={}", shared().authority(name));
+    let authority = |name: &str| format!("sslrootcert={}", authority(name));
     let (ours, other) = (authority("ca.pem"), authority("other.pem"));
     let named = |more: &str| database.url_with(NAME, &format!("hostaddr=127.0.0.1&{more}"));
     let unnamed = |more: &str| database.url_with("127.0.0.1", more);
@@ -134,7 +135,7 @@ fn servers_are_who_they_should_be() {
     }
     let missing = refused(&named("sslrootcert=/nowhere"));
     assert_eq!(missing.code(), PostgresCode::Config);
-    let key = format!("sslrootcert={}", shared().authority("server.key"));
+    let key = format!("sslrootcert={}", authority("server.key"));
     assert_eq!(refused(&named(&key)).code(), PostgresCode::Config);
 }
 

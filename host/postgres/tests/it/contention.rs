@@ -1,6 +1,6 @@
 //! Many at once: nobody takes a step twice, and nobody gets more than there is.
 
-use crate::cluster::shared;
+use crate::certificates::shared;
 use crate::{block_on, open, store};
 use a99_capabilities::{FixedClock, Store};
 use a99_core::value::Value;

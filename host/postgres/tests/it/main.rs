@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 #![cfg(unix)]
 
+mod certificates;
 mod cluster;
 mod conformance;
 mod connections;
@@ -12,6 +13,7 @@ mod limits;
 mod namespaces;
 mod processes;
 mod schemas;
+mod transactions;
 mod values;
 
 use a99_capabilities::{CapabilityError, block_on};
@@ -25,7 +27,7 @@ fn open(url: &str) -> Result<PostgresStore, PostgresError> {
 
 /// A store in a database of the test.
 fn store() -> (Database, PostgresStore) {
-    let database = cluster::shared().database();
+    let database = certificates::shared().database();
     let store = open(&database.url()).unwrap();
     (database, store)
 }

@@ -6,7 +6,8 @@
 
 #![allow(clippy::print_stdout, reason = "what processes tell the test")]
 
-use crate::cluster::{Cluster, shared};
+use crate::certificates::shared;
+use crate::cluster::Cluster;
 use crate::connections::with_server_of_its_own;
 use crate::{block_on, object, open, text};
 use a99_capabilities::Store;

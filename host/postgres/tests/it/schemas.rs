@@ -1,6 +1,7 @@
 //! Tables: who makes them, and which are refused.
 
-use crate::cluster::{Database, shared};
+use crate::certificates::shared;
+use crate::cluster::Database;
 use crate::{block_on, open, store, text};
 use a99_capabilities::Store;
 use a99_core::value::Value;
