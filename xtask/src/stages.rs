@@ -24,6 +24,9 @@ pub(crate) fn test() -> Result<(), Failed> {
     stages.end()
 }
 
+/// Crates whose tests start servers of PostgreSQL, and the programs that do.
+const WITH_POSTGRES: [(&str, &str); 2] = [("a99-postgres", "it"), ("a99-vectors", "server")];
+
 /// What takes long and seldom breaks: dependencies, features, documentation,
 /// what needs Node, Python, PostgreSQL, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
@@ -49,14 +52,18 @@ pub(crate) fn slow() -> Result<(), Failed> {
     // A feature, because it needs the server: what a contributor runs before each change
     // needs nothing but the toolchain.
     stages.run("clippy of the tests with PostgreSQL", |_| {
-        let mut clippy = cargo("clippy");
-        clippy.args(["--package", "a99-postgres", "--features", "cluster"]);
-        run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
+        WITH_POSTGRES.iter().try_for_each(|(package, _)| {
+            let mut clippy = cargo("clippy");
+            clippy.args(["--package", package, "--features", "cluster"]);
+            run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
+        })
     });
     stages.run("tests with PostgreSQL", |progress| {
-        let mut test = cargo("test");
-        test.args(["--package", "a99-postgres", "--features", "cluster"]);
-        progress.tests(test.args(["--test", "it"]))
+        WITH_POSTGRES.iter().try_for_each(|(package, program)| {
+            let mut test = cargo("test");
+            test.args(["--package", package, "--features", "cluster"]);
+            progress.tests(test.args(["--test", program]))
+        })
     });
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a

@@ -25,7 +25,8 @@
 //! Where rows are kept for good is up to the caller: it feeds an index with
 //! [`Index::push`], [`Index::replace`] and [`Index::delete`], and asks
 //! [`Index::bytes_after_push`] before. With the feature `sqlite` there is a caller that
-//! keeps them in a file: `VectorStore`, the capability of programs.
+//! keeps them in a file, `VectorStore`, and with the feature `postgres` one that keeps them
+//! on a server, `PostgresVectorStore`: the capability of programs.
 
 #![warn(unreachable_pub)]
 
@@ -36,14 +37,18 @@ mod error;
 mod index;
 mod kernel;
 mod search;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod store;
 
 pub use bound::normalized;
 pub use error::VectorError;
 pub use index::Index;
+#[cfg(feature = "postgres")]
+pub use store::PostgresVectorStore;
 #[cfg(feature = "sqlite")]
-pub use store::{CacheUsage, VectorLimits, VectorStore, VectorUsage};
+pub use store::VectorStore;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use store::{Backend, CacheUsage, VectorLimits, VectorUsage, WithVectors};
 
 /// Numbers of a vector, at most: what the sums of codes and the proof of the bound have
 /// room for.

@@ -1,17 +1,16 @@
 //! Copy of a collection: read from the file, brought up to date, searched.
 
+use super::backend::{BackendError, Columns, Parameter, Transaction};
 use super::cache::{Cache, Copy, Slot};
 use super::document::stored_unit;
-use super::tables::Collection;
+use super::tables::{Collection, int};
 use crate::{Hit, Index, VectorError};
-use a99_sqlite::rusqlite::params;
-use a99_sqlite::rusqlite::types::ValueRef;
-use a99_sqlite::{SqliteCode, SqliteError, Tx};
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 use std::sync::{PoisonError, RwLockWriteGuard};
 
 /// Rows that are read until it is asked whether anybody still waits.
-const LOOK: usize = 256;
+const LOOK: i64 = 256;
 
 /// Bytes of the pieces in which a collection is searched that is too large for a copy.
 const PIECE_BYTES: usize = 8 << 20;
@@ -26,7 +25,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn among(&self, index: &Index) -> Result<Vec<Hit>, SqliteError> {
+    fn among<E: BackendError>(&self, index: &Index) -> Result<Vec<Hit>, E> {
         index
             .search(self.query, self.k, self.filter)
             .map_err(refused)
@@ -34,19 +33,19 @@ impl Wanted<'_> {
 }
 
 /// Vectors are checked when they are added and read: an index that refuses one is a fault.
-fn refused(error: VectorError) -> SqliteError {
-    SqliteError::new(SqliteCode::Failed, error.to_string())
+fn refused<E: BackendError>(error: VectorError) -> E {
+    E::failed(error.to_string())
 }
 
 /// The hits of a search among the rows that the transaction sees, the best first. Nothing
 /// if the copy is ahead of the transaction: then a later one is to search, unless it is the
 /// last, which does without the copy.
-pub(crate) fn search(
-    tx: &Tx<'_>,
+pub(crate) fn search<X: Transaction>(
+    tx: &X,
     cache: &Cache,
     collection: &Collection,
     wanted: &Wanted<'_>,
-) -> Result<Option<Vec<Hit>>, SqliteError> {
+) -> Result<Option<Vec<Hit>>, X::Error> {
     if !cache.may_hold(least_bytes(collection, wanted.query.len())) {
         return by_pieces(tx, cache, collection, wanted).map(Some);
     }
@@ -88,14 +87,14 @@ fn least_bytes(collection: &Collection, dimension: usize) -> usize {
 
 /// Makes the copy in a place one of the version that the transaction sees; there is none if
 /// there is no room for it.
-fn update(
-    tx: &Tx<'_>,
+fn update<X: Transaction>(
+    tx: &X,
     cache: &Cache,
     slot: &Slot,
     collection: &Collection,
     dimension: usize,
     held: &mut Option<Copy>,
-) -> Result<(), SqliteError> {
+) -> Result<(), X::Error> {
     match held {
         Some(copy) if copy.version >= collection.floor && copy.index.dimension() == dimension => {
             let mut granted = copy.index.bytes();
@@ -113,10 +112,17 @@ fn update(
         _ => *held = None,
     }
     cache.note(|usage| usage.loads += 1);
-    let mut index = Index::new(dimension).map_err(refused)?;
+    let mut index = Index::new(dimension).map_err(refused::<X::Error>)?;
     let mut granted = 0;
     let has_room = room(cache, collection, slot, &mut granted);
-    let rest = fill(tx, collection, &mut index, collection.rows().0, has_room);
+    let rest = fill(
+        tx,
+        collection,
+        &mut index,
+        collection.rows().0,
+        i64::MAX,
+        has_room,
+    );
     let is_whole = matches!(rest, Ok(None));
     let bytes = if is_whole { index.bytes() } else { 0 };
     let has_room = cache.reserve(collection.id, slot, bytes);
@@ -144,89 +150,102 @@ fn room<'a>(
     }
 }
 
-/// Adds rows to an index, from one on, in order. The row that there was no room for, if
-/// there was one.
-fn fill(
-    tx: &Tx<'_>,
+/// Adds rows to an index, from one on, in order, so many at most. Where the rest begins, if
+/// there may be one.
+fn fill<X: Transaction>(
+    tx: &X,
     collection: &Collection,
     index: &mut Index,
     from: i64,
+    most: i64,
     mut has_room: impl FnMut(usize) -> bool,
-) -> Result<Option<i64>, SqliteError> {
-    let sql = "SELECT row, embedding FROM vector_document WHERE row BETWEEN ?1 AND ?2 ORDER BY row";
-    let mut find = tx.prepare_cached(sql)?;
-    let mut rows = find.query(params![from, collection.rows().1])?;
-    let mut read = 0;
-    while let Some(row) = rows.next()? {
+) -> Result<Option<i64>, X::Error> {
+    let sql = "SELECT row, embedding FROM vector_document WHERE row BETWEEN ?1 AND ?2
+        ORDER BY row LIMIT ?3";
+    let parameters = [from, collection.rows().1, most].map(Parameter::from);
+    let (mut read, mut next) = (0, None);
+    tx.each(sql, &parameters, |row| {
         if read % LOOK == 0 {
             tx.go_on()?;
         }
         read += 1;
-        let at: i64 = row.get(0)?;
+        let at = int(row, 0)?;
         if !has_room(index.bytes_after_push()) {
-            return Ok(Some(at));
+            next = Some(at);
+            return Ok(ControlFlow::Break(()));
         }
-        let unit = stored_unit(row.get_ref(1)?, index.dimension())?;
-        index.push(at.cast_unsigned(), &unit).map_err(refused)?;
-    }
-    Ok(None)
+        let embedding = row.bytes(1)?.unwrap_or_default();
+        let unit = stored_unit::<X::Error>(embedding, index.dimension())?;
+        index
+            .push(at.cast_unsigned(), &unit)
+            .map_err(refused::<X::Error>)?;
+        if read == most {
+            next = Some(at + 1);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(next)
 }
 
 /// Applies what the log has since the version of a copy; whether there was room. It may be
 /// applied again after it was stopped.
-fn refresh(
-    tx: &Tx<'_>,
+fn refresh<X: Transaction>(
+    tx: &X,
     collection: &Collection,
     copy: &mut Copy,
     mut has_room: impl FnMut(usize) -> bool,
-) -> Result<bool, SqliteError> {
+) -> Result<bool, X::Error> {
     // New rows are behind all others, so that they are added in the order of rows.
-    let sql = "SELECT DISTINCT change.row, embedding FROM vector_change AS change
-        LEFT JOIN vector_document ON vector_document.row = change.row
-        WHERE change.collection = ?1 AND change.version > ?2 ORDER BY change.row";
-    let mut find = tx.prepare_cached(sql)?;
-    let mut rows = find.query([collection.id, copy.version])?;
-    let (index, mut read) = (&mut copy.index, 0);
-    while let Some(row) = rows.next()? {
+    let sql = "SELECT change.row, document.embedding FROM (
+            SELECT DISTINCT row FROM vector_change WHERE collection = ?1 AND version > ?2
+        ) AS change
+        LEFT JOIN vector_document AS document ON document.row = change.row
+        ORDER BY change.row";
+    let parameters = [collection.id, copy.version].map(Parameter::from);
+    let (index, mut read, mut fits) = (&mut copy.index, 0, true);
+    tx.each(sql, &parameters, |row| {
         if read % LOOK == 0 {
             tx.go_on()?;
         }
         read += 1;
-        let at = row.get::<_, i64>(0)?.cast_unsigned();
-        let embedding = row.get_ref(1)?;
-        if embedding == ValueRef::Null {
+        let at = int(row, 0)?.cast_unsigned();
+        let Some(embedding) = row.bytes(1)? else {
             index.delete(at);
-            continue;
-        }
-        let unit = stored_unit(embedding, index.dimension())?;
-        if index.replace(at, &unit).map_err(refused)? {
-            continue;
+            return Ok(ControlFlow::Continue(()));
+        };
+        let unit = stored_unit::<X::Error>(embedding, index.dimension())?;
+        if index.replace(at, &unit).map_err(refused::<X::Error>)? {
+            return Ok(ControlFlow::Continue(()));
         }
         if !has_room(index.bytes_after_push()) {
-            return Ok(false);
+            fits = false;
+            return Ok(ControlFlow::Break(()));
         }
-        index.push(at, &unit).map_err(refused)?;
-    }
-    Ok(true)
+        index.push(at, &unit).map_err(refused::<X::Error>)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(fits)
 }
 
 /// Searches a collection that is too large for a copy: a piece after the other is read and
 /// searched. The hits are the same.
-fn by_pieces(
-    tx: &Tx<'_>,
+fn by_pieces<X: Transaction>(
+    tx: &X,
     cache: &Cache,
     collection: &Collection,
     wanted: &Wanted<'_>,
-) -> Result<Vec<Hit>, SqliteError> {
+) -> Result<Vec<Hit>, X::Error> {
     cache.note(|usage| usage.scans += 1);
     let mut best: Vec<Hit> = Vec::new();
+    // No more are asked for than a piece has room for.
+    let most = (PIECE_BYTES / (wanted.query.len() * 5).max(1)).max(1) as i64;
     let mut next = Some(collection.rows().0);
     while let Some(from) = next {
-        let mut index = Index::new(wanted.query.len()).map_err(refused)?;
-        next = fill(tx, collection, &mut index, from, |bytes| {
+        let mut index = Index::new(wanted.query.len()).map_err(refused::<X::Error>)?;
+        next = fill(tx, collection, &mut index, from, most, |bytes| {
             bytes <= PIECE_BYTES
         })?;
-        best.extend(wanted.among(&index)?);
+        best.extend(wanted.among::<X::Error>(&index)?);
         best.sort_by(better);
         best.truncate(wanted.k);
     }

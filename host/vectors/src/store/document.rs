@@ -1,14 +1,14 @@
 //! Documents as rows of a table: the vector in bytes, the rest as a value.
 
-use a99_capabilities::vectors;
+use super::backend::{BackendError, Columns};
+use a99_capabilities::{CapabilityError, StoredValue, vectors};
 use a99_core::value::Value;
-use a99_sqlite::rusqlite::types::ValueRef;
-use a99_sqlite::{SqliteCode, SqliteError, Stored, decode, encode};
 
 /// The member that is a document's vector.
 const EMBEDDING: &str = "embedding";
 
 /// A document as it is stored.
+#[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// Its `id`, if that is a text.
     pub(crate) id: Option<Vec<u8>>,
@@ -16,7 +16,7 @@ pub(crate) struct Row {
     /// 64.
     pub(crate) embedding: Vec<u8>,
     /// The document with null in the place of its vector.
-    pub(crate) value: Stored,
+    pub(crate) value: StoredValue,
 }
 
 impl Row {
@@ -28,13 +28,13 @@ impl Row {
         mut document: Value,
         vector: &[f64],
         max_bytes: usize,
-    ) -> Result<Row, SqliteError> {
+    ) -> Result<Row, CapabilityError> {
         if let Value::Object(members) = &mut document {
             members.insert(EMBEDDING, Value::Null);
         }
         let id = document.get("id").and_then(Value::as_text);
         let id = id.map(|id| id.as_bytes().to_vec());
-        let value = encode(&document, max_bytes);
+        let value = StoredValue::of(&document, max_bytes);
         document.dispose();
         Ok(Row {
             id,
@@ -46,7 +46,7 @@ impl Row {
     /// What it adds to what a namespace holds; the triggers of the tables count the same.
     pub(crate) fn bytes(&self) -> u64 {
         let id = self.id.as_ref().map_or(0, Vec::len);
-        (id + self.embedding.len() + self.value.bytes()) as u64 + DOCUMENT_BYTES
+        (id + self.embedding.len() + self.value.as_bytes().len()) as u64 + DOCUMENT_BYTES
     }
 }
 
@@ -64,12 +64,12 @@ fn bytes(vector: &[f64]) -> Vec<u8> {
     }
 }
 
-fn damaged() -> SqliteError {
-    SqliteError::new(SqliteCode::Corrupt, "a vector is not in a form of ours")
+fn damaged<E: BackendError>() -> E {
+    E::corrupt("a vector is not in a form of ours")
 }
 
 /// The numbers of a vector as it was added.
-fn numbers(embedding: &[u8], dimension: usize) -> Result<Vec<f64>, SqliteError> {
+fn numbers<E: BackendError>(embedding: &[u8], dimension: usize) -> Result<Vec<f64>, E> {
     let (short, rest) = embedding.as_chunks::<4>();
     let numbers: Vec<f64> = if short.len() == dimension && rest.is_empty() {
         let numbers = short.iter().map(|x| f64::from(f32::from_le_bytes(*x)));
@@ -93,37 +93,31 @@ pub(crate) fn unit(vector: Vec<f64>) -> Vec<f32> {
     unit.map(|x| x as f32).collect()
 }
 
-/// The same from a column.
-pub(crate) fn stored_unit(
-    embedding: ValueRef<'_>,
+/// The same from bytes that were stored.
+pub(crate) fn stored_unit<E: BackendError>(
+    embedding: &[u8],
     dimension: usize,
-) -> Result<Vec<f32>, SqliteError> {
-    match embedding {
-        ValueRef::Blob(bytes) => Ok(unit(numbers(bytes, dimension)?)),
-        _ => Err(damaged()),
-    }
+) -> Result<Vec<f32>, E> {
+    Ok(unit(numbers::<E>(embedding, dimension)?))
 }
 
-/// A document without its vector, which is null.
-pub(crate) fn without_vector(value: ValueRef<'_>) -> Result<Value, SqliteError> {
-    decode(value)
-}
-
-/// A document as it was added.
-pub(crate) fn whole(
-    value: ValueRef<'_>,
-    embedding: ValueRef<'_>,
+/// A document as it was added, and the bytes that it has without its vector. The columns are
+/// its value and its vector.
+pub(crate) fn whole<C: Columns<Error: BackendError>>(
+    row: &C,
     dimension: usize,
-) -> Result<Value, SqliteError> {
-    let (ValueRef::Blob(bytes), Value::Object(mut members)) = (embedding, decode(value)?) else {
+) -> Result<(Value, usize), C::Error> {
+    let (value, bytes) = row.value(0)?;
+    let (Some(embedding), Value::Object(mut members)) = (row.bytes(1)?, value) else {
         return Err(damaged());
     };
-    let numbers = numbers(bytes, dimension)?.into_iter().map(Value::Number);
+    let numbers = numbers::<C::Error>(embedding, dimension)?;
+    let numbers = numbers.into_iter().map(Value::Number);
     members.insert(EMBEDDING, Value::Array(numbers.collect()));
-    Ok(Value::Object(members))
+    Ok((Value::Object(members), bytes))
 }
 
-/// Whether what [`without_vector`] gives is not enough to say if a document has a member.
+/// Whether a document without its vector is not enough to say if it has a member.
 pub(crate) fn is_vector(member: &[u8]) -> bool {
     member == EMBEDDING.as_bytes()
 }

@@ -1,16 +1,16 @@
 //! Searches: what a program asks, checked, and the documents that answer it.
 
+use super::backend::{BackendError, Columns, Transaction};
 use super::cache::Cache;
 use super::copy::{self, Wanted};
-use super::document::{is_vector, unit, whole, without_vector};
+use super::document::{is_vector, unit, whole};
 use super::limits::VectorLimits;
-use super::tables::{Collection, damaged};
+use super::tables::Collection;
 use crate::Hit;
+use a99_capabilities::CapabilityError;
 use a99_capabilities::vectors::{check_dimension, filter, has_members, query_vector, top_k};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
-use a99_sqlite::rusqlite::{OptionalExtension, Row};
-use a99_sqlite::{SqliteCode, SqliteError, Tx};
 use std::cell::{Cell, RefCell};
 
 /// Documents that a filter looks at until it is asked whether anybody still waits.
@@ -29,14 +29,14 @@ const MAX_TRIES: usize = 8;
 
 /// The documents that answer a search, which has been tried so often. Nothing if a later
 /// transaction is to search.
-pub(crate) fn answer(
-    tx: &Tx<'_>,
+pub(crate) fn answer<X: Transaction>(
+    tx: &X,
     cache: &Cache,
     namespace: Option<&Text>,
     asked: &Asked,
     tries: usize,
     limits: &VectorLimits,
-) -> Result<Option<Value>, SqliteError> {
+) -> Result<Option<Value>, X::Error> {
     let collection = Collection::find(tx, namespace, &asked.collection)?;
     let query = query_vector(&asked.vector)?;
     check_dimension(collection.dimension, query.len())?;
@@ -66,60 +66,56 @@ pub(crate) fn answer(
 }
 
 /// The documents of hits.
-fn documents(
-    tx: &Tx<'_>,
+fn documents<X: Transaction>(
+    tx: &X,
     hits: &[Hit],
     dimension: usize,
     limits: &VectorLimits,
-) -> Result<Value, SqliteError> {
+) -> Result<Value, X::Error> {
     let mut left = limits.max_answer_bytes;
     let mut documents = Vec::with_capacity(hits.len());
     for hit in hits {
         documents.push(document(tx, hit.id, |row| {
-            let (value, embedding) = (row.get_ref(0)?, row.get_ref(1)?);
-            let bytes = value.as_bytes().map_or(0, <[u8]>::len) + dimension * size_of::<f64>();
+            let (document, bytes) = whole(row, dimension)?;
+            let bytes = bytes + dimension * size_of::<f64>();
             left = left.checked_sub(bytes).ok_or_else(|| too_much(limits))?;
-            whole(value, embedding, dimension)
+            Ok(document)
         })?);
     }
     Ok(Value::Array(documents))
 }
 
-fn too_much(limits: &VectorLimits) -> SqliteError {
+fn too_much(limits: &VectorLimits) -> CapabilityError {
     let most = limits.max_answer_bytes;
     let text = format!("The documents found have more than {most} bytes: ask for fewer with k.");
-    SqliteError::shown(SqliteCode::Input, text)
+    CapabilityError::new(text)
 }
 
 /// Reads the document of a row.
-fn document<T>(
-    tx: &Tx<'_>,
+fn document<X: Transaction, T>(
+    tx: &X,
     row: u64,
-    f: impl FnOnce(&Row<'_>) -> Result<T, SqliteError>,
-) -> Result<T, SqliteError> {
+    f: impl FnMut(&X::Row<'_>) -> Result<T, X::Error>,
+) -> Result<T, X::Error> {
     let sql = "SELECT value, embedding FROM vector_document WHERE row = ?1";
-    let mut find = tx.prepare_cached(sql)?;
-    let found = find.query_row([row.cast_signed()], |row| Ok(f(row)));
-    match found.optional()? {
-        Some(read) => read,
-        None => Err(damaged("a document is not there")),
-    }
+    let found = tx.first(sql, &[row.cast_signed().into()], f)?;
+    found.ok_or_else(|| X::Error::corrupt("a document is not there"))
 }
 
 /// The members that documents must have. It reads those that it is asked about, and
 /// nothing more once it failed.
-struct Filter<'a> {
-    tx: &'a Tx<'a>,
+struct Filter<'a, X: Transaction> {
+    tx: &'a X,
     members: &'a Map,
     dimension: usize,
     /// Whether a member can only be judged with the vector in its place.
     is_about_vector: bool,
     asked: Cell<usize>,
-    failed: RefCell<Option<SqliteError>>,
+    failed: RefCell<Option<X::Error>>,
 }
 
-impl<'a> Filter<'a> {
-    fn new(tx: &'a Tx<'a>, members: &'a Map, dimension: usize) -> Filter<'a> {
+impl<'a, X: Transaction> Filter<'a, X> {
+    fn new(tx: &'a X, members: &'a Map, dimension: usize) -> Filter<'a, X> {
         Filter {
             tx,
             members,
@@ -140,20 +136,20 @@ impl<'a> Filter<'a> {
         })
     }
 
-    fn look(&self, row: u64) -> Result<bool, SqliteError> {
+    fn look(&self, row: u64) -> Result<bool, X::Error> {
         if self.asked.get().is_multiple_of(LOOK) {
             self.tx.go_on()?;
         }
         self.asked.set(self.asked.get() + 1);
         let document = document(self.tx, row, |row| match self.is_about_vector {
-            true => whole(row.get_ref(0)?, row.get_ref(1)?, self.dimension),
-            false => without_vector(row.get_ref(0)?),
+            true => Ok(whole(row, self.dimension)?.0),
+            false => Ok(row.value(0)?.0),
         })?;
         Ok(has_members(&document, self.members))
     }
 
     /// What it failed with, if it did.
-    fn end(&self) -> Result<(), SqliteError> {
+    fn end(&self) -> Result<(), X::Error> {
         self.failed.take().map_or(Ok(()), Err)
     }
 }

@@ -1,36 +1,48 @@
-//! Store of keys, values and vectors in one file.
+//! Store of keys, values and vectors.
 
+pub(crate) mod backend;
 mod cache;
 mod copy;
 mod document;
 mod find;
 mod limits;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod tables;
 
+pub use backend::Backend;
 pub use cache::CacheUsage;
 pub use limits::{VectorLimits, VectorUsage};
 
 use a99_capabilities::vectors::{self, check_dimension, collection_name, document_id, embedding};
-use a99_capabilities::{CapabilityError, Clock, Reply, Store, StoreMethod};
+use a99_capabilities::{CapabilityError, Clock, Reply, Store, StoreLimits, StoreMethod};
 use a99_core::text::Text;
 use a99_core::value::Value;
-use a99_sqlite::{SqliteError, SqliteStore, StoreLimits, Task, Tx};
+#[cfg(feature = "postgres")]
+use a99_postgres::{PostgresError, PostgresOptions, PostgresStore};
+#[cfg(feature = "sqlite")]
+use a99_sqlite::{SqliteError, SqliteStore};
+use backend::BackendError;
 use cache::Cache;
 use document::Row;
 use find::Asked;
+#[cfg(feature = "sqlite")]
 use std::path::Path;
-use std::sync::Arc;
-use tables::{Collection, VECTORS};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tables::Collection;
 
 const _: () = assert!(vectors::MAX_DIMENSION == crate::MAX_DIMENSION);
 
 /// Bytes of copies in memory, unless the host says otherwise.
 const DEFAULT_CACHE_BYTES: usize = 1 << 30;
 
-/// A [`SqliteStore`] that keeps vectors, too, in tables of its file whose names begin with
-/// `vector_`.
+/// A store of keys and values that keeps vectors, too, in tables beside it whose names begin
+/// with `vector_`: in a file (`VectorStore`), or on a server (`PostgresVectorStore`).
 ///
-/// ```
+#[cfg_attr(feature = "sqlite", doc = "```")]
+#[cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
 /// use a99_capabilities::{Store, block_on};
 /// use a99_core::value::Value;
 /// use a99_vectors::VectorStore;
@@ -66,15 +78,24 @@ const DEFAULT_CACHE_BYTES: usize = 1 << 30;
 /// larger than the limit is read anew for each search, in pieces of 8 MiB: slower, but
 /// found is the same.
 ///
-/// Documents are read from the file only where they are given, or asked for members by a
-/// filter: those alone that may be among the nearest.
+/// Documents are read only where they are given, or asked for members by a filter: those
+/// alone that may be among the nearest.
 #[derive(Clone, Debug)]
-pub struct VectorStore {
-    keys: SqliteStore,
+pub struct WithVectors<B> {
+    keys: B,
     limits: Arc<VectorLimits>,
     cache: Arc<Cache>,
 }
 
+/// A store of keys, values and vectors in a file.
+#[cfg(feature = "sqlite")]
+pub type VectorStore = WithVectors<SqliteStore>;
+
+/// A store of keys, values and vectors on a server of PostgreSQL.
+#[cfg(feature = "postgres")]
+pub type PostgresVectorStore = WithVectors<PostgresStore>;
+
+#[cfg(feature = "sqlite")]
 impl VectorStore {
     /// Opens a file with the options that hold by default, and makes one if there is
     /// none. Blocks, as [`Database::open`](a99_sqlite::Database::open) does.
@@ -84,54 +105,65 @@ impl VectorStore {
     pub fn open(path: impl AsRef<Path>) -> Result<VectorStore, SqliteError> {
         VectorStore::on(SqliteStore::open(path)?)
     }
+}
 
+#[cfg(feature = "postgres")]
+impl PostgresVectorStore {
+    /// Connects to a server, and makes the tables if there are none. Blocks for as long as
+    /// the options allow.
+    ///
+    /// # Errors
+    /// Those of [`PostgresStore::open`].
+    pub fn connect(options: PostgresOptions) -> Result<PostgresVectorStore, PostgresError> {
+        WithVectors::on(PostgresStore::open(options)?)
+    }
+}
+
+impl<B: Backend> WithVectors<B> {
     /// The store with the namespace, limits and clock of one that is open. Blocks while
     /// its tables are looked at.
     ///
     /// # Errors
     /// If a later version wrote them, or they cannot be made.
-    pub fn on(keys: SqliteStore) -> Result<VectorStore, SqliteError> {
-        let database = keys.database();
-        if !database.read(|tx| VECTORS.is_current(tx)).wait()? {
-            database.migrate(&VECTORS).wait()?;
-        }
-        Ok(VectorStore {
+    pub fn on(keys: B) -> Result<WithVectors<B>, B::Error> {
+        keys.make_tables()?;
+        Ok(WithVectors {
             keys,
             limits: Arc::default(),
             cache: Arc::new(Cache::new(DEFAULT_CACHE_BYTES)),
         })
     }
 
-    /// The namespace of a name, as [`SqliteStore::namespace`] says.
+    /// The namespace of a name, with what is kept beside it.
     #[must_use]
-    pub fn namespace(&self, name: impl Into<Text>) -> VectorStore {
-        self.with_keys(self.keys.namespace(name))
+    pub fn namespace(&self, name: impl Into<Text>) -> WithVectors<B> {
+        self.with_keys(self.keys.in_namespace(name.into()))
     }
 
     /// The same namespace with other limits of keys and values.
     #[must_use]
-    pub fn with_limits(&self, limits: StoreLimits) -> VectorStore {
-        self.with_keys(self.keys.with_limits(limits))
+    pub fn with_limits(&self, limits: StoreLimits) -> WithVectors<B> {
+        self.with_keys(self.keys.limited(limits))
     }
 
     /// The same namespace with other limits of collections, which hold for what is asked
     /// of this one.
     #[must_use]
-    pub fn with_vector_limits(&self, limits: VectorLimits) -> VectorStore {
-        VectorStore {
+    pub fn with_vector_limits(&self, limits: VectorLimits) -> WithVectors<B> {
+        WithVectors {
             limits: Arc::new(limits),
             ..self.clone()
         }
     }
 
-    /// The same namespace with another clock, as [`SqliteStore::with_clock`] says.
+    /// The same namespace with another clock, which says what has expired.
     #[must_use]
-    pub fn with_clock(&self, clock: Arc<dyn Clock>) -> VectorStore {
-        self.with_keys(self.keys.with_clock(clock))
+    pub fn with_clock(&self, clock: Arc<dyn Clock>) -> WithVectors<B> {
+        self.with_keys(self.keys.timed(clock))
     }
 
-    fn with_keys(&self, keys: SqliteStore) -> VectorStore {
-        VectorStore {
+    fn with_keys(&self, keys: B) -> WithVectors<B> {
+        WithVectors {
             keys,
             ..self.clone()
         }
@@ -139,7 +171,7 @@ impl VectorStore {
 
     /// The store of keys and values beneath it, in the same namespace.
     #[must_use]
-    pub fn keys(&self) -> &SqliteStore {
+    pub fn keys(&self) -> &B {
         &self.keys
     }
 
@@ -155,33 +187,34 @@ impl VectorStore {
     }
 
     /// What the collections of the namespace hold.
-    pub fn vector_usage(&self) -> Task<VectorUsage> {
+    pub fn vector_usage(&self) -> B::Task<VectorUsage> {
         let name = self.name();
-        let database = self.keys.database();
-        database.read(move |tx| tables::usage(tx, name.as_ref()))
+        self.keys
+            .reading(move |tx| tables::usage(tx, name.as_ref()))
     }
 
     /// Removes all collections of the namespace.
-    pub fn clear_vectors(&self) -> Task<()> {
+    pub fn clear_vectors(&self) -> B::Task<()> {
         let name = self.name();
-        let database = self.keys.database();
-        database.write(move |tx| tables::clear(tx, name.as_ref()))
+        self.keys
+            .writing(move |tx| tables::clear(tx, name.as_ref()))
     }
 
     fn name(&self) -> Option<Text> {
-        self.keys.name().cloned()
+        self.keys.namespace_name().cloned()
     }
 
     /// Changes the collections of the namespace.
-    fn change(
+    async fn change(
         &self,
-        f: impl FnOnce(&Tx<'_>, Option<&Text>, &VectorLimits) -> Result<Value, SqliteError>
+        f: impl Fn(&B::Tx<'_>, Option<&Text>, &VectorLimits) -> Result<Value, B::Error>
         + Send
+        + Sync
         + 'static,
-    ) -> Task<Value> {
+    ) -> Result<Value, CapabilityError> {
         let (name, limits) = (self.name(), Arc::clone(&self.limits));
-        let database = self.keys.database();
-        database.write(move |tx| f(tx, name.as_ref(), &limits))
+        let changed = self.keys.writing(move |tx| f(tx, name.as_ref(), &limits));
+        changed.await.map_err(|error| error.seen())
     }
 
     /// Adds a document; `replaces` says whether in place of one with its `id`.
@@ -192,22 +225,24 @@ impl VectorStore {
         replaces: bool,
     ) -> Result<Value, CapabilityError> {
         let name = collection_name(collection)?;
+        let document = Document::new(document);
         let added = self.change(move |tx, namespace, limits| {
-            let mut collection = Collection::find(tx, namespace, &name)?;
-            let vector = embedding(&document)?;
+            let mut collection = Collection::change(tx, namespace, &name)?;
+            let read = document.read(limits.max_document_bytes);
+            let vector = read.vector.as_ref().map_err(Clone::clone)?;
             check_dimension(collection.dimension, vector.len())?;
             if replaces {
-                document_id(document.get("id").unwrap_or(&Value::Undefined))?;
+                read.id.clone()?;
             }
-            let row = Row::of(document, &vector, limits.max_document_bytes)?;
+            let row = read.row.as_ref().map_err(Clone::clone)?;
             collection.fix_dimension(tx, vector.len())?;
             match replaces {
-                true => collection.replace(tx, &row, limits)?,
-                false => collection.add(tx, &row, limits)?,
+                true => collection.replace(tx, row, limits)?,
+                false => collection.add(tx, row, limits)?,
             }
             Ok(Value::Undefined)
         });
-        added.await.map_err(|error| error.for_program())
+        added.await
     }
 
     async fn search(&self, asked: Asked) -> Result<Value, CapabilityError> {
@@ -219,17 +254,53 @@ impl VectorStore {
             let (limits, cache) = (Arc::clone(&self.limits), Arc::clone(&self.cache));
             let found = self
                 .keys
-                .database()
-                .read(move |tx| find::answer(tx, &cache, name.as_ref(), &asked, tries, &limits));
+                .reading(move |tx| find::answer(tx, &cache, name.as_ref(), &asked, tries, &limits));
             // Another search is ahead of what this one saw: it looks again.
-            if let Some(found) = found.await.map_err(|error| error.for_program())? {
+            if let Some(found) = found.await.map_err(|error| error.seen())? {
                 return Ok(found);
             }
         }
     }
 }
 
-impl Store for VectorStore {
+/// A document that is to be added. It is read once, when the collection is known: work may
+/// be done again from the beginning.
+struct Document {
+    given: Mutex<Value>,
+    read: OnceLock<Read>,
+}
+
+/// What a document was found to be.
+struct Read {
+    vector: Result<Vec<f64>, CapabilityError>,
+    id: Result<(), CapabilityError>,
+    row: Result<Row, CapabilityError>,
+}
+
+impl Document {
+    fn new(document: Value) -> Document {
+        Document {
+            given: Mutex::new(document),
+            read: OnceLock::new(),
+        }
+    }
+
+    fn read(&self, max_bytes: usize) -> &Read {
+        self.read.get_or_init(|| {
+            let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+            let document = std::mem::replace(&mut *given, Value::Undefined);
+            let vector = embedding(&document);
+            let id = document_id(document.get("id").unwrap_or(&Value::Undefined)).map(drop);
+            let row = match &vector {
+                Ok(vector) => Row::of(document, vector, max_bytes),
+                Err(error) => Err(error.clone()),
+            };
+            Read { vector, id, row }
+        })
+    }
+}
+
+impl<B: Backend> Store for WithVectors<B> {
     fn supports(&self, method: StoreMethod) -> bool {
         use StoreMethod::{CreateCollection, VectorAdd, VectorDelete, VectorSearch, VectorUpsert};
         match method {
@@ -303,7 +374,7 @@ impl Store for VectorStore {
                 Collection::make(tx, namespace, &name, dimension, limits)?;
                 Ok(Value::Undefined)
             });
-            made.await.map_err(|error| error.for_program())
+            made.await
         })
     }
 
@@ -320,10 +391,10 @@ impl Store for VectorStore {
             let name = collection_name(collection)?;
             let id = document_id(&id)?.clone();
             let deleted = self.change(move |tx, namespace, _| {
-                let mut collection = Collection::find(tx, namespace, &name)?;
+                let mut collection = Collection::change(tx, namespace, &name)?;
                 Ok(Value::Bool(collection.delete(tx, id.as_bytes())?))
             });
-            deleted.await.map_err(|error| error.for_program())
+            deleted.await
         })
     }
 }
