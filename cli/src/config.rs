@@ -83,7 +83,7 @@ impl InForce {
                     key.take(&mut set, &args.set);
                     From::Option
                 }
-                Some(file) if key.private && !file.named => {
+                Some(file) if key.is_private(&file.settings) && !file.named => {
                     refused.push(key.name);
                     From::Default
                 }
@@ -316,7 +316,7 @@ impl ConfigFile {
         }
         // Paths are those beside the file.
         settings.ca = settings.ca.map(|path| folder.join(path));
-        settings.store = settings.store.map(|path| folder.join(path));
+        settings.store = settings.store.map(|place| place.relative_to(folder));
         for header in &mut settings.header {
             if let Ok(header) = &mut header.0 {
                 header.relative_to(folder);

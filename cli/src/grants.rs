@@ -67,7 +67,7 @@ fn other_way(kind: &str) -> Option<String> {
         "fetch" | "http" | "https" => Some("the grant of the network is `net:RULE,...`".to_owned()),
         "shell" => Some("`--sandbox` lets the program run commands".to_owned()),
         "clock" | "random" | "xml" => Some(format!("`{kind}` needs no grant")),
-        "store" => Some("`--store FILE` keeps what the program stores in a file".to_owned()),
+        "store" => Some("`--store FILE|URL` keeps what the program stores".to_owned()),
         kind if Capabilities::NAMES.contains(&kind) => Some(format!(
             "this command has no `{kind}` to grant; `--script FILE` answers in its place"
         )),

@@ -1,78 +1,307 @@
-//! Store of a run, in the file that `--store` names.
+//! Store of a run: in the file or on the server that `--store` names.
 
 use crate::config::InForce;
 use crate::failure::Failure;
 use agent99::Capabilities;
-use agent99::capabilities::FixedClock;
+use agent99::capabilities::{FixedClock, Store};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// The store, if there is one.
-pub(crate) struct Opened {
-    #[cfg(feature = "sqlite")]
-    store: Option<a99_vectors::VectorStore>,
+/// Where a store is, as an option has it: what is wrong with it is told later, without its
+/// text, which may have a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StorePlace {
+    /// In a file.
+    File(PathBuf),
+    /// On a server.
+    Server(ServerUrl),
 }
 
-/// Opens the file. What expires does so by this clock, if there is one.
-#[cfg(feature = "sqlite")]
+impl StorePlace {
+    /// Reads a place.
+    pub(crate) fn parse(text: &str) -> Result<StorePlace, std::convert::Infallible> {
+        Ok(match text.contains("://") {
+            true => StorePlace::Server(ServerUrl(text.to_owned())),
+            false => StorePlace::File(text.into()),
+        })
+    }
+
+    /// The same in this folder, if it is a file whose path names none.
+    pub(crate) fn relative_to(self, folder: &Path) -> StorePlace {
+        match self {
+            StorePlace::File(path) => StorePlace::File(folder.join(path)),
+            server => server,
+        }
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            StorePlace::File(path) => Some(path),
+            StorePlace::Server(_) => None,
+        }
+    }
+
+    /// Whether the user's own password, that of the environment, goes to it.
+    pub(crate) fn asks_for_a_secret(&self) -> bool {
+        matches!(self, StorePlace::Server(url) if !url.has_password())
+    }
+}
+
+impl fmt::Display for StorePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorePlace::File(path) => path.display().fmt(f),
+            StorePlace::Server(url) => url.fmt(f),
+        }
+    }
+}
+
+/// The URL of a server. It shows user, hosts, ports and database alone.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ServerUrl(String);
+
+impl ServerUrl {
+    /// What stands before the last `@`, which is in no host, and what after it.
+    fn parts(&self) -> (&str, Option<&str>, &str) {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
+        match rest.rsplit_once('@') {
+            Some((login, rest)) => (scheme, Some(login), rest),
+            None => (scheme, None, rest),
+        }
+    }
+
+    fn has_password(&self) -> bool {
+        let (_, login, rest) = self.parts();
+        let parameters = rest
+            .split_once('?')
+            .map_or("", |(_, parameters)| parameters);
+        login.is_some_and(|login| login.contains(':'))
+            || parameters.split('&').any(|p| p.starts_with("password="))
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, login, rest) = self.parts();
+        let user = login.map(|login| login.split(':').next().unwrap_or_default());
+        let place = rest.split(['?', '#']).next().unwrap_or_default();
+        let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
+        let is_plain = |text: &str| !text.contains(['/', '?', '#', '@']);
+        let has_ports = hosts.split(',').all(|host| {
+            // The colons of an address of version 6 stand in brackets.
+            let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
+            let port = after.split_once(':').map_or("", |(_, port)| port);
+            port.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        if !is_plain(scheme) || !user.is_none_or(is_plain) || !has_ports {
+            return f.write_str("(not readable)");
+        }
+        write!(f, "{scheme}://")?;
+        if let Some(user) = user {
+            write!(f, "{user}@")?;
+        }
+        f.write_str(hosts)?;
+        match database {
+            "" => Ok(()),
+            database => write!(f, "/{database}"),
+        }
+    }
+}
+
+/// The store, if there is one.
+#[derive(Default)]
+pub(crate) struct Opened(Option<OpenStore>);
+
+/// A store, and what closes it.
+struct OpenStore {
+    store: Arc<dyn Store>,
+    close: Box<dyn FnOnce()>,
+}
+
+/// Opens the file, or connects to the server. What expires does so by this clock, if there
+/// is one.
 pub(crate) fn open(config: &InForce, clock: Option<FixedClock>) -> Result<Opened, Failure> {
-    use std::path::Path;
-    let Some(path) = &config.set.store else {
-        return Ok(Opened { store: None });
-    };
+    match &config.set.store {
+        None => Ok(Opened::default()),
+        Some(StorePlace::File(path)) => open_file(config, path, clock),
+        Some(StorePlace::Server(url)) if !is_postgres(url) => {
+            let why = "a store is in a file, or on a server of PostgreSQL";
+            let help = "write a path, or a URL such as postgres://user@host:5432/database";
+            Err(config.wrong("store", 0, why, help))
+        }
+        Some(StorePlace::Server(url)) => connect(config, url, clock),
+    }
+}
+
+fn is_postgres(url: &ServerUrl) -> bool {
+    matches!(url.parts().0, "postgres" | "postgresql")
+}
+
+#[cfg(feature = "sqlite")]
+fn open_file(config: &InForce, path: &Path, clock: Option<FixedClock>) -> Result<Opened, Failure> {
     if path == Path::new(crate::input::STDIN) {
         let why = "a store needs a file";
         return Err(config.wrong("store", 0, why, "name one"));
     }
-    let store = a99_vectors::VectorStore::open(path).map_err(|error| {
-        let help = error.help().unwrap_or("see docs/grants.md");
-        let text = format!("{}: {}", config.named("store", 0), error.message());
-        Failure::coded(error.code().name(), text, help)
-    })?;
-    let store = match clock {
-        Some(clock) => store.with_clock(std::sync::Arc::new(clock)),
-        None => store,
-    };
-    Ok(Opened { store: Some(store) })
+    let store = a99_vectors::VectorStore::open(path)
+        .map_err(|error| failed(config, error.code().name(), error.message(), error.help()))?;
+    let database = store.keys().database().clone();
+    Ok(opened(store, clock, || database.close()))
 }
 
 #[cfg(not(feature = "sqlite"))]
-pub(crate) fn open(config: &InForce, _: Option<FixedClock>) -> Result<Opened, Failure> {
-    match config.set.store {
-        Some(_) => Err(Failure::missing_feature(
-            &format!("`{}`", config.named("store", 0)),
-            "sqlite",
-        )),
-        None => Ok(Opened {}),
-    }
+fn open_file(config: &InForce, _: &Path, _: Option<FixedClock>) -> Result<Opened, Failure> {
+    let what = format!("`{}` with a file", config.named("store", 0));
+    Err(Failure::missing_feature(&what, "sqlite"))
+}
+
+#[cfg(feature = "postgres")]
+fn connect(
+    config: &InForce,
+    url: &ServerUrl,
+    clock: Option<FixedClock>,
+) -> Result<Opened, Failure> {
+    let connected = a99_postgres::PostgresOptions::of_url(&url.0)
+        .and_then(a99_vectors::PostgresVectorStore::connect);
+    let store = connected
+        .map_err(|error| failed(config, error.code().name(), error.message(), error.help()))?;
+    let keys = store.keys().clone();
+    Ok(opened(store, clock, || keys.close()))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn connect(config: &InForce, _: &ServerUrl, _: Option<FixedClock>) -> Result<Opened, Failure> {
+    let what = format!("`{}` with a server", config.named("store", 0));
+    Err(Failure::missing_feature(&what, "postgres"))
+}
+
+/// A failure with the code of the library.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+fn failed(
+    config: &InForce,
+    code: &'static str,
+    message: &str,
+    help: Option<&'static str>,
+) -> Failure {
+    let text = format!("{}: {message}", config.named("store", 0));
+    Failure::coded(code, text, help.unwrap_or("see docs/grants.md"))
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+fn opened<B: a99_vectors::Backend>(
+    store: a99_vectors::WithVectors<B>,
+    clock: Option<FixedClock>,
+    close: impl FnOnce() + 'static,
+) -> Opened {
+    let store = match clock {
+        Some(clock) => store.with_clock(Arc::new(clock)),
+        None => store,
+    };
+    Opened(Some(OpenStore {
+        store: Arc::new(store),
+        close: Box::new(close),
+    }))
 }
 
 impl Opened {
     /// What the run is granted with it.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn grant(
         &self,
         config: &InForce,
-        set: Capabilities,
+        mut set: Capabilities,
     ) -> Result<Capabilities, Failure> {
-        match &self.store {
+        match &self.0 {
             Some(_) if set.store.is_some() => {
                 let why = "it and the script's `store` or `vectors` exclude each other";
                 Err(config.wrong("store", 0, why, "leave one of them out"))
             }
-            Some(store) => Ok(set.with_store(store.clone())),
+            Some(opened) => {
+                set.store = Some(Arc::clone(&opened.store));
+                Ok(set)
+            }
             None => Ok(set),
         }
     }
 
-    #[cfg(not(feature = "sqlite"))]
-    pub(crate) fn grant(&self, _: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
-        Ok(set)
+    /// Waits until all is in the file, or the server was told.
+    pub(crate) fn close(self) {
+        if let Some(OpenStore { store, close }) = self.0 {
+            drop(store);
+            close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> StorePlace {
+        let Ok(place) = StorePlace::parse(text);
+        place
     }
 
-    /// Waits until all is in the file.
-    pub(crate) fn close(self) {
-        #[cfg(feature = "sqlite")]
-        if let Some(store) = self.store {
-            store.keys().database().clone().close();
+    #[test]
+    fn no_password_is_shown() {
+        for (text, shown) in [
+            ("postgres://ann:hunter2@h/db", "postgres://ann@h/db"),
+            (
+                "postgres://ann:hunter2@h:5432,i:1/db?sslmode=disable",
+                "postgres://ann@h:5432,i:1/db",
+            ),
+            ("postgres://ann@h?password=hunter2", "postgres://ann@h"),
+            ("postgres://h/db?password=hunter2", "postgres://h/db"),
+            ("postgres://[::1]:5432/db", "postgres://[::1]:5432/db"),
+            // What should have been encoded.
+            ("postgres://ann:hun/ter2@h/db", "postgres://ann@h/db"),
+            ("postgres://ann:hun?ter2@h/db", "postgres://ann@h/db"),
+            ("postgres://ann:hun@ter2@h/db", "postgres://ann@h/db"),
+            ("postgres://ann:hun#ter2@h", "postgres://ann@h"),
+            // No host, no user.
+            ("postgres://ann:hunter2", "(not readable)"),
+            ("postgres://ann/x:hunter2@h", "(not readable)"),
+            ("postgres://:hunter2@h", "postgres://@h"),
+            ("mysql://ann:hunter2@h/db", "mysql://ann@h/db"),
+            ("://ann:hunter2", "(not readable)"),
+        ] {
+            let place = place(text);
+            assert_eq!(place.to_string(), shown, "{text}");
+            let debug = format!("{place:?}");
+            assert!(!debug.contains("ter2"), "{debug}");
+        }
+    }
+
+    #[test]
+    fn files_are_beside_their_configuration_and_servers_are_not() {
+        let folder = Path::new("/a/b");
+        let file = place("c.db").relative_to(folder);
+        assert_eq!(file.file(), Some(Path::new("/a/b/c.db")));
+        let server = place("postgres://h/db").relative_to(folder);
+        assert_eq!(
+            (server.to_string().as_str(), server.file()),
+            ("postgres://h/db", None)
+        );
+    }
+
+    #[test]
+    fn the_environments_password_is_a_secret() {
+        for (text, asks) in [
+            ("a.db", false),
+            ("postgres://ann@h/db", true),
+            ("postgres://h", true),
+            ("postgres://h?application_name=password=x", true),
+            ("postgres://ann:p@h/db", false),
+            ("postgres://h/db?user=ann&password=p", false),
+        ] {
+            assert_eq!(place(text).asks_for_a_secret(), asks, "{text}");
         }
     }
 }

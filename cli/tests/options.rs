@@ -262,6 +262,20 @@ fn a_store_that_is_not_in_this_binary_says_how_to_install_it() {
 }
 
 #[test]
+#[cfg(not(feature = "postgres"))]
+fn a_store_on_a_server_that_is_not_in_this_binary_says_how_to_install_it() {
+    let program = br#"{"op": "seq", "steps": []}"#;
+    let url = "postgres://ann:hunter2@db.example.com/agents";
+    let done = a99(&["run", "--store", url, "-"], program);
+    assert_eq!((done.code, done.out.as_str()), (2, ""), "{done:?}");
+    let install = "cargo install --path cli --features postgres";
+    assert!(done.err.contains(install), "{done:?}");
+    assert!(!done.err.contains("hunter2"), "{done:?}");
+    let done = a99(&["run", "--store", url, "-", "--json"], program);
+    assert_eq!(done.json()["error"]["code"], "cli.missing_feature");
+}
+
+#[test]
 #[cfg(not(feature = "sandbox"))]
 fn what_is_not_in_this_binary_says_how_to_install_it() {
     for args in [

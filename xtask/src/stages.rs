@@ -25,7 +25,11 @@ pub(crate) fn test() -> Result<(), Failed> {
 }
 
 /// Crates whose tests start servers of PostgreSQL, and the programs that do.
-const WITH_POSTGRES: [(&str, &str); 2] = [("a99-postgres", "it"), ("a99-vectors", "server")];
+const WITH_POSTGRES: [(&str, &str); 3] = [
+    ("a99-postgres", "it"),
+    ("a99-vectors", "server"),
+    ("a99-cli", "server"),
+];
 
 /// What takes long and seldom breaks: dependencies, features, documentation,
 /// what needs Node, Python, PostgreSQL, QEMU or wasmtime, and what needs the guest's image, which is built

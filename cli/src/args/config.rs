@@ -4,6 +4,7 @@
 
 use crate::duration::time;
 use crate::grants::{EnvArg, Grant, HeaderArg};
+use crate::store::StorePlace;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,10 +47,11 @@ pub(crate) struct Settings {
     /// NAME=TEXT`, where TEXT has {env:VARIABLE} or {file:PATH} in it; may be repeated
     #[arg(long, value_name = "HEADER", value_parser = HeaderArg::parse)]
     pub header: Vec<HeaderArg>,
-    /// Keep what the program stores in this file, and find it there in the next run;
-    /// made if it is missing [default: memory, for the run alone]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    /// Keep what the program stores in this file, made if it is missing, or on the server
+    /// of PostgreSQL at this address, such as `postgres://user@host/database`, and find it
+    /// there in the next run [default: memory, for the run alone]
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    pub store: Option<StorePlace>,
     /// Fuel the run may use [default: 1000]
     #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
@@ -106,9 +108,8 @@ pub(crate) enum CostModelArg {
 pub(crate) struct Key {
     /// Its name in both.
     pub name: &'static str,
-    /// Whether it uses a secret or a variable of the user's: then only an option says
-    /// so, or a file that `--config` names.
-    pub private: bool,
+    /// Whether it always uses a secret or a variable of the user's.
+    private: bool,
     /// Whether it lets the program reach something.
     pub grants: bool,
     /// What holds if nothing is said, for people.
@@ -146,7 +147,7 @@ keys! {
     "env" env Private "none" ToString::to_string;
     "readable-context" readable_context Grant "nothing" Clone::clone;
     "header" header Private "none" ToString::to_string;
-    "store" store Grant "memory, for the run alone" |path| path.display().to_string();
+    "store" store Grant "memory, for the run alone" ToString::to_string;
     "fuel" fuel Limit "1000" ToString::to_string;
     "timeout" timeout Limit "10 ms for each unit of fuel; with `allow`, 10m" |time| format!("{time:?}");
     "atom-timeout" atom_timeout Limit "that of each atom" |(op, time)| match time {
@@ -165,6 +166,13 @@ keys! {
 }
 
 impl Key {
+    /// Whether these settings use a secret or a variable of the user's with it: then only an
+    /// option says so, or a file that `--config` names.
+    pub(crate) fn is_private(&self, settings: &Settings) -> bool {
+        let store = settings.store.as_ref();
+        self.private || self.name == "store" && store.is_some_and(StorePlace::asks_for_a_secret)
+    }
+
     /// The values that these settings have, none where nothing is said.
     pub(crate) fn shown(&self, settings: &Settings) -> Vec<String> {
         (self.shown)(settings)

@@ -9,7 +9,8 @@ use crate::input::{self, JsonArg};
 use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
-use crate::{embed, help, network, output, store};
+use crate::store::{self, StorePlace};
+use crate::{embed, help, network, output};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::{
@@ -284,7 +285,12 @@ fn open_trace(args: &RunArgs, config: &InForce, path: &Path) -> Result<(String, 
         .is_some_and(|target| input_files(args).any(|input| real(input).as_ref() == Some(&target)));
     // A store may be there only later.
     let place = |path: &Path| real(path).or_else(|| std::path::absolute(path).ok());
-    let store = config.set.store.as_deref().and_then(place);
+    let store = config
+        .set
+        .store
+        .as_ref()
+        .and_then(StorePlace::file)
+        .and_then(place);
     if is_input || store.is_some() && store == place(path) {
         return Err(Failure::advised(
             &name,

@@ -196,6 +196,12 @@ impl PostgresError {
         self.code
     }
 
+    /// What went wrong, and where.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// What helps, where that is known.
     #[must_use]
     pub fn help(&self) -> Option<&'static str> {
