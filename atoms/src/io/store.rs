@@ -505,8 +505,37 @@ mod tests {
     }
 
     #[test]
-    fn predicates_are_never_ignored() {
+    fn d81_a_program_selects_by_a_predicate() {
         let bench = Bench::with(Capabilities::none().with_store(MemoryStore::new()));
+        for (key, age) in [("p/a", 3), ("p/b", 7), ("q/c", 9)] {
+            let set = format!(r#"["{key}", {{"age": {age}}}]"#);
+            bench.call("storeSet", &set).unwrap();
+        }
+        let ask = |inputs: &str| bench.call("storeQueryWhere", inputs);
+        assert_eq!(
+            ask(r#"[{"canonical": "age > 3"}, "p"]"#).unwrap(),
+            r#"[{"key":"p/b","value":{"age":7}}]"#
+        );
+        assert_eq!(
+            ask(r#"[{"canonical": "age > 3"}, null, 1]"#).unwrap(),
+            r#"[{"key":"p/b","value":{"age":7}}]"#
+        );
+        assert_eq!(ask(r#"[{"canonical": "age > 30"}]"#).unwrap(), "[]");
+        let error = ask(r#"[{"canonical": "age + 1 > 3"}]"#).unwrap_err();
+        assert!(error.contains("says `age + 1` at byte 0"), "{error}");
+    }
+
+    struct NoPredicates;
+
+    impl Store for NoPredicates {
+        fn supports(&self, method: StoreMethod) -> bool {
+            method != StoreMethod::QueryPredicate
+        }
+    }
+
+    #[test]
+    fn predicates_are_never_ignored() {
+        let bench = Bench::with(Capabilities::none().with_store(NoPredicates));
         let error = bench
             .call("storeQueryWhere", r#"[{"canonical": 1}]"#)
             .unwrap_err();

@@ -389,8 +389,8 @@ impl StoreState {
 }
 
 impl Store for MemoryStore {
-    fn supports(&self, method: StoreMethod) -> bool {
-        method != StoreMethod::QueryPredicate
+    fn supports(&self, _: StoreMethod) -> bool {
+        true
     }
 
     fn get(&self, key: Value) -> Reply<'_> {
@@ -430,6 +430,14 @@ impl Store for MemoryStore {
 
     fn query(&self, query: Value) -> Reply<'_> {
         ready(Query::of(&query).map(|query| self.documents(query, self.now_ms())))
+    }
+
+    fn query_predicate(&self, query: Value) -> Reply<'_> {
+        let answer = |query: Query| {
+            let limit = query.limit();
+            Query::rows(self.documents(query, self.now_ms()), limit)
+        };
+        ready(Query::of_predicate(&query).and_then(answer))
     }
 
     fn vector_search(

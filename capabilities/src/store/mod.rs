@@ -3,6 +3,7 @@
 mod limits;
 mod memory;
 mod page;
+mod predicate;
 mod query;
 mod saved;
 mod stored;
@@ -137,7 +138,8 @@ pub trait Store: Send + Sync {
     }
 
     /// Rows that satisfy a verified predicate: `{collection, predicate,
-    /// limit}`.
+    /// limit}`. Stores of this project answer those that [`Query::of_predicate`] reads,
+    /// with a list of `{key, value}`.
     fn query_predicate(&self, query: Value) -> Reply<'_> {
         let _ = query;
         unsupported(StoreMethod::QueryPredicate)

@@ -5,6 +5,7 @@ mod tests;
 
 use super::memory::MAX_KEY_BYTES;
 use super::page::page_limit;
+use super::predicate::{Predicate, order as order_of};
 use crate::error::CapabilityError;
 use crate::size::value_bytes;
 use a99_core::diag::suggest;
@@ -26,6 +27,7 @@ const MEMBERS: [&str; 5] = ["collection", "where", "orderBy", "limit", "cursor"]
 pub struct Query {
     prefix: Text,
     conditions: Vec<Condition>,
+    predicate: Option<Predicate>,
     order: Vec<Order>,
     limit: usize,
     after: Option<Place>,
@@ -180,10 +182,63 @@ impl Query {
         Ok(Query {
             prefix: prefix(query.get("collection"))?,
             conditions: conditions(query.get("where"))?,
+            predicate: None,
             order,
             limit: page_limit(query.get("limit").unwrap_or(&Value::Undefined))?,
             after,
         })
+    }
+
+    /// Reads `{collection, predicate, limit}`, where the predicate is an object whose
+    /// `canonical` is a condition text (D81): names are members of a document, which is
+    /// selected if the condition holds. The answer has them by key; [`Query::rows`] takes
+    /// them out of it.
+    ///
+    /// # Errors
+    /// What is none of these, or asks for what predicates do not say.
+    pub fn of_predicate(query: &Value) -> Result<Query, CapabilityError> {
+        let text = query.get("predicate").and_then(|p| p.get("canonical"));
+        let Some(text) = text.and_then(Value::as_text) else {
+            return Err(fail("A predicate is an object with a text `canonical`."));
+        };
+        Ok(Query {
+            prefix: prefix(query.get("collection"))?,
+            conditions: Vec::new(),
+            predicate: Some(Predicate::of(text)?),
+            order: Vec::new(),
+            limit: page_limit(query.get("limit").unwrap_or(&Value::Undefined))?,
+            after: None,
+        })
+    }
+
+    /// Rows that the answer has at most.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The rows of an answer, without its cursor, which was to have so many at most.
+    ///
+    /// # Errors
+    /// It has fewer, because they have too many bytes: without a cursor the others would be
+    /// missing, and nobody told.
+    pub fn rows(answer: Value, limit: usize) -> Result<Value, CapabilityError> {
+        let Value::Object(mut members) = answer else {
+            return Ok(answer);
+        };
+        let rows = members.remove("rows").unwrap_or(Value::Undefined);
+        let count = rows.as_array().map_or(0, <[Value]>::len);
+        match members.contains("cursor") && count < limit {
+            true => Err(fail(
+                "The rows found are too many bytes: ask for fewer with limit.",
+            )),
+            false => Ok(rows),
+        }
+    }
+
+    fn selects(&self, document: &Value) -> bool {
+        self.conditions.iter().all(|c| c.holds(document))
+            && self.predicate.as_ref().is_none_or(|p| p.holds(document))
     }
 
     /// How the keys of all documents start that may be in the answer.
@@ -250,9 +305,7 @@ impl Selection {
     /// Looks at a document. They may come in any order.
     pub fn offer(&mut self, key: &Text, document: &Value) {
         let query = &self.query;
-        if !key.as_bytes().starts_with(query.prefix.as_bytes())
-            || !query.conditions.iter().all(|c| c.holds(document))
-        {
+        if !key.as_bytes().starts_with(query.prefix.as_bytes()) || !query.selects(document) {
             return;
         }
         let ranks = query.order.iter();
@@ -365,11 +418,7 @@ impl Condition {
         let found = field(document, &self.field).unwrap_or(&Value::Undefined);
         let listed =
             |list: &Value, item: &Value| list.as_array().is_some_and(|items| items.contains(item));
-        let order = || match (found, &self.value) {
-            (Value::Number(a), Value::Number(b)) => a.partial_cmp(b),
-            (Value::String(a), Value::String(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
-            _ => None,
-        };
+        let order = || order_of(found, &self.value);
         match self.op {
             Op::Equal => *found == self.value,
             Op::Unequal => *found != self.value,

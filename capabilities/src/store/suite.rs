@@ -286,7 +286,52 @@ pub async fn documents(store: &dyn Store) -> SuiteResult {
         found == "c" && cursor.is_none(),
         "the next page is the rest",
     )?;
-    refused(store.query("orders".into()).await, "a text is no query")
+    refused(store.query("orders".into()).await, "a text is no query")?;
+    predicates(store).await
+}
+
+/// The laws of predicates (D81), asked of what [`documents`] has set.
+async fn predicates(store: &dyn Store) -> SuiteResult {
+    ensure(
+        store.supports(StoreMethod::QueryPredicate),
+        "a store may be asked by predicates",
+    )?;
+    let ask = |predicate: Value, limit: Value| {
+        let members = [
+            ("collection", "a99-suite-docs".into()),
+            ("predicate", predicate),
+            ("limit", limit),
+        ];
+        store.query_predicate(Value::Object(members.into_iter().collect()))
+    };
+    let canonical =
+        |text: &str| Value::Object([("canonical", Value::from(text))].into_iter().collect());
+    for (predicate, limit, wanted) in [
+        ("total > 5", Value::Undefined, "bcd"),
+        ("total == 12 || total < 7", Value::Undefined, "abd"),
+        ("total > '5'", Value::Undefined, ""),
+        ("missing == undefined", Value::Number(2.0), "ab"),
+    ] {
+        let rows = expect(
+            ask(canonical(predicate), limit).await,
+            "a predicate selects",
+        )?;
+        let rows = rows.as_array().ok_or("the rows are a list")?;
+        let keys = rows.iter().filter_map(|row| {
+            ensure(row.get("value")?.get("total").is_some(), "").ok()?;
+            row.get("key")?.as_str()?.rsplit('/').next()
+        });
+        ensure(
+            keys.collect::<String>() == wanted,
+            "the rows for which a predicate holds, by key",
+        )?;
+    }
+    for unread in ["total +", "total + 1", "now() > 5", ""] {
+        let answer = ask(canonical(unread), Value::Undefined).await;
+        refused(answer, "what predicates do not say selects nothing")?;
+    }
+    let unverified = ask("total > 5".into(), Value::Undefined).await;
+    refused(unverified, "a text is no predicate")
 }
 
 /// The laws of documents that are replaced and deleted. Uses the collection

@@ -216,6 +216,15 @@ impl PostgresStore {
         }
     }
 
+    async fn ask(&self, query: Query) -> Result<Value, PostgresError> {
+        let ask = Ask {
+            place: self.now(),
+            query,
+            max_bytes: self.scope.limits.max_page_bytes,
+        };
+        self.engine.call(ask).await
+    }
+
     fn set_for(&self, key: Value, value: Value, expires_ms: Option<f64>) -> Reply<'_> {
         reply(async move {
             self.put(key, value, expires_ms, None).await?;
@@ -231,10 +240,10 @@ fn reply<'a>(work: impl Future<Output = Result<Value, PostgresError>> + Send + '
 
 impl Store for PostgresStore {
     fn supports(&self, method: StoreMethod) -> bool {
-        use StoreMethod::{CompareAndSet, Delete, Get, List, Query, Set, SetUntil};
+        use StoreMethod::{CompareAndSet, Delete, Get, List, Query, QueryPredicate, Set, SetUntil};
         matches!(
             method,
-            Get | Set | SetUntil | Delete | List | CompareAndSet | Query
+            Get | Set | SetUntil | Delete | List | CompareAndSet | Query | QueryPredicate
         )
     }
 
@@ -293,13 +302,14 @@ impl Store for PostgresStore {
     }
 
     fn query(&self, query: Value) -> Reply<'_> {
+        reply(async move { self.ask(Query::of(&query)?).await })
+    }
+
+    fn query_predicate(&self, query: Value) -> Reply<'_> {
         reply(async move {
-            let ask = Ask {
-                place: self.now(),
-                query: Query::of(&query)?,
-                max_bytes: self.scope.limits.max_page_bytes,
-            };
-            self.engine.call(ask).await
+            let query = Query::of_predicate(&query)?;
+            let limit = query.limit();
+            Ok(Query::rows(self.ask(query).await?, limit)?)
         })
     }
 }

@@ -172,10 +172,10 @@ fn reply<'a>(start: impl FnOnce() -> Result<Task<Value>, SqliteError> + Send + '
 
 impl Store for SqliteStore {
     fn supports(&self, method: StoreMethod) -> bool {
-        use StoreMethod::{CompareAndSet, Delete, Get, List, Query, Set, SetUntil};
+        use StoreMethod::{CompareAndSet, Delete, Get, List, Query, QueryPredicate, Set, SetUntil};
         matches!(
             method,
-            Get | Set | SetUntil | Delete | List | CompareAndSet | Query
+            Get | Set | SetUntil | Delete | List | CompareAndSet | Query | QueryPredicate
         )
     }
 
@@ -232,6 +232,17 @@ impl Store for SqliteStore {
         reply(move || {
             let query = Query::of(&query)?;
             Ok(self.read(move |entries, limits| entries.query(query, limits.max_page_bytes)))
+        })
+    }
+
+    fn query_predicate(&self, query: Value) -> Reply<'_> {
+        reply(move || {
+            let query = Query::of_predicate(&query)?;
+            Ok(self.read(move |entries, limits| {
+                let limit = query.limit();
+                let answer = entries.query(query, limits.max_page_bytes)?;
+                Ok(Query::rows(answer, limit)?)
+            }))
         })
     }
 }

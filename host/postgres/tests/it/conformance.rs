@@ -19,7 +19,7 @@ fn postgres_store_conforms() {
     let (_database, store) = store();
     conforms(&store);
     conforms(&store.namespace("tenant"));
-    assert!(!store.supports(StoreMethod::QueryPredicate));
+    assert!(store.supports(StoreMethod::QueryPredicate));
     assert!(!store.supports(StoreMethod::VectorSearch));
 }
 

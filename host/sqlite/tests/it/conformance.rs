@@ -19,7 +19,7 @@ fn sqlite_store_conforms() {
     let (_folder, store) = store();
     conforms(&store);
     conforms(&store.namespace("tenant"));
-    assert!(!store.supports(StoreMethod::QueryPredicate));
+    assert!(store.supports(StoreMethod::QueryPredicate));
     assert!(!store.supports(StoreMethod::VectorSearch));
     store.database().check().wait().unwrap();
 }

@@ -29,7 +29,7 @@ fn vector_store_conforms() {
     store.set_cache_limit(0);
     block_on(suite::vectors(&store)).unwrap();
     block_on(suite::vector_changes(&store)).unwrap();
-    assert!(!store.supports(StoreMethod::QueryPredicate));
+    assert!(store.supports(StoreMethod::QueryPredicate));
     store.keys().database().check().wait().unwrap();
 }
 
