@@ -30,6 +30,8 @@ pub enum VectorError {
         /// The id.
         id: u64,
     },
+    /// A search was not to go on.
+    Stopped,
 }
 
 impl fmt::Display for VectorError {
@@ -47,6 +49,7 @@ impl fmt::Display for VectorError {
                 write!(f, "number {at} of the vector is not finite")
             }
             VectorError::NotUnit => f.write_str("the vector has not length one"),
+            VectorError::Stopped => f.write_str("the search was stopped"),
             VectorError::Known { id } => write!(f, "row {id} is there already"),
         }
     }

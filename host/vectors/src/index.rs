@@ -210,13 +210,27 @@ impl Index {
         k: usize,
         filter: Option<&dyn Fn(u64) -> bool>,
     ) -> Result<Vec<Hit>, VectorError> {
+        self.search_while(query, k, filter, &|| true)
+    }
+
+    /// The same for as long as `goes_on` says so, which is asked about once a millisecond.
+    ///
+    /// # Errors
+    /// Those of [`Index::search`], and [`VectorError::Stopped`].
+    pub fn search_while(
+        &self,
+        query: &[f32],
+        k: usize,
+        filter: Option<&dyn Fn(u64) -> bool>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Hit>, VectorError> {
         check(query, self.dimension)?;
         if k == 0 || self.is_empty() {
             return Ok(Vec::new());
         }
         let rows = self.blocks.iter();
         let blocks = rows.map(|(serial, block)| (serial * self.block_rows as u64, block));
-        Ok(Search::new(self.level, query, k, filter).run(blocks))
+        Search::new(self.level, query, k, filter).run(blocks, goes_on)
     }
 
     fn chunks(&self) -> usize {
@@ -431,5 +445,35 @@ mod tests {
     fn an_index_can_be_shared() {
         fn shared<T: Send + Sync>() {}
         shared::<Index>();
+    }
+
+    #[test]
+    fn a_search_that_is_stopped_ends() {
+        use std::cell::Cell;
+        let mut index = Index::new(64).expect("a dimension");
+        for id in 0..20_000u64 {
+            let mut row = [0.0; 64];
+            row[(id % 64) as usize] = 1.0;
+            index.push(id, &row).expect("a row");
+        }
+        let query = {
+            let mut query = [0.0; 64];
+            query[3] = 1.0;
+            query
+        };
+        let asked = Cell::new(0);
+        let search = |most: usize| {
+            asked.set(0);
+            index.search_while(&query, 3, None, &|| {
+                asked.set(asked.get() + 1);
+                asked.get() <= most
+            })
+        };
+        let whole = search(usize::MAX).expect("hits");
+        assert_eq!(whole, index.search(&query, 3, None).expect("hits"));
+        // A million numbers a look.
+        assert_eq!(asked.get(), 1);
+        assert_eq!(search(0), Err(VectorError::Stopped));
+        assert_eq!(asked.get(), 1);
     }
 }

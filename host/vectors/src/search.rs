@@ -1,10 +1,10 @@
 //! Hits of a query: which rows are looked at, and in what form.
 
-use crate::Hit;
 use crate::best::{Best, Scored};
 use crate::block::Block;
 use crate::bound::Query;
 use crate::kernel::{self, GROUP};
+use crate::{Hit, VectorError};
 use fearless_simd::Level;
 use std::ops::Range;
 
@@ -21,10 +21,16 @@ const TOO_MANY: usize = 2;
 const FIRST_STRETCH: usize = 4;
 const LAST_STRETCH: usize = 64;
 
+/// Numbers of rows that are looked at until it is asked whether to go on: less than a
+/// millisecond.
+const LOOK: usize = 1 << 20;
+
 /// A search under way.
 pub(crate) struct Search<'a> {
     level: Level,
     query: Query,
+    /// Groups that are looked at until it is asked whether to go on.
+    look: usize,
     filter: Option<&'a dyn Fn(u64) -> bool>,
     best: Best,
     /// Groups that are still looked at without codes.
@@ -42,6 +48,7 @@ impl<'a> Search<'a> {
         Search {
             level,
             query: Query::new(query),
+            look: (LOOK / (GROUP * query.len().max(1))).max(1),
             filter,
             best: Best::new(k),
             plain: 0,
@@ -50,17 +57,31 @@ impl<'a> Search<'a> {
     }
 
     /// The hits among the rows of blocks, each with the position of its first row.
+    ///
+    /// # Errors
+    /// It was not to go on.
     pub(crate) fn run<'b>(
         mut self,
         blocks: impl Iterator<Item = (u64, &'b Block)> + Clone,
-    ) -> Vec<Hit> {
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Hit>, VectorError> {
+        let (mut looked, groups_a_look) = (0, self.look);
+        let mut look = || {
+            looked += 1;
+            match looked % groups_a_look == 0 && !goes_on() {
+                true => Err(VectorError::Stopped),
+                false => Ok(()),
+            }
+        };
         let groups =
             blocks.flat_map(|(first, block)| block.groups().map(move |rows| (first, block, rows)));
         for (first, block, rows) in groups.clone().step_by(SAMPLE) {
+            look()?;
             self.visit(first, block, rows);
         }
         for (n, (first, block, rows)) in groups.enumerate() {
             if n % SAMPLE != 0 {
+                look()?;
                 self.visit(first, block, rows);
             }
         }
@@ -68,7 +89,7 @@ impl<'a> Search<'a> {
             id: row.id,
             score: row.score,
         };
-        self.best.into_sorted().into_iter().map(hit).collect()
+        Ok(self.best.into_sorted().into_iter().map(hit).collect())
     }
 
     fn visit(&mut self, first: u64, block: &Block, rows: Range<usize>) {

@@ -25,10 +25,12 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn among<E: BackendError>(&self, index: &Index) -> Result<Vec<Hit>, E> {
-        index
-            .search(self.query, self.k, self.filter)
-            .map_err(refused)
+    fn among<X: Transaction>(&self, tx: &X, index: &Index) -> Result<Vec<Hit>, X::Error> {
+        let goes_on = || tx.go_on().is_ok();
+        let found = index.search_while(self.query, self.k, self.filter, &goes_on);
+        // Whoever stopped it says why.
+        tx.go_on()?;
+        found.map_err(refused)
     }
 }
 
@@ -63,7 +65,7 @@ pub(crate) fn search<X: Transaction>(
         _ => held,
     };
     match (&*held, state(&held, collection)) {
-        (Some(copy), Ordering::Equal) => return wanted.among(&copy.index).map(Some),
+        (Some(copy), Ordering::Equal) => return wanted.among(tx, &copy.index).map(Some),
         (_, Ordering::Greater) if !wanted.is_last => return Ok(None),
         _ => drop(held),
     }
@@ -245,7 +247,7 @@ fn by_pieces<X: Transaction>(
         next = fill(tx, collection, &mut index, from, most, |bytes| {
             bytes <= PIECE_BYTES
         })?;
-        best.extend(wanted.among::<X::Error>(&index)?);
+        best.extend(wanted.among(tx, &index)?);
         best.sort_by(better);
         best.truncate(wanted.k);
     }
