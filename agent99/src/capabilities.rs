@@ -81,7 +81,7 @@ pub use a99_capabilities::ai;
 pub use a99_capabilities::{
     AgentCall, AgentOutcome, AgentReply, AgentRunner, AiCode, AiError, AiProvider, BoxFuture,
     Capabilities, CapabilityError, Clock, DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Embedder, Fetch,
-    FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage, MAX_KEY_BYTES,
+    FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage, Looked, MAX_KEY_BYTES,
     MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage, MemoryProcedures, MemoryShell,
     MemoryStore, Page, ProcedureLimits, ProcedureMiss, Procedures, Query, Random, Reply, Script,
     ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler,

@@ -96,8 +96,8 @@ pub use shell::{
 };
 pub use size::value_bytes;
 pub use store::{
-    MAX_KEY_BYTES, MAX_PAGE, MAX_TOP_K, MemoryStore, Page, Query, Selection, Store, StoreLimits,
-    StoreMethod, StoreUsage, StoredKey, StoredValue, vectors,
+    Looked, MAX_KEY_BYTES, MAX_PAGE, MAX_TOP_K, MemoryStore, Page, Query, Selection, Store,
+    StoreLimits, StoreMethod, StoreUsage, StoredKey, StoredValue, vectors,
 };
 pub use transpiler::{ScriptedTranspiler, Transpiler};
 pub use wait::block_on;

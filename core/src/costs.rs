@@ -63,6 +63,9 @@ pub const COMMAND_SECOND: i64 = 10 * MICRO;
 /// A byte that goes to such a computer or comes from it, in both models; as a
 /// [`UNIT`] of text.
 pub const COMMAND_BYTE: i64 = UNIT;
+/// A byte of the documents that a store looks at to answer a query, of which each counts 256
+/// more, in both models.
+pub const STORE_BYTE: i64 = 200;
 
 /// What a regular expression of so many positions costs beyond the reading of
 /// pattern and text, for a text of so many UTF-16 units; in the metered model.

@@ -5,13 +5,13 @@
 
 use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, failed, granted, inputs, present, reply};
-use a99_capabilities::{MemoryStore, Page, Store, StoreMethod};
-use a99_core::costs::MICRO;
-use a99_core::fuel::cost_from_f64;
+use a99_capabilities::{Looked, MemoryStore, Page, Store, StoreMethod};
+use a99_core::costs::{MICRO, STORE_BYTE};
+use a99_core::fuel::{Fuel, cost_from_f64};
 use a99_core::sig::BaseCost;
 use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
-use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, RunState};
+use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, Locals, RunState};
 use a99_vm::convert::BoundaryLimits;
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
@@ -386,12 +386,39 @@ fn offering_or_told(
     }
 }
 
+/// Charges a run for the documents that a store looks at, whichever way the call ends.
+struct LookedCharge {
+    locals: Arc<Locals>,
+    looked: Arc<Looked>,
+}
+
+impl LookedCharge {
+    fn start(call: &HostCall) -> LookedCharge {
+        let left = call.fuel_left.micro().max(0) / STORE_BYTE;
+        LookedCharge {
+            locals: call.locals.clone(),
+            looked: Arc::new(Looked::up_to(left.unsigned_abs())),
+        }
+    }
+}
+
+impl Drop for LookedCharge {
+    fn drop(&mut self) {
+        let bytes = i64::try_from(self.looked.bytes()).unwrap_or(i64::MAX);
+        let price = bytes.saturating_mul(STORE_BYTE);
+        self.locals.charge(Fuel::from_micro(price));
+    }
+}
+
 /// A store without queries has no rows; a store's own `null` is given as is.
 fn query(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [query] = inputs(&mut call);
         match offering_or_told(&call, StoreMethod::Query)? {
-            Some(store) => reply(store.query(query).await),
+            Some(store) => {
+                let paid = LookedCharge::start(&call);
+                reply(store.query_counted(query, paid.looked.clone()).await)
+            }
             None => Ok(empty_list()),
         }
     })
@@ -435,7 +462,9 @@ fn query_where(mut call: HostCall) -> Answer {
             ("predicate", predicate),
             ("limit", limit),
         ]);
-        let rows = store.query_predicate(query).await.map_err(failed)?;
+        let paid = LookedCharge::start(&call);
+        let rows = store.query_predicate_counted(query, paid.looked.clone());
+        let rows = rows.await.map_err(failed)?;
         Ok(if rows.is_nullish() {
             empty_list()
         } else {

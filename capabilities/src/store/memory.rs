@@ -1,5 +1,6 @@
 //! A store in memory.
 
+use super::looked::Looked;
 use super::page::Page;
 use super::query::Query;
 use super::stored::StoredKey;
@@ -268,6 +269,29 @@ impl MemoryStore {
         selection.answer()
     }
 
+    /// The answer to a query.
+    fn asked(
+        &self,
+        query: Result<Query, CapabilityError>,
+        looked: Option<Arc<Looked>>,
+    ) -> Reply<'_> {
+        let query = query.map(|query| query.counted(looked));
+        ready(query.map(|query| self.documents(query, self.now_ms())))
+    }
+
+    /// The rows of the answer to a query.
+    fn selected(
+        &self,
+        query: Result<Query, CapabilityError>,
+        looked: Option<Arc<Looked>>,
+    ) -> Reply<'_> {
+        let answer = |query: Query| {
+            let limit = query.limit();
+            Query::rows(self.documents(query.counted(looked), self.now_ms()), limit)
+        };
+        ready(query.and_then(answer))
+    }
+
     fn create(&self, name: Value, dimension: &Value) -> Result<Value, CapabilityError> {
         let name = collection_name(name)?;
         let collection = Collection::new(dimension)?;
@@ -429,15 +453,19 @@ impl Store for MemoryStore {
     }
 
     fn query(&self, query: Value) -> Reply<'_> {
-        ready(Query::of(&query).map(|query| self.documents(query, self.now_ms())))
+        self.asked(Query::of(&query), None)
+    }
+
+    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        self.asked(Query::of(&query), Some(looked))
     }
 
     fn query_predicate(&self, query: Value) -> Reply<'_> {
-        let answer = |query: Query| {
-            let limit = query.limit();
-            Query::rows(self.documents(query, self.now_ms()), limit)
-        };
-        ready(Query::of_predicate(&query).and_then(answer))
+        self.selected(Query::of_predicate(&query), None)
+    }
+
+    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        self.selected(Query::of_predicate(&query), Some(looked))
     }
 
     fn vector_search(

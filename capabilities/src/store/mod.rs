@@ -1,6 +1,7 @@
 //! Keys, values, queries and vectors.
 
 mod limits;
+mod looked;
 mod memory;
 mod page;
 mod predicate;
@@ -12,6 +13,7 @@ pub(crate) mod suite;
 pub mod vectors;
 
 pub use limits::{StoreLimits, StoreUsage};
+pub use looked::Looked;
 pub use memory::{MAX_KEY_BYTES, MemoryStore};
 pub use page::{MAX_PAGE, Page};
 pub use query::{Query, Selection};
@@ -20,6 +22,7 @@ pub use vectors::MAX_TOP_K;
 
 use crate::error::{CapabilityError, Reply, ready};
 use a99_core::value::Value;
+use std::sync::Arc;
 
 /// The methods that a [`Store`] may offer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -121,6 +124,20 @@ pub trait Store: Send + Sync {
     fn query(&self, query: Value) -> Reply<'_> {
         let _ = query;
         unsupported(StoreMethod::Query)
+    }
+
+    /// The same as [`Store::query`] for a caller that pays for what is looked at. A store
+    /// that answers queries of this project's form passes the counter to
+    /// [`Query::counted`]; others count nothing.
+    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        let _ = looked;
+        self.query(query)
+    }
+
+    /// The same as [`Store::query_predicate`], counted as [`Store::query_counted`] is.
+    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        let _ = looked;
+        self.query_predicate(query)
     }
 
     /// The documents nearest to a vector, best first. `k` and `filter` are

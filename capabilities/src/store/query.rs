@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::looked::Looked;
 use super::memory::MAX_KEY_BYTES;
 use super::page::page_limit;
 use super::predicate::{Predicate, order as order_of};
@@ -13,6 +14,7 @@ use a99_core::json::{Document, Limits};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// Most conditions, and most fields to order by.
 const MAX_TERMS: usize = 32;
@@ -23,7 +25,7 @@ const MEMBERS: [&str; 5] = ["collection", "where", "orderBy", "limit", "cursor"]
 /// A query, checked. A document is the value of a text key; the documents of a
 /// collection are those whose keys start with its name and a slash, so that
 /// `orders/17` is the document `17` of `orders`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Query {
     prefix: Text,
     conditions: Vec<Condition>,
@@ -31,6 +33,7 @@ pub struct Query {
     order: Vec<Order>,
     limit: usize,
     after: Option<Place>,
+    looked: Option<Arc<Looked>>,
 }
 
 /// What a field of a document must be.
@@ -186,6 +189,7 @@ impl Query {
             order,
             limit: page_limit(query.get("limit").unwrap_or(&Value::Undefined))?,
             after,
+            looked: None,
         })
     }
 
@@ -208,7 +212,14 @@ impl Query {
             order: Vec::new(),
             limit: page_limit(query.get("limit").unwrap_or(&Value::Undefined))?,
             after: None,
+            looked: None,
         })
+    }
+
+    /// The same for a caller that pays for the documents that are looked at, if it does.
+    #[must_use]
+    pub fn counted(self, looked: Option<Arc<Looked>>) -> Query {
+        Query { looked, ..self }
     }
 
     /// Rows that the answer has at most.
@@ -305,6 +316,9 @@ impl Selection {
     /// Looks at a document. They may come in any order.
     pub fn offer(&mut self, key: &Text, document: &Value) {
         let query = &self.query;
+        if let Some(looked) = &query.looked {
+            looked.note(document);
+        }
         if !key.as_bytes().starts_with(query.prefix.as_bytes()) || !query.selects(document) {
             return;
         }
@@ -345,10 +359,13 @@ impl Selection {
         }
     }
 
-    /// Whether no later key can be in the answer: it is full, and ordered by key alone.
+    /// Whether nothing more need be looked at. No later key can be in the answer: it is
+    /// full, and ordered by key alone; or the caller cannot pay for more ([`Looked`]).
     #[must_use]
     pub fn is_full(&self) -> bool {
+        let looked = self.query.looked.as_ref();
         self.query.order.is_empty() && self.has_more()
+            || looked.is_some_and(|looked| looked.is_too_much())
     }
 
     fn has_more(&self) -> bool {

@@ -7,8 +7,8 @@ use crate::runtime::{Engine, Task};
 use crate::schema::{Component, ENTRIES, Migrate};
 use crate::transaction::{Reading, Tx, Writing};
 use a99_capabilities::{
-    Clock, Page, Query, Reply, Store, StoreLimits, StoreMethod, StoreUsage, StoredKey, StoredValue,
-    SystemClock,
+    CapabilityError, Clock, Looked, Page, Query, Reply, Store, StoreLimits, StoreMethod,
+    StoreUsage, StoredKey, StoredValue, SystemClock,
 };
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -225,6 +225,28 @@ impl PostgresStore {
         self.engine.call(ask).await
     }
 
+    /// The answer to a query.
+    fn asked(
+        &self,
+        query: Result<Query, CapabilityError>,
+        looked: Option<Arc<Looked>>,
+    ) -> Reply<'_> {
+        reply(async move { self.ask(query?.counted(looked)).await })
+    }
+
+    /// The rows of the answer to a query.
+    fn selected(
+        &self,
+        query: Result<Query, CapabilityError>,
+        looked: Option<Arc<Looked>>,
+    ) -> Reply<'_> {
+        reply(async move {
+            let query = query?.counted(looked);
+            let limit = query.limit();
+            Ok(Query::rows(self.ask(query).await?, limit)?)
+        })
+    }
+
     fn set_for(&self, key: Value, value: Value, expires_ms: Option<f64>) -> Reply<'_> {
         reply(async move {
             self.put(key, value, expires_ms, None).await?;
@@ -302,14 +324,18 @@ impl Store for PostgresStore {
     }
 
     fn query(&self, query: Value) -> Reply<'_> {
-        reply(async move { self.ask(Query::of(&query)?).await })
+        self.asked(Query::of(&query), None)
+    }
+
+    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        self.asked(Query::of(&query), Some(looked))
     }
 
     fn query_predicate(&self, query: Value) -> Reply<'_> {
-        reply(async move {
-            let query = Query::of_predicate(&query)?;
-            let limit = query.limit();
-            Ok(Query::rows(self.ask(query).await?, limit)?)
-        })
+        self.selected(Query::of_predicate(&query), None)
+    }
+
+    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        self.selected(Query::of_predicate(&query), Some(looked))
     }
 }

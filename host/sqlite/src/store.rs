@@ -8,7 +8,8 @@ use crate::key::Key;
 use crate::options::SqliteOptions;
 use crate::task::Task;
 use a99_capabilities::{
-    Clock, Page, Query, Reply, Store, StoreLimits, StoreMethod, StoreUsage, SystemClock,
+    CapabilityError, Clock, Looked, Page, Query, Reply, Store, StoreLimits, StoreMethod,
+    StoreUsage, SystemClock,
 };
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -146,6 +147,34 @@ impl SqliteStore {
         })
     }
 
+    /// The answer to a query.
+    fn asked(
+        &self,
+        query: Result<Query, CapabilityError>,
+        looked: Option<Arc<Looked>>,
+    ) -> Reply<'_> {
+        reply(move || {
+            let query = query?.counted(looked);
+            Ok(self.read(move |entries, limits| entries.query(query, limits.max_page_bytes)))
+        })
+    }
+
+    /// The rows of the answer to a query.
+    fn selected(
+        &self,
+        query: Result<Query, CapabilityError>,
+        looked: Option<Arc<Looked>>,
+    ) -> Reply<'_> {
+        reply(move || {
+            let query = query?.counted(looked);
+            Ok(self.read(move |entries, limits| {
+                let limit = query.limit();
+                let answer = entries.query(query, limits.max_page_bytes)?;
+                Ok(Query::rows(answer, limit)?)
+            }))
+        })
+    }
+
     fn put(&self, key: Value, value: Value, expires_ms: Option<f64>) -> Reply<'_> {
         reply(move || {
             let key = Key::of(key)?;
@@ -229,20 +258,18 @@ impl Store for SqliteStore {
     }
 
     fn query(&self, query: Value) -> Reply<'_> {
-        reply(move || {
-            let query = Query::of(&query)?;
-            Ok(self.read(move |entries, limits| entries.query(query, limits.max_page_bytes)))
-        })
+        self.asked(Query::of(&query), None)
+    }
+
+    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        self.asked(Query::of(&query), Some(looked))
     }
 
     fn query_predicate(&self, query: Value) -> Reply<'_> {
-        reply(move || {
-            let query = Query::of_predicate(&query)?;
-            Ok(self.read(move |entries, limits| {
-                let limit = query.limit();
-                let answer = entries.query(query, limits.max_page_bytes)?;
-                Ok(Query::rows(answer, limit)?)
-            }))
-        })
+        self.selected(Query::of_predicate(&query), None)
+    }
+
+    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
+        self.selected(Query::of_predicate(&query), Some(looked))
     }
 }

@@ -23,8 +23,9 @@ use a99_core::costs::{
     CROSSING_VALUE, CostModel, DIGEST, ELEMENT, Formula, JSON_LISTED, JSON_REPLACED, LIST_TEXT,
     MICROSECONDS_A_UNIT, NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART,
     REGEX_POSITION, REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ,
-    SCHEMA_REQUIRED, SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN, collated_units, comparator_steps,
-    copied, data_nodes, json_list, json_object, object_nodes, read, regex_found, taken_apart,
+    SCHEMA_REQUIRED, SHORT_TEXT, SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units,
+    comparator_steps, copied, data_nodes, json_list, json_object, object_nodes, read, regex_found,
+    taken_apart,
 };
 use a99_core::fuel::Fuel;
 use a99_core::program::ops::{OpInfo, TABLE};
@@ -124,6 +125,7 @@ pub(crate) fn costs_markdown(atoms: &[&AtomSig]) -> String {
     write_static(&mut out);
     write_rates(&mut out);
     write_commands(&mut out);
+    write_queries(&mut out);
     bill::write_examples(&mut out, atoms);
     write_atoms(&mut out, atoms);
     out.push_str("## Functions\n\nStatic price: their expression node.\n\n");
@@ -389,6 +391,22 @@ fn write_commands(out: &mut String) {
          The time is paid however the command ends: also by an error, a timeout or an abort of \
          the run. A command runs no longer, and gives no more bytes, than the fuel that is left \
          pays for. The time that the computer needs to get ready is free.\n\n"
+    );
+}
+
+/// What queries of stores cost besides their static prices.
+fn write_queries(out: &mut String) {
+    let byte = price(STORE_BYTE);
+    let _ = write!(
+        out,
+        "## Queries of stores\n\nIn both models, besides the static prices of `storeQuery` and \
+         `storeQueryWhere`, for each document that the store looks at, also if it is not in the \
+         answer (D82):\n\n\
+         | what | price |\n|---|---|\n\
+         | byte of the document, and 256 more | {byte} |\n\n\
+         It is paid when the query ends, also by an error, a timeout or an abort of the run. A \
+         query ends early that has looked at more than the fuel that is left pays for. Stores of \
+         hosts count what they look at if they say so.\n\n"
     );
 }
 
