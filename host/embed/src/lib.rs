@@ -46,6 +46,8 @@ mod encoder;
 mod endpoint;
 mod error;
 mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod import;
 mod math;
 mod matrix;

@@ -92,6 +92,18 @@ impl<R: Read + Seek> Safetensors<R> {
         })
     }
 
+    /// The names, shapes and bytes of its tensors.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn tensors(&self) -> Vec<(String, Vec<usize>, u64)> {
+        let tensors = self.tensors.iter();
+        tensors
+            .map(|(name, tensor)| {
+                let shape = tensor.shape.iter().map(|n| *n as usize).collect();
+                (name.clone(), shape, tensor.end - tensor.begin)
+            })
+            .collect()
+    }
+
     /// Gives the numbers of a tensor of this shape to `take`, a few at a time, in order.
     pub(crate) fn read(
         &mut self,

@@ -27,7 +27,7 @@ const PINNED: [Pinned<'static>; 2] = [
 type Written<'a> = (&'a str, &'a [u8], bool);
 
 /// A ZIP file, written as the format has it.
-fn zip(entries: &[Written<'_>]) -> Vec<u8> {
+pub(crate) fn zip(entries: &[Written<'_>]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, content, is_packed) in entries {
         let offset = out.len() as u32;
