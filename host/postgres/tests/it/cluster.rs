@@ -224,13 +224,21 @@ impl Cluster {
 
     /// A database of its own for a test.
     pub(crate) fn database(&'static self) -> Database {
+        self.database_on("pg_default")
+    }
+
+    /// The same in a tablespace.
+    pub(crate) fn database_on(&'static self, tablespace: &str) -> Database {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let database = Database {
             cluster: self,
             name,
         };
-        let made = self.psql("postgres", &format!("CREATE DATABASE {}", database.name));
+        let made = self.psql(
+            "postgres",
+            &format!("CREATE DATABASE {} TABLESPACE {tablespace}", database.name),
+        );
         assert!(made.status.success(), "{made:?}");
         database
     }

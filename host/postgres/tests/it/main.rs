@@ -9,6 +9,7 @@ mod cluster;
 mod conformance;
 mod connections;
 mod contention;
+mod full;
 mod limits;
 mod namespaces;
 mod processes;
