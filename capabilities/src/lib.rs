@@ -97,7 +97,7 @@ pub use shell::{
 pub use size::value_bytes;
 pub use store::{
     Looked, MAX_KEY_BYTES, MAX_PAGE, MAX_TOP_K, MemoryStore, Page, Query, Selection, Store,
-    StoreLimits, StoreMethod, StoreUsage, StoredKey, StoredValue, vectors,
+    StoreLimits, StoreMethod, StoreUsage, StoredKey, StoredValue, check_room, full_text, vectors,
 };
 pub use transpiler::{ScriptedTranspiler, Transpiler};
 pub use wait::block_on;

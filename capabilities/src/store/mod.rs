@@ -12,7 +12,7 @@ mod stored;
 pub(crate) mod suite;
 pub mod vectors;
 
-pub use limits::{StoreLimits, StoreUsage};
+pub use limits::{StoreLimits, StoreUsage, check_room, full_text};
 pub use looked::Looked;
 pub use memory::{MAX_KEY_BYTES, MemoryStore};
 pub use page::{MAX_PAGE, Page};

@@ -2,7 +2,7 @@
 
 use crate::error::{PostgresCode, PostgresError};
 use crate::pool::{Call, Connection};
-use a99_capabilities::{Page, Query, StoreLimits, StoreUsage, StoredKey, StoredValue};
+use a99_capabilities::{Page, Query, StoreLimits, StoreUsage, StoredKey, StoredValue, full_text};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use futures_util::TryStreamExt;
@@ -148,13 +148,12 @@ impl Call for Put {
             &expected,
         ];
         let row = connection.client.query_one(&put, &params).await?;
-        let limit = match row.try_get::<_, i16>(0)? {
+        let text = match row.try_get::<_, i16>(0)? {
             0 => return Ok(Outcome::Done),
             1 => return Ok(Outcome::Other(row.try_get(1)?)),
-            2 => format!("{} bytes", self.limits.max_bytes),
-            _ => format!("{} keys", self.limits.max_keys),
+            2 => full_text(self.limits.max_bytes, "bytes"),
+            _ => full_text(self.limits.max_keys, "keys"),
         };
-        let text = format!("Store is full: the limit is {limit}");
         Err(PostgresError::shown(PostgresCode::Quota, text))
     }
 }

@@ -5,7 +5,7 @@ use crate::component::Component;
 use crate::error::{SqliteCode, SqliteError};
 use crate::key::{Key, TEXT};
 use crate::task::Tx;
-use a99_capabilities::{Page, Query, StoreLimits, StoreUsage};
+use a99_capabilities::{Page, Query, StoreLimits, StoreUsage, check_room};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use rusqlite::types::ValueRef;
@@ -170,23 +170,13 @@ impl<'a> Entries<'a> {
         loop {
             let held = self.usage()?;
             let old = self.held_by(key)?;
-            let keys = held.keys + u64::from(old.is_none());
-            let bytes = held
-                .bytes
-                .saturating_sub(old.unwrap_or(0))
-                .saturating_add(new);
-            // Limits may be lower than when it was filled: who takes less may go on.
-            let is_full = bytes > limits.max_bytes && bytes > held.bytes;
-            let has_too_many = keys > limits.max_keys && keys > held.keys;
-            if !is_full && !has_too_many {
+            let bytes = check_room(held.bytes, old.unwrap_or(0), new, limits.max_bytes, "bytes");
+            let keys = u64::from(old.is_some());
+            let keys = check_room(held.keys, keys, 1, limits.max_keys, "keys");
+            let Err(text) = bytes.and(keys) else {
                 return Ok(());
-            }
+            };
             if self.sweep()? == 0 {
-                let limit = match is_full {
-                    true => format!("{} bytes", limits.max_bytes),
-                    false => format!("{} keys", limits.max_keys),
-                };
-                let text = format!("Store is full: the limit is {limit}");
                 return Err(SqliteError::shown(SqliteCode::Quota, text));
             }
         }

@@ -4,6 +4,7 @@ use super::backend::{BackendError, Columns, Parameter, Transaction};
 use super::document::{DOCUMENT_BYTES, Row};
 use super::limits::{VectorLimits, VectorUsage};
 use crate::MAX_DIMENSION;
+use a99_capabilities::check_room;
 use a99_capabilities::vectors::unknown_collection;
 use a99_core::text::Text;
 use std::ops::ControlFlow;
@@ -347,19 +348,15 @@ fn make_room<X: Transaction>(
     limits: &VectorLimits,
 ) -> Result<(), X::Error> {
     let held = held(tx, namespace)?;
-    let after = |held: u64, old: u64, new: u64| held.saturating_sub(old).saturating_add(new);
-    let bytes = after(held.bytes, old.bytes, new.bytes);
-    let documents = after(held.documents, old.documents, new.documents);
-    // Limits may be lower than when it was filled: who takes less may go on.
-    let limit = if bytes > limits.max_bytes && bytes > held.bytes {
-        format!("{} bytes", limits.max_bytes)
-    } else if documents > limits.max_documents && documents > held.documents {
-        format!("{} documents", limits.max_documents)
-    } else {
-        return Ok(());
-    };
-    let text = format!("Store is full: the limit is {limit}");
-    Err(X::Error::quota(text))
+    let bytes = check_room(held.bytes, old.bytes, new.bytes, limits.max_bytes, "bytes");
+    let documents = check_room(
+        held.documents,
+        old.documents,
+        new.documents,
+        limits.max_documents,
+        "documents",
+    );
+    bytes.and(documents).map_err(X::Error::quota)
 }
 
 /// Removes all collections of a namespace.
