@@ -81,13 +81,13 @@ pub use a99_capabilities::ai;
 pub use a99_capabilities::{
     AgentCall, AgentOutcome, AgentReply, AgentRunner, AiCode, AiError, AiProvider, BoxFuture,
     Capabilities, CapabilityError, Clock, DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Embedder, Fetch,
-    FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage, Looked, MAX_KEY_BYTES,
-    MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage, MemoryProcedures, MemoryShell,
-    MemoryStore, Page, ProcedureLimits, ProcedureMiss, Procedures, Query, Random, Reply, Script,
-    ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler,
-    ScriptedXml, Secret, SeededRandom, Selection, Shell, ShellCommand, ShellError, ShellErrorKind,
-    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, StoredKey, StoredValue, Transpiler,
-    Xml, check_path, uuid_v4, value_bytes,
+    FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage, Looked,
+    MAX_KEY_BYTES, MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage, MemoryProcedures,
+    MemoryShell, MemoryStore, Page, ProcedureLimits, ProcedureMiss, Procedures, Query, Random,
+    Reply, Script, ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery,
+    ScriptedTranspiler, ScriptedXml, Secret, SeededRandom, Selection, Shell, ShellCommand,
+    ShellError, ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod,
+    StoredKey, StoredValue, Transpiler, Xml, check_path, uuid_v4, value_bytes,
 };
 #[cfg(feature = "testing")]
 pub use a99_capabilities::{SuiteResult, suite};

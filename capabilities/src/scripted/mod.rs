@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `fetch` | replies by URL |
 //! | `llm`, `llmBattery` | a list of replies, in order |
+//! | `ai` | turns of a language model, in order: texts, or objects as [`ModelScript`](crate::ai::ModelScript) has them |
 //! | `agents` | replies by the agent's id |
 //! | `xml`, `transpile` | replies by the text |
 //! | `shell` | by command: `{"stdout": TEXT, "stderr": TEXT, "exitCode": 0 to 255, "elapsedMs": MS, "files": {PATH: TEXT}}`, each of them optional |
@@ -21,6 +22,7 @@
 mod forms;
 mod replies;
 
+use crate::ai::{ModelScript, ScriptedAi};
 use crate::{
     Capabilities, CapabilityError, FixedClock, HashEmbedder, MemoryStore, SeededRandom, Store as _,
 };
@@ -63,6 +65,7 @@ impl Script {
         "fetch",
         "llm",
         "llmBattery",
+        "ai",
         "agents",
         "xml",
         "transpile",
@@ -152,6 +155,12 @@ impl Script {
         if let Some(list) = self.array("llmBattery")? {
             set = set.with_llm_battery(InOrder::new(list));
         }
+        if let Some(turns) = self.members.get("ai") {
+            let script = ModelScript::new(turns);
+            let script =
+                script.map_err(|e| ScriptError(format!("/ai{}: {}", e.pointer, e.message)))?;
+            set = set.with_ai(ScriptedAi::new(script));
+        }
         if let Some(dimension) = self.number("embed", MAX_DIMENSION)? {
             set = set.with_embedder(HashEmbedder::new(dimension as usize));
         }
@@ -240,7 +249,7 @@ mod tests {
         granted(json).expect_err("a mistake").to_string()
     }
 
-    const ALL: &str = r#"{"fetch": {"u": 1}, "llm": [], "llmBattery": [], "agents": {},
+    const ALL: &str = r#"{"fetch": {"u": 1}, "llm": [], "llmBattery": [], "ai": [], "agents": {},
         "xml": {}, "transpile": {}, "shell": {"ls": {}}, "store": {"k": [1]}, "embed": 8,
         "vectors": {"docs": [{"embedding": [1, 0], "id": 1}]}, "clock": 0, "seed": 7}"#;
 
