@@ -2,7 +2,7 @@
 
 use crate::answer::{self, MAX_FIELDS, check_head, head_too_large};
 use crate::bodies::Bodies;
-use crate::builder::Builder;
+use crate::builder::{Builder, FetchLimits};
 use crate::connect::{self, Connector, MAX_LOOKUPS, Network};
 use crate::credential::Credential;
 use crate::decode::ACCEPTED;
@@ -53,12 +53,18 @@ pub struct HttpFetch {
 }
 
 /// The connections of a policy.
-struct Pool {
+pub(crate) struct Pool {
     policy: Policy,
     client: Client<Connector, Full<Bytes>>,
     activity: Arc<Activity>,
-    revoked: watch::Sender<bool>,
+    pub(crate) revoked: watch::Sender<bool>,
 }
+
+/// A head that came, and what counts its request as under way.
+pub(crate) type Answered = (Response<Incoming>, UnderWay);
+
+/// A request whose answer is still read.
+pub(crate) type UnderWay = (Option<Answering>, Active);
 
 impl Pool {
     fn new(policy: Policy, network: &Arc<Network>, lookups: &Arc<Semaphore>) -> Pool {
@@ -145,7 +151,12 @@ impl HttpFetch {
         }
     }
 
-    fn pool(&self) -> Arc<Pool> {
+    /// What requests and answers may be.
+    pub(crate) fn limits(&self) -> &FetchLimits {
+        &self.network.limits
+    }
+
+    pub(crate) fn pool(&self) -> Arc<Pool> {
         let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&pool)
     }
@@ -155,10 +166,7 @@ impl HttpFetch {
     /// # Errors
     /// Each of [`FetchCode`].
     pub async fn request(&self, url: &Value, options: &Value) -> Result<Value, FetchError> {
-        if tokio::runtime::Handle::try_current().is_err() {
-            let text = "a fetch runs within a tokio runtime, and there is none";
-            return Err(FetchError::new(FetchCode::Runtime, text));
-        }
+        needs_runtime()?;
         let limits = &self.network.limits;
         let target = Target::parse(options::url(url)?)?;
         let request = Request::read(options, limits.max_body_bytes)?;
@@ -172,8 +180,7 @@ impl HttpFetch {
         let mut answer = pin!(self.follow(&pool, target, request));
         poll_fn(|cx| {
             if revoked.as_mut().poll(cx).is_ready() {
-                let text = format!("Fetch denied: {origin}: the network policy was changed");
-                return Poll::Ready(Err(FetchError::new(FetchCode::Revoked, text)));
+                return Poll::Ready(Err(revoked_by_policy(&origin)));
             }
             if late.as_mut().poll(cx).is_ready() {
                 let text = format!("Fetch timeout: {origin} did not answer within {limit:?}");
@@ -218,12 +225,12 @@ impl HttpFetch {
         Err(FetchError::new(FetchCode::Redirect, text))
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         pool: &Pool,
         target: &Target,
         request: &Request,
-    ) -> Result<(Response<Incoming>, (Option<Answering>, Active)), FetchError> {
+    ) -> Result<Answered, FetchError> {
         let (limits, origin) = (&self.network.limits, &target.origin);
         if !self.schemes.contains(&origin.scheme) {
             let text = format!("Fetch denied: {origin}: the grant has another scheme");
@@ -277,6 +284,22 @@ impl fmt::Debug for HttpFetch {
             .field("limits", &self.network.limits)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether there is a runtime to wait on.
+pub(crate) fn needs_runtime() -> Result<(), FetchError> {
+    match tokio::runtime::Handle::try_current() {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let text = "a fetch runs within a tokio runtime, and there is none";
+            Err(FetchError::new(FetchCode::Runtime, text))
+        }
+    }
+}
+
+pub(crate) fn revoked_by_policy(origin: &Origin) -> FetchError {
+    let text = format!("Fetch denied: {origin}: the network policy was changed");
+    FetchError::new(FetchCode::Revoked, text)
 }
 
 /// Why a request got no answer.

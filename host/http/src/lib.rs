@@ -33,6 +33,8 @@
 //! - A host's credentials ([`Builder::credential`]) go to their origin alone.
 //! - Errors name the origin and never the path, the query or a header.
 //!
+//! Hosts also read bodies as they come, by [`HttpFetch::open`], under the same policy.
+//!
 //! A request runs on the tokio runtime that polls it, which needs its I/O and time
 //! drivers. Dropping it closes its connection.
 //!
@@ -55,6 +57,7 @@ mod network;
 mod options;
 mod quota;
 mod redirect;
+mod streaming;
 mod target;
 mod tls;
 mod wire;
@@ -64,4 +67,5 @@ pub use builder::{Builder, FetchLimits};
 pub use client::HttpFetch;
 pub use error::{FetchCode, FetchError};
 pub use network::{BoxStream, Dial, Resolve, Stream, SystemDialer, SystemResolver};
-pub use target::Scheme;
+pub use streaming::{StreamRequest, StreamingAnswer};
+pub use target::{Scheme, rule_for};

@@ -162,40 +162,34 @@ fn response_type(value: Option<&Value>) -> Result<ResponseType, FetchError> {
     }
 }
 
-fn headers(value: Option<&Value>) -> Result<HeaderMap, FetchError> {
-    let wrong = |text: String| FetchError::new(FetchCode::Header, text);
-    let mut headers = HeaderMap::new();
-    let fields = match value {
-        None => return Ok(headers),
-        Some(Value::Object(fields)) => fields,
-        Some(other) => {
-            let kind = other.kind();
-            return Err(input(format!("headers must be an object, not {kind}")));
-        }
-    };
-    let mut bytes = 0;
-    for (name, value) in fields {
-        if value.is_undefined() {
-            continue;
-        }
-        let label = shown(&name.to_string_lossy());
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| wrong(format!("{label} is no name of a header")))?;
-        if is_the_connections(&name) {
-            return Err(wrong(format!(
+/// Header fields of a request, within bounds.
+#[derive(Default)]
+pub(crate) struct Fields {
+    headers: HeaderMap,
+    bytes: usize,
+}
+
+fn wrong_header(text: String) -> FetchError {
+    FetchError::new(FetchCode::Header, text)
+}
+
+impl Fields {
+    /// The name of a field that whoever makes a request may set.
+    pub(crate) fn name(text: &[u8]) -> Result<HeaderName, FetchError> {
+        let name = HeaderName::from_bytes(text).map_err(|_| {
+            let label = shown(&String::from_utf8_lossy(text));
+            wrong_header(format!("{label} is no name of a header"))
+        })?;
+        match is_the_connections(&name) {
+            true => Err(wrong_header(format!(
                 "the header {name} is not a program's to set"
-            )));
+            ))),
+            false => Ok(name),
         }
-        let text = match value {
-            Value::String(text) => text.to_string_lossy().into_owned(),
-            Value::Number(_) | Value::Bool(_) => value.to_json_string(),
-            other => {
-                let kind = other.kind();
-                return Err(wrong(format!(
-                    "the header {name} must be a string, not {kind}"
-                )));
-            }
-        };
+    }
+
+    /// Adds a field, of which there is no other.
+    pub(crate) fn add(&mut self, name: HeaderName, text: &str) -> Result<(), FetchError> {
         let text = text.trim_matches([' ', '\t']);
         let plain = |byte: u8| byte == b'\t' || (0x20..0x7F).contains(&byte);
         // The value may be a secret and is not shown.
@@ -203,22 +197,56 @@ fn headers(value: Option<&Value>) -> Result<HeaderMap, FetchError> {
             .ok()
             .filter(|_| text.bytes().all(plain));
         let value = value.ok_or_else(|| {
-            wrong(format!(
+            wrong_header(format!(
                 "the header {name} has a character that headers have not"
             ))
         })?;
-        bytes += name.as_str().len() + value.len();
-        if headers.len() == MAX_HEADERS || bytes > MAX_HEADER_BYTES {
-            return Err(wrong(format!(
+        self.bytes += name.as_str().len() + value.len();
+        if self.headers.len() == MAX_HEADERS || self.bytes > MAX_HEADER_BYTES {
+            return Err(wrong_header(format!(
                 "the headers are more than {MAX_HEADERS} or {MAX_HEADER_BYTES} bytes"
             )));
         }
-        if headers.contains_key(&name) {
-            return Err(wrong(format!("the header {name} is there twice")));
+        if self.headers.contains_key(&name) {
+            return Err(wrong_header(format!("the header {name} is there twice")));
         }
-        headers.insert(name, value);
+        self.headers.insert(name, value);
+        Ok(())
     }
-    Ok(headers)
+
+    pub(crate) fn into_headers(self) -> HeaderMap {
+        self.headers
+    }
+}
+
+fn headers(value: Option<&Value>) -> Result<HeaderMap, FetchError> {
+    let mut headers = Fields::default();
+    let fields = match value {
+        None => return Ok(HeaderMap::new()),
+        Some(Value::Object(fields)) => fields,
+        Some(other) => {
+            let kind = other.kind();
+            return Err(input(format!("headers must be an object, not {kind}")));
+        }
+    };
+    for (name, value) in fields {
+        if value.is_undefined() {
+            continue;
+        }
+        let name = Fields::name(name.as_bytes())?;
+        let text = match value {
+            Value::String(text) => text.to_string_lossy().into_owned(),
+            Value::Number(_) | Value::Bool(_) => value.to_json_string(),
+            other => {
+                let kind = other.kind();
+                return Err(wrong_header(format!(
+                    "the header {name} must be a string, not {kind}"
+                )));
+            }
+        };
+        headers.add(name, &text)?;
+    }
+    Ok(headers.into_headers())
 }
 
 /// The bytes of a body, and their media type: a text as it is, other values as

@@ -153,6 +153,22 @@ impl Target {
     }
 }
 
+/// The rule that allows a URL's host and port and nothing else, as a policy's text has it:
+/// `allow:` and this make a policy.
+///
+/// ```
+/// let rule = a99_http::rule_for("http://localhost:1234/v1")?;
+/// assert_eq!(rule, "localhost:1234");
+/// # Ok::<(), a99_http::FetchError>(())
+/// ```
+///
+/// # Errors
+/// If it is no URL that can be fetched.
+pub fn rule_for(url: &str) -> Result<String, FetchError> {
+    let origin = Target::parse(url)?.origin;
+    Ok(origin.host.destination().rule(origin.port))
+}
+
 /// What the parser would pass over: control characters, which it drops, and
 /// backslashes, which it takes for slashes. Other programs read them otherwise.
 fn check_text(text: &str) -> Result<(), FetchError> {

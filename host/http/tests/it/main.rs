@@ -15,6 +15,7 @@ mod redirects;
 mod requests;
 mod secrets;
 mod server;
+mod streaming;
 mod tls;
 mod urls;
 mod vectors;

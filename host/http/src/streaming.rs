@@ -1,0 +1,256 @@
+//! Streaming: answers whose bodies are read as they come, for hosts.
+
+use crate::client::{HttpFetch, Pool, UnderWay, lost, needs_runtime, revoked_by_policy};
+use crate::credential::Credential;
+use crate::decode::{Coding, too_large};
+use crate::error::{FetchCode, FetchError};
+use crate::options::{Fields, Request, ResponseType};
+use crate::redirect;
+use crate::target::{Origin, Target};
+use a99_capabilities::Secret;
+use bytes::Bytes;
+use http::Method;
+use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// A request whose answer is read as it comes: see [`HttpFetch::open`].
+#[derive(Clone)]
+pub struct StreamRequest {
+    method: Method,
+    url: String,
+    headers: Vec<(String, String)>,
+    credentials: Vec<(String, Secret)>,
+    body: Option<Bytes>,
+    max_body_bytes: usize,
+}
+
+impl StreamRequest {
+    fn new(method: Method, url: String, body: Option<Bytes>) -> StreamRequest {
+        StreamRequest {
+            method,
+            url,
+            headers: Vec::new(),
+            credentials: Vec::new(),
+            body,
+            max_body_bytes: usize::MAX,
+        }
+    }
+
+    /// Asks for what is there.
+    pub fn get(url: impl Into<String>) -> StreamRequest {
+        StreamRequest::new(Method::GET, url.into(), None)
+    }
+
+    /// Sends a body, whose type a header should say.
+    pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>) -> StreamRequest {
+        let body: Vec<u8> = body.into();
+        StreamRequest::new(Method::POST, url.into(), Some(body.into()))
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> StreamRequest {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same with a header that is a secret. It is sent as a credential of
+    /// [`Builder::credential`](crate::Builder::credential) is: over TLS, or to an address of
+    /// the loopback.
+    #[must_use]
+    pub fn credential(mut self, name: impl Into<String>, value: Secret) -> StreamRequest {
+        self.credentials.push((name.into(), value));
+        self
+    }
+
+    /// The same for an answer of at most so many bytes; it has no more than
+    /// [`FetchLimits::max_body_bytes`](crate::FetchLimits::max_body_bytes) in any case.
+    #[must_use]
+    pub fn max_body_bytes(self, bytes: usize) -> StreamRequest {
+        StreamRequest {
+            max_body_bytes: bytes,
+            ..self
+        }
+    }
+
+    fn read(self, target: &Target, max_sent: usize) -> Result<Request, FetchError> {
+        let mut fields = Fields::default();
+        for (name, value) in &self.headers {
+            fields.add(Fields::name(name.as_bytes())?, value)?;
+        }
+        let mut headers = fields.into_headers();
+        for (name, value) in &self.credentials {
+            let origin = target.origin.to_string();
+            Credential::new(&origin, name, value)?.put(&target.origin, &mut headers);
+        }
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if let Some(body) = self.body.as_ref().filter(|body| body.len() > max_sent) {
+            let text = format!(
+                "the body has {} bytes, at most {max_sent} are sent",
+                body.len()
+            );
+            return Err(FetchError::new(FetchCode::Body, text));
+        }
+        Ok(Request {
+            method: self.method,
+            headers,
+            body: self.body,
+            response_type: ResponseType::Response,
+            is_led: false,
+        })
+    }
+}
+
+impl fmt::Debug for StreamRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Path, headers and body may be secret.
+        f.debug_struct("StreamRequest")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An answer whose head came. Dropping it closes its connection, unless the body was read
+/// to its end.
+pub struct StreamingAnswer {
+    status: u16,
+    headers: HeaderMap,
+    body: Incoming,
+    origin: Origin,
+    received: usize,
+    limit: usize,
+    ended: Option<Result<(), FetchError>>,
+    pool: Arc<Pool>,
+    _under_way: UnderWay,
+}
+
+impl HttpFetch {
+    /// Sends a request and gives its answer when the head came; [`StreamingAnswer::chunk`]
+    /// gives the body piece by piece.
+    ///
+    /// Policy, quotas and credentials are those of every request, and so are the bounds of
+    /// a connection and of what comes. There is no limit of time but that of connecting:
+    /// who waits says how long. Redirects are not followed, and nothing is decompressed:
+    /// either is an error.
+    ///
+    /// # Errors
+    /// Each of [`FetchCode`] but those of redirects that were followed, of JSON and of
+    /// statuses, which are the caller's to judge.
+    pub async fn open(&self, request: StreamRequest) -> Result<StreamingAnswer, FetchError> {
+        needs_runtime()?;
+        let target = Target::parse(&request.url)?;
+        let most = self.limits().max_body_bytes;
+        let limit = request.max_body_bytes.min(most);
+        let request = request.read(&target, most)?;
+        let pool = self.pool();
+        let origin = target.origin.clone();
+        let sent = {
+            let mut revoked = pool.revoked.subscribe();
+            let mut revoked = pin!(revoked.wait_for(|revoked| *revoked));
+            let mut sent = pin!(self.send(&pool, &target, &request));
+            poll_fn(|cx| match revoked.as_mut().poll(cx).is_ready() {
+                true => Poll::Ready(Err(revoked_by_policy(&origin))),
+                false => sent.as_mut().poll(cx),
+            })
+            .await
+        };
+        let (response, under_way) = sent?;
+        if redirect::location(response.status(), response.headers())?.is_some() {
+            let text = format!("{origin} redirects, which is not followed here");
+            return Err(FetchError::new(FetchCode::Redirect, text));
+        }
+        if Coding::of(response.headers())? != Coding::Identity {
+            let text = format!("{origin} compresses its answer, which nobody asked for");
+            return Err(FetchError::new(FetchCode::Encoding, text));
+        }
+        let (head, body) = response.into_parts();
+        Ok(StreamingAnswer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body,
+            origin,
+            received: 0,
+            limit,
+            ended: None,
+            pool,
+            _under_way: under_way,
+        })
+    }
+}
+
+impl StreamingAnswer {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The first header of this name, if it is a text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The next piece of the body, which is never empty; nothing when it came whole. What
+    /// waits for it may be dropped, and nothing is lost.
+    ///
+    /// # Errors
+    /// [`FetchCode::BodyTooLarge`] if more comes than may, [`FetchCode::Closed`] and
+    /// [`FetchCode::Protocol`] if the body does not come whole, [`FetchCode::Revoked`] if
+    /// another policy was put in force; it is the same from then on.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
+        if let Some(ended) = &self.ended {
+            return ended.clone().map(|()| None);
+        }
+        let next = self.next().await;
+        match &next {
+            Ok(Some(_)) => {}
+            Ok(None) => self.ended = Some(Ok(())),
+            Err(error) => self.ended = Some(Err(error.clone())),
+        }
+        next
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
+        let mut revoked = self.pool.revoked.subscribe();
+        let mut revoked = pin!(revoked.wait_for(|revoked| *revoked));
+        let (body, origin) = (&mut self.body, &self.origin);
+        loop {
+            let mut frame = pin!(body.frame());
+            let frame = poll_fn(|cx| match revoked.as_mut().poll(cx).is_ready() {
+                true => Poll::Ready(Err(revoked_by_policy(origin))),
+                false => frame.as_mut().poll(cx).map(Ok),
+            });
+            let Some(frame) = frame.await? else {
+                return Ok(None);
+            };
+            // Trailers say nothing here.
+            let Ok(data) = frame.map_err(|error| lost(&error, origin))?.into_data() else {
+                continue;
+            };
+            self.received = self.received.saturating_add(data.len());
+            if self.received > self.limit {
+                return Err(too_large(self.limit));
+            }
+            if !data.is_empty() {
+                return Ok(Some(data));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StreamingAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamingAnswer")
+            .field("status", &self.status)
+            .field("origin", &self.origin.to_string())
+            .field("received", &self.received)
+            .finish_non_exhaustive()
+    }
+}
