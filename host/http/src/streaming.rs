@@ -79,6 +79,15 @@ impl StreamRequest {
         }
     }
 
+    /// What is wrong with it, whatever the network is: for hosts that read their settings.
+    ///
+    /// # Errors
+    /// With [`FetchCode::Url`], [`FetchCode::Header`] or [`FetchCode::Credentials`].
+    pub fn check(&self) -> Result<(), FetchError> {
+        let target = Target::parse(&self.url)?;
+        self.clone().read(&target, usize::MAX).map(|_| ())
+    }
+
     fn read(self, target: &Target, max_sent: usize) -> Result<Request, FetchError> {
         let mut fields = Fields::default();
         for (name, value) in &self.headers {

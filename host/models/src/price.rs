@@ -1,0 +1,142 @@
+//! Prices: what tokens cost in money and in fuel.
+
+use a99_capabilities::ai::Usage;
+use a99_core::fuel::Fuel;
+use serde::Deserialize;
+
+/// What a model's tokens cost. Money has no currency here: it is that of the prices.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Price {
+    /// A million tokens of prompts.
+    pub prompt: f64,
+    /// A million of those that came from a cache; the price of prompts by default.
+    pub cached: Option<f64>,
+    /// A million tokens of answers.
+    pub completion: f64,
+    /// Fuel for each token.
+    pub fuel: f64,
+}
+
+/// What an answer cost.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Money in billionths.
+    pub nanos: u64,
+    /// Fuel.
+    pub fuel: Fuel,
+}
+
+impl Price {
+    /// What tokens cost: rounded up, and never less than nothing.
+    ///
+    /// ```
+    /// use a99_capabilities::ai::Usage;
+    /// use a99_models::Price;
+    ///
+    /// let price = Price { prompt: 3.0, completion: 15.0, ..Price::default() };
+    /// let usage = Usage { prompt_tokens: 1_000, completion_tokens: 200, ..Usage::default() };
+    /// // 0.006 of whatever the prices are in.
+    /// assert_eq!(price.cost(usage).nanos, 6_000_000);
+    /// ```
+    #[must_use]
+    pub fn cost(&self, usage: Usage) -> Cost {
+        let cached = usage.cached_tokens.min(usage.prompt_tokens);
+        let fresh = usage.prompt_tokens - cached;
+        // A million tokens at a price are as many millionths of a token's.
+        let picos = |tokens: u64, price: f64| u128::from(tokens) * (price * 1e6).round() as u128;
+        let sum = picos(fresh, self.prompt)
+            .saturating_add(picos(cached, self.cached.unwrap_or(self.prompt)))
+            .saturating_add(picos(usage.completion_tokens, self.completion));
+        let micro = (self.fuel * a99_core::fuel::MICRO_PER_UNIT as f64).round() as u128;
+        let fuel = micro.saturating_mul(u128::from(usage.total()));
+        Cost {
+            nanos: u64::try_from(sum.div_ceil(1000)).unwrap_or(u64::MAX),
+            fuel: Fuel::from_micro(i64::try_from(fuel).unwrap_or(i64::MAX)),
+        }
+    }
+
+    /// The member that is no price, if there is one.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, f64)> {
+        for (key, value) in [
+            ("prompt", self.prompt),
+            ("cached", self.cached.unwrap_or_default()),
+            ("completion", self.completion),
+            ("fuel", self.fuel),
+        ] {
+            if !(0.0..=1e6).contains(&value) {
+                return Err((key, value));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_exact_and_saturate() {
+        let price = Price {
+            prompt: 2.5,
+            cached: Some(0.25),
+            completion: 10.0,
+            fuel: 0.01,
+        };
+        let usage = Usage {
+            prompt_tokens: 1_000,
+            completion_tokens: 10,
+            cached_tokens: 900,
+            ..Usage::default()
+        };
+        let cost = price.cost(usage);
+        assert_eq!(cost.nanos, 250_000 + 225_000 + 100_000);
+        assert_eq!(cost.fuel.micro(), 10_100_000);
+        assert_eq!(price.cost(Usage::default()), Cost::default());
+        let odd = Usage {
+            prompt_tokens: 5,
+            cached_tokens: u64::MAX,
+            ..Usage::default()
+        };
+        assert_eq!(price.cost(odd).nanos, 5 * 250);
+        let huge = Usage {
+            prompt_tokens: u64::MAX,
+            completion_tokens: u64::MAX,
+            ..Usage::default()
+        };
+        let dear = Price {
+            prompt: 1e6,
+            completion: 1e6,
+            fuel: 1e6,
+            cached: None,
+        };
+        assert_eq!(
+            dear.cost(huge),
+            Cost {
+                nanos: u64::MAX,
+                fuel: Fuel::MAX
+            }
+        );
+        let one = Usage {
+            prompt_tokens: 1,
+            ..Usage::default()
+        };
+        let cheap = Price {
+            prompt: 0.000_001,
+            ..Price::default()
+        };
+        assert_eq!(cheap.cost(one).nanos, 1, "rounded up");
+    }
+
+    #[test]
+    fn prices_are_numbers_from_nothing_on() {
+        for bad in [-1.0, f64::NAN, f64::INFINITY, 1e7] {
+            let price = Price {
+                fuel: bad,
+                ..Price::default()
+            };
+            assert_eq!(price.check().unwrap_err().0, "fuel");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Provider: models of services by roles, with retries and fallbacks.
+
+use crate::attempt::Attempt;
+use crate::config::{ModelConfig, Timeouts};
+use crate::error::{ModelCode, ModelError};
+use crate::price::{Cost, Price};
+use crate::retry::{Budget, Retries, seconds};
+use crate::service::{Directory, MAX_BODY_BYTES, Model};
+use a99_capabilities::ai::{
+    AiCode, AiError, AiProvider, StreamHandle, StreamSink, TextRequest, Usage,
+};
+use a99_capabilities::{BoxFuture, Random, SystemRandom};
+use a99_http::{FetchLimits, HttpFetch, Policy, rule_for};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+/// Bytes of a request, at most, if the configuration does not say.
+const MAX_PROMPT_BYTES: usize = 16 << 20;
+
+/// What all requests share.
+pub(crate) struct Inner {
+    pub(crate) fetch: Arc<HttpFetch>,
+    pub(crate) directory: Directory,
+    pub(crate) timeouts: Timeouts,
+    prices: BTreeMap<String, Price>,
+    retries: Retries,
+    budget: Budget,
+    random: Arc<dyn Random>,
+    max_prompt_bytes: usize,
+    streams: AtomicU64,
+    runtime: Option<Handle>,
+}
+
+/// Models of services over HTTP.
+///
+/// Each answer is read by a task of its own on the tokio runtime that
+/// [`stream_text`](AiProvider::stream_text) is called in, or that the builder was given, so
+/// that it goes on whether or not anybody reads its events. A stream that is cancelled or
+/// dropped closes its connection at once.
+///
+/// A request is answered by the first model of its role. As long as nothing of an answer
+/// came, what may pass is tried again, as [`Retries`] says, and then the role's next model is
+/// asked; after that an error is an error, which carries what came.
+///
+/// The roles `default`, `smart`, `fast` and `code` always exist: one that has no models is
+/// answered by those of the first of them, in this order, that has some. Programs may name
+/// models too, those of roles and those that a service lists, and no others.
+#[derive(Clone)]
+pub struct ModelProvider(Arc<Inner>);
+
+/// Builds a [`ModelProvider`].
+pub struct Builder {
+    config: ModelConfig,
+    fetch: Option<Arc<HttpFetch>>,
+    random: Arc<dyn Random>,
+    runtime: Option<Handle>,
+}
+
+impl Builder {
+    /// Reaches services through this, whose policy, quotas and limits hold then. By default
+    /// the provider has a network of its own that reaches the origins of its services and
+    /// nothing else.
+    #[must_use]
+    pub fn fetch(mut self, fetch: Arc<HttpFetch>) -> Builder {
+        self.fetch = Some(fetch);
+        self
+    }
+
+    /// Runs answers on this runtime, which must have its I/O and time drivers, and not on
+    /// the one that asks.
+    #[must_use]
+    pub fn runtime(mut self, runtime: Handle) -> Builder {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Draws the times between retries from this, in place of the system's randomness.
+    #[must_use]
+    pub fn random(mut self, random: impl Random + 'static) -> Builder {
+        self.random = Arc::new(random);
+        self
+    }
+
+    /// The provider.
+    ///
+    /// # Errors
+    /// Each of [`ModelCode`], with the place in the configuration.
+    pub fn build(self) -> Result<ModelProvider, ModelError> {
+        let config = self.config;
+        config.check_numbers()?;
+        let directory = Directory::new(&config)?;
+        let fetch = match self.fetch {
+            Some(fetch) => fetch,
+            None => Arc::new(network(&config)?),
+        };
+        Ok(ModelProvider(Arc::new(Inner {
+            fetch,
+            directory,
+            budget: Budget::new(&config.retries),
+            timeouts: config.timeouts,
+            prices: config.prices,
+            retries: config.retries,
+            random: self.random,
+            max_prompt_bytes: match config.max_prompt_bytes {
+                0 => MAX_PROMPT_BYTES,
+                bytes => bytes,
+            },
+            streams: AtomicU64::new(0),
+            runtime: self.runtime,
+        })))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").finish_non_exhaustive()
+    }
+}
+
+/// A network that reaches the services of a configuration.
+fn network(config: &ModelConfig) -> Result<HttpFetch, ModelError> {
+    let wrong = |text: String| ModelError::new(ModelCode::Network, text);
+    let rules = config
+        .services
+        .values()
+        .map(|service| rule_for(&service.url));
+    let rules: BTreeSet<String> = rules
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
+    let rules: Vec<String> = rules.into_iter().collect();
+    let policy = format!("allow:{}", rules.join(","));
+    let policy: Policy = policy.parse().map_err(|error| wrong(format!("{error}")))?;
+    let limits = FetchLimits {
+        max_body_bytes: MAX_BODY_BYTES,
+        connect_timeout: seconds(config.timeouts.connect),
+        max_requests: None,
+        max_hosts: None,
+        ..FetchLimits::default()
+    };
+    let built = HttpFetch::builder().policy(policy).limits(limits).build();
+    built.map_err(|error| wrong(error.to_string()))
+}
+
+impl ModelProvider {
+    /// The provider of a configuration, with a network of its own.
+    ///
+    /// # Errors
+    /// Each of [`ModelCode`].
+    pub fn new(config: ModelConfig) -> Result<ModelProvider, ModelError> {
+        ModelProvider::builder(config).build()
+    }
+
+    /// Builds one with more than a configuration says.
+    #[must_use]
+    pub fn builder(config: ModelConfig) -> Builder {
+        Builder {
+            config,
+            fetch: None,
+            random: Arc::new(SystemRandom),
+            runtime: None,
+        }
+    }
+
+    /// The price of a model by its name in answers, `SERVICE/MODEL`.
+    #[must_use]
+    pub fn price(&self, model: &str) -> Option<&Price> {
+        self.0.prices.get(model)
+    }
+
+    /// What an answer of a model cost; nothing if its price is not known.
+    #[must_use]
+    pub fn cost(&self, model: &str, usage: Usage) -> Option<Cost> {
+        self.price(model).map(|price| price.cost(usage))
+    }
+
+    fn begin(&self, request: &TextRequest) -> Result<(Vec<Model>, Handle), AiError> {
+        request.check()?;
+        let (bytes, most) = (request.prompt_bytes(), self.0.max_prompt_bytes);
+        if bytes > most {
+            let text = format!("the request has {bytes} bytes, at most {most} are sent");
+            return Err(AiError::new(AiCode::Invalid, text));
+        }
+        let candidates = self.0.directory.candidates(request)?;
+        let runtime = self
+            .0
+            .runtime
+            .clone()
+            .or_else(|| Handle::try_current().ok());
+        let runtime = runtime.ok_or_else(|| {
+            let text = "a model is asked within a tokio runtime, and there is none";
+            AiError::new(AiCode::Unavailable, text)
+        })?;
+        Ok((candidates, runtime))
+    }
+}
+
+impl AiProvider for ModelProvider {
+    fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>> {
+        Box::pin(async { Ok(self.0.directory.list()) })
+    }
+
+    fn stream_text(&self, request: TextRequest) -> StreamHandle {
+        let number = self.0.streams.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("models-{number}");
+        let (candidates, runtime) = match self.begin(&request) {
+            Ok(begun) => begun,
+            Err(error) => return StreamHandle::failed(id, error),
+        };
+        let (sink, handle) = StreamHandle::new(id);
+        let inner = Arc::clone(&self.0);
+        runtime.spawn(async move { inner.play(&candidates, &request, &sink).await });
+        handle
+    }
+}
+
+impl fmt::Debug for ModelProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelProvider")
+            .field("roles", &self.0.directory.list())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// Answers, as long as somebody wants it.
+    async fn play(&self, candidates: &[Model], request: &TextRequest, sink: &StreamSink) {
+        let mut closed = pin!(sink.closed());
+        let mut answer = pin!(self.answer(candidates, request, sink));
+        poll_fn(|cx| {
+            // Dropping the answer closes its connection.
+            if closed.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            answer.as_mut().poll(cx)
+        })
+        .await;
+    }
+
+    async fn answer(&self, candidates: &[Model], request: &TextRequest, sink: &StreamSink) {
+        let until = Instant::now() + seconds(self.timeouts.total);
+        for (at, model) in candidates.iter().enumerate() {
+            let attempt = Attempt {
+                inner: self,
+                model,
+                request,
+                sink,
+                until,
+            };
+            match self.with_retries(&attempt).await {
+                Ok(()) => return self.budget.answered(),
+                Err(error) => {
+                    let is_last = at + 1 == candidates.len();
+                    if is_last || sink.has_begun() || !leads_on(&error) || Instant::now() >= until {
+                        return sink.fail(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks a model, again and again if what is wrong may pass.
+    async fn with_retries(&self, attempt: &Attempt<'_>) -> Result<(), AiError> {
+        let mut made = 0;
+        loop {
+            let error = match attempt.run().await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if attempt.sink.has_begun() || !may_pass(&error) || made >= self.retries.most {
+                return Err(error);
+            }
+            let wait = self.retries.wait(made, error.retry_after, &*self.random);
+            let next = wait.map(|wait| Instant::now() + wait);
+            match next.filter(|next| *next < attempt.until && self.budget.take()) {
+                Some(next) => tokio::time::sleep_until(next).await,
+                None => return Err(error),
+            }
+            made += 1;
+        }
+    }
+}
+
+/// Whether the same request may succeed later.
+fn may_pass(error: &AiError) -> bool {
+    // Nothing came before the connection ended.
+    error.code.is_transient() || error.code == AiCode::CutOff
+}
+
+/// Whether another model may answer.
+fn leads_on(error: &AiError) -> bool {
+    may_pass(error) || error.code == AiCode::UnknownModel
+}

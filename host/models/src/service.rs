@@ -1,0 +1,245 @@
+//! Services, roles and models, as a configuration says them.
+
+use crate::config::{ModelConfig, ServiceConfig};
+use crate::error::{ModelCode, ModelError};
+use a99_capabilities::Secret;
+use a99_capabilities::ai::{AiCode, AiError, DEFAULT_ROLE, TextRequest};
+use a99_core::diag::suggest;
+use a99_http::{FetchCode, StreamRequest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The roles that every provider has, in the order in which one that has no models is
+/// answered by the models of another.
+pub(crate) const ROLES: [&str; 4] = [DEFAULT_ROLE, "smart", "fast", "code"];
+
+/// Bytes of an answer's body, at most: an event has several hundred for a token.
+pub(crate) const MAX_BODY_BYTES: usize = 64 << 20;
+
+/// A service that is asked.
+pub(crate) struct Service {
+    pub(crate) name: String,
+    pub(crate) config: ServiceConfig,
+    /// Where requests go.
+    pub(crate) url: String,
+    models: BTreeSet<String>,
+}
+
+impl Service {
+    fn new(name: &str, config: ServiceConfig) -> Result<Service, ModelError> {
+        let wrong =
+            |code, text: String| Err(ModelError::new(code, format!("services.{name}{text}")));
+        if name.is_empty() || name.contains('/') || name.chars().any(char::is_control) {
+            let text = ": the name of a service has no `/` and is not empty";
+            return wrong(ModelCode::Service, text.to_owned());
+        }
+        let base = config.url.trim().trim_end_matches('/');
+        let path = base.split_once("://").map_or("", |(_, rest)| rest);
+        let version = match path.contains('/') {
+            true => "",
+            false => "/v1",
+        };
+        if base.contains(['?', '#']) {
+            let text = ".url: the address of a service has neither `?` nor `#`";
+            return wrong(ModelCode::Url, text.to_owned());
+        }
+        let url = format!("{base}{version}{}", config.wire.protocol().path());
+        let service = Service {
+            name: name.to_owned(),
+            url,
+            models: config.models.iter().cloned().collect(),
+            config,
+        };
+        match service.request(Vec::new()).check() {
+            Ok(()) => Ok(service),
+            Err(error)
+                if error.code() == FetchCode::Credentials && service.config.key.is_some() =>
+            {
+                wrong(ModelCode::Key, format!(".key: {error}"))
+            }
+            Err(error) if error.code() == FetchCode::Header => {
+                wrong(ModelCode::Key, format!(".key-header: {error}"))
+            }
+            Err(error) => wrong(ModelCode::Url, format!(".url: {error}")),
+        }
+    }
+
+    /// A request with this body.
+    pub(crate) fn request(&self, body: Vec<u8>) -> StreamRequest {
+        let protocol = self.config.wire.protocol();
+        let accepted = match self.config.stream {
+            true => "text/event-stream, application/json",
+            false => "application/json",
+        };
+        let mut request = StreamRequest::post(&self.url, body)
+            .header("content-type", "application/json")
+            .header("accept", accepted)
+            .max_body_bytes(MAX_BODY_BYTES);
+        for (name, value) in protocol.headers() {
+            request = request.header(*name, *value);
+        }
+        if let Some(key) = &self.config.key {
+            let own = self.config.key_header.as_deref();
+            let name = own.unwrap_or_else(|| protocol.key_header());
+            let value = match name.eq_ignore_ascii_case("authorization") {
+                true => Secret::new(format!("Bearer {}", key.expose())),
+                false => key.clone(),
+            };
+            request = request.credential(name, value);
+        }
+        request
+    }
+}
+
+/// A model of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Model {
+    /// Which of the services.
+    pub(crate) service: usize,
+    pub(crate) name: String,
+}
+
+/// Services and roles.
+pub(crate) struct Directory {
+    pub(crate) services: Vec<Service>,
+    roles: BTreeMap<String, Vec<Model>>,
+}
+
+impl Directory {
+    pub(crate) fn new(config: &ModelConfig) -> Result<Directory, ModelError> {
+        let services = config.services.iter();
+        let services = services.map(|(name, service)| Service::new(name, service.clone()));
+        let services: Vec<Service> = services.collect::<Result<_, _>>()?;
+        if services.is_empty() {
+            let text = "there is no service: name one under `services`";
+            return Err(ModelError::new(ModelCode::Service, text));
+        }
+        let mut directory = Directory {
+            services,
+            roles: BTreeMap::new(),
+        };
+        for (role, models) in &config.roles {
+            let read = models.iter().map(|id| directory.model(role, id));
+            let read: Vec<Model> = read.collect::<Result<_, _>>()?;
+            if read.is_empty() || role.is_empty() {
+                let text = format!("roles.{role}: a role has a name and at least one model");
+                return Err(ModelError::new(ModelCode::Role, text));
+            }
+            for model in &read {
+                directory.services[model.service]
+                    .models
+                    .insert(model.name.clone());
+            }
+            directory.roles.insert(role.clone(), read);
+        }
+        if !ROLES.iter().any(|role| directory.roles.contains_key(*role)) {
+            let text = format!("no role has a model: name one under `roles.{DEFAULT_ROLE}`");
+            return Err(ModelError::new(ModelCode::Role, text));
+        }
+        Ok(directory)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().map(|service| service.name.as_str())
+    }
+
+    /// The model of a role's list.
+    fn model(&self, role: &str, id: &str) -> Result<Model, ModelError> {
+        let wrong =
+            |text: String| ModelError::new(ModelCode::Role, format!("roles.{role}: {text}"));
+        let Some((service, name)) = id.split_once('/').filter(|(_, name)| !name.is_empty()) else {
+            return Err(wrong(format!("`{id}` is not SERVICE/MODEL")));
+        };
+        let place = self.names().position(|known| known == service);
+        let service = place.ok_or_else(|| {
+            let near = suggest(service, self.names());
+            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+            let known = self.names().collect::<Vec<_>>().join(", ");
+            wrong(format!(
+                "no service is called `{service}`; {near}known are {known}"
+            ))
+        })?;
+        Ok(Model {
+            service,
+            name: name.to_owned(),
+        })
+    }
+
+    /// `SERVICE/MODEL`.
+    pub(crate) fn id(&self, model: &Model) -> String {
+        format!("{}/{}", self.services[model.service].name, model.name)
+    }
+
+    /// The models of a role; those of the first role that has some if it is one of
+    /// [`ROLES`] and has none itself.
+    fn of_role(&self, role: &str) -> Option<&[Model]> {
+        let own = self.roles.get(role);
+        let other = || ROLES.iter().find_map(|other| self.roles.get(*other));
+        let found = own.or_else(|| ROLES.contains(&role).then(other).flatten());
+        found.map(Vec::as_slice)
+    }
+
+    /// All roles, each with the model that is asked first.
+    pub(crate) fn list(&self) -> BTreeMap<String, String> {
+        let own = self.roles.keys().map(String::as_str);
+        let roles: BTreeSet<&str> = own.chain(ROLES).collect();
+        let first = |role: &str| self.of_role(role)?.first().map(|model| self.id(model));
+        let roles = roles.into_iter();
+        roles
+            .filter_map(|role| Some((role.to_owned(), first(role)?)))
+            .collect()
+    }
+
+    /// The models that a request may be answered by, best first.
+    pub(crate) fn candidates(&self, request: &TextRequest) -> Result<Vec<Model>, AiError> {
+        if let Some(model) = &request.model {
+            return self.named(model).map(|model| vec![model]);
+        }
+        let role = request.role.as_deref().unwrap_or(DEFAULT_ROLE);
+        self.of_role(role).map(<[Model]>::to_vec).ok_or_else(|| {
+            let known: Vec<String> = self.list().into_keys().collect();
+            let near = suggest(role, known.iter().map(String::as_str));
+            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+            let (role, known) = (a99_core::diag::excerpt(role), known.join(", "));
+            let text = format!("no model has the role `{role}`; {near}known are {known}");
+            AiError::new(AiCode::UnknownRole, text)
+        })
+    }
+
+    /// The model that a request names: `SERVICE/MODEL`, or `MODEL` if one service alone has
+    /// it.
+    fn named(&self, id: &str) -> Result<Model, AiError> {
+        let may = |service: usize, name: &str| {
+            let Service { config, models, .. } = &self.services[service];
+            !name.is_empty() && (config.any_model || models.contains(name))
+        };
+        let full = id.split_once('/').and_then(|(service, name)| {
+            let service = self.names().position(|known| known == service)?;
+            may(service, name).then(|| (service, name))
+        });
+        let alone = || {
+            let mut having = (0..self.services.len()).filter(|service| may(*service, id));
+            having
+                .next()
+                .filter(|_| having.next().is_none())
+                .map(|service| (service, id))
+        };
+        let Some((service, name)) = full.or_else(alone) else {
+            let known = self.services.iter().flat_map(|service| {
+                let models = service.models.iter();
+                models.map(|model| format!("{}/{model}", service.name))
+            });
+            /// Names that an error tells.
+            const MAX_NAMED: usize = 20;
+            let known: Vec<String> = known.take(MAX_NAMED).collect();
+            let near = suggest(id, known.iter().map(String::as_str));
+            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+            let (id, known) = (a99_core::diag::excerpt(id), known.join(", "));
+            let text = format!("there is no model `{id}`; {near}known are {known}");
+            return Err(AiError::new(AiCode::UnknownModel, text));
+        };
+        Ok(Model {
+            service,
+            name: name.to_owned(),
+        })
+    }
+}

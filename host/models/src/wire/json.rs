@@ -1,0 +1,73 @@
+//! JSON of the wires: read within limits, and members of it.
+
+use super::{AiError, malformed};
+use a99_core::json::{Document, Limits};
+use a99_core::value::{Map, Value};
+
+/// Levels of JSON.
+const MAX_DEPTH: u32 = 512;
+
+/// Values and keys of one JSON text.
+const MAX_NODES: u32 = 1 << 20;
+
+/// Reads JSON.
+pub(crate) fn parse(text: &str) -> Option<Value> {
+    let limits = Limits {
+        max_bytes: text.len(),
+        max_depth: MAX_DEPTH,
+        max_nodes: MAX_NODES,
+    };
+    let document = Document::parse(text, &limits).ok()?;
+    Some(document.to_value(document.root()))
+}
+
+/// Reads a JSON object.
+pub(super) fn object(text: &str) -> Result<Value, AiError> {
+    match parse(text) {
+        Some(value @ Value::Object(_)) => Ok(value),
+        Some(other) => Err(malformed(&format!("an event is {}", other.kind()))),
+        None => Err(malformed("an event is not JSON")),
+    }
+}
+
+/// A text; half of a surrogate pair becomes U+FFFD.
+pub(crate) fn text_of(value: &Value) -> Option<String> {
+    let text = value.as_text()?;
+    Some(text.to_string_lossy().into_owned())
+}
+
+/// The text of a member; empty if it is absent or null.
+pub(super) fn text(of: &Value, key: &str) -> Result<String, AiError> {
+    match of.get(key) {
+        None | Some(Value::Null | Value::Undefined) => Ok(String::new()),
+        Some(value) => text_of(value).ok_or_else(|| malformed(&format!("`{key}` is no text"))),
+    }
+}
+
+/// A number of tokens or an index: nothing if it is none.
+pub(super) fn count(of: &Value, key: &str) -> Option<u64> {
+    /// The largest number up to which doubles count by one.
+    const MAX: f64 = 9_007_199_254_740_992.0;
+    let number = of.get(key)?.as_f64()?;
+    (number.fract() == 0.0 && (0.0..=MAX).contains(&number)).then_some(number as u64)
+}
+
+/// The items of a member; none if it is absent or null.
+pub(super) fn items<'v>(of: &'v Value, key: &str) -> Result<&'v [Value], AiError> {
+    match of.get(key) {
+        None | Some(Value::Null | Value::Undefined) => Ok(&[]),
+        Some(value) => match value.as_array() {
+            Some(items) => Ok(items),
+            None => Err(malformed(&format!("`{key}` is no list"))),
+        },
+    }
+}
+
+/// An object of these members.
+pub(crate) fn map<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let mut map = Map::with_capacity(N);
+    for (key, value) in members {
+        map.insert(key, value);
+    }
+    Value::Object(map)
+}
