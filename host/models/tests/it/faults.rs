@@ -426,10 +426,7 @@ async fn a_service_is_reached_under_a_policy() {
 
 #[test]
 fn without_a_runtime_there_is_an_error_and_one_may_be_given() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all();
-    let runtime = { runtime }.build().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(server(vec![ModelTurn::text("good")]));
     let config = config(Wire::OpenAi, &server.url());
     let models = provider(config.clone());
