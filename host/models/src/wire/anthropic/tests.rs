@@ -1,1 +1,221 @@
+use super::super::{Ask, Protocol};
+use super::Anthropic;
+use crate::fuzz::{answer, whole};
+use crate::wire::{Wire, parse};
+use a99_capabilities::ai::{
+    AiCode, Format, Image, Message, Part, Role, StopReason, TextRequest, TextResult, Tool,
+    ToolChoice, ToolUse, Usage,
+};
+use a99_core::value::Value;
 
+fn value(json: &str) -> Value {
+    parse(json).unwrap()
+}
+
+/// The answer of these events.
+fn read(events: &[&str]) -> Result<TextResult, AiCode> {
+    let stream: String = events
+        .iter()
+        .map(|data| format!("data: {data}\n\n"))
+        .collect();
+    answer(Wire::Anthropic, &[stream.as_bytes()]).map_err(|error| error.code)
+}
+
+fn ask(request: &TextRequest) -> Value {
+    Value::Object(Anthropic.body(&Ask {
+        request,
+        model: "m",
+        stream: true,
+        max_tokens: None,
+        max_tokens_name: None,
+    }))
+}
+
+const END: &str = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
+
+#[test]
+fn requests_have_all_that_was_asked() {
+    let used = |input: &str| {
+        Part::ToolUse(ToolUse {
+            id: "c1".to_owned(),
+            name: "add".to_owned(),
+            input: value(input),
+        })
+    };
+    let request = TextRequest {
+        system: Some("Be brief.".to_owned()),
+        messages: vec![
+            Message {
+                role: Role::User,
+                content: vec![
+                    Part::Image(Image::of_url("data:image/png;base64,AAAA")),
+                    Part::Image(Image::of_url("https://example.com/a.png")),
+                    Part::Text("See".to_owned()),
+                ],
+            },
+            Message {
+                role: Role::Assistant,
+                content: vec![Part::Text(String::new()), used(r#"{"a":1}"#), used("7")],
+            },
+            Message {
+                role: Role::User,
+                content: vec![Part::ToolResult {
+                    id: "c1".to_owned(),
+                    content: "2".to_owned(),
+                    is_error: true,
+                }],
+            },
+            Message::user(""),
+        ],
+        stop_sequences: vec!["END".to_owned()],
+        tool_choice: ToolChoice::Required,
+        ..TextRequest::default()
+    }
+    .tool(Tool {
+        name: "add".to_owned(),
+        description: None,
+        input_schema: value(r#"{"type":"object"}"#),
+    });
+    assert_eq!(
+        ask(&request).to_json_string(),
+        r#"{"model":"m","max_tokens":4096,"system":"Be brief.","messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"text","text":"See"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"add","input":{"a":1}},{"type":"tool_use","id":"c1","name":"add","input":{"input":7}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"2","is_error":true}]}],"stop_sequences":["END"],"tools":[{"name":"add","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"},"stream":true}"#
+    );
+    let schema = TextRequest {
+        format: Format::Schema {
+            name: "n".to_owned(),
+            schema: value(r#"{"type":"object"}"#),
+        },
+        ..TextRequest::new("x")
+    };
+    let format = ask(&schema);
+    assert_eq!(
+        format.get("output_config").unwrap().to_json_string(),
+        r#"{"format":{"type":"json_schema","schema":{"type":"object"}}}"#
+    );
+    let json = TextRequest {
+        format: Format::Json,
+        ..TextRequest::new("x").system("Be brief.")
+    };
+    let system = ask(&json);
+    let system = system.get("system").unwrap().as_str().unwrap();
+    assert!(
+        system.starts_with("Be brief.\n\nAnswer with one JSON object"),
+        "{system}"
+    );
+}
+
+#[test]
+fn blocks_become_text_thinking_and_tools() {
+    let result = read(&[
+        r#"{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_read_input_tokens":4,"cache_creation_input_tokens":2,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQ="}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"x"}}"#,
+        r#"{"type":"content_block_stop","index":1}"#,
+        r#"{"type":"ping"}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"a"}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"b"}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{}}}"#,
+        r#"{"type":"content_block_stop","index":2}"#,
+        r#"{"type":"content_block_start","index":3,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
+        r#"{"type":"content_block_stop","index":3}"#,
+        r#"{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"x\""}}"#,
+        r#"{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":":1}"}}"#,
+        r#"{"type":"content_block_stop","index":4}"#,
+        r#"{"type":"a_kind_of_tomorrow"}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":15}}"#,
+        r#"{"type":"message_stop"}"#,
+    ])
+    .unwrap();
+    assert_eq!((&*result.thinking, &*result.text), ("hm", "ab"));
+    assert_eq!(result.tool_uses.len(), 1);
+    assert_eq!(result.tool_uses[0].input.to_json_string(), r#"{"x":1}"#);
+    assert_eq!(result.stop_reason, Some(StopReason::ToolUse));
+    let usage = Usage {
+        prompt_tokens: 16,
+        completion_tokens: 15,
+        cached_tokens: 4,
+        reasoning_tokens: 0,
+    };
+    assert_eq!(result.usage, usage);
+}
+
+#[test]
+fn reasons_and_usage_are_read_as_far_as_they_are_any() {
+    for (reason, expected) in [
+        ("end_turn", StopReason::EndTurn),
+        ("max_tokens", StopReason::MaxTokens),
+        ("stop_sequence", StopReason::StopSequence),
+        ("refusal", StopReason::Refusal),
+        ("pause_turn", StopReason::Other("pause_turn".to_owned())),
+    ] {
+        let end = format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":-1,"input_tokens":"x"}}}}"#
+        );
+        let result = read(&[&end]).unwrap();
+        assert_eq!(result.stop_reason, Some(expected));
+        assert_eq!(result.usage, Usage::default());
+    }
+}
+
+#[test]
+fn what_is_no_event_is_an_error() {
+    let error =
+        |kind: &str| format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"m"}}}}"#);
+    for (event, code) in [
+        ("{".to_owned(), AiCode::Malformed),
+        ("[]".to_owned(), AiCode::Malformed),
+        (r#"{"type":7}"#.to_owned(), AiCode::Malformed),
+        (
+            r#"{"type":"content_block_start","index":0}"#.to_owned(),
+            AiCode::Malformed,
+        ),
+        (
+            r#"{"type":"content_block_delta","delta":7}"#.to_owned(),
+            AiCode::Malformed,
+        ),
+        (
+            r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":7}}"#.to_owned(),
+            AiCode::Malformed,
+        ),
+        (error("overloaded_error"), AiCode::Unavailable),
+        (error("rate_limit_error"), AiCode::RateLimited),
+        (error("authentication_error"), AiCode::Unauthorized),
+        (error("not_found_error"), AiCode::UnknownModel),
+        (error("invalid_request_error"), AiCode::Refused),
+        (error("of_tomorrow"), AiCode::Unavailable),
+        (r#"{"type":"message_stop"}"#.to_owned(), AiCode::CutOff),
+    ] {
+        assert_eq!(read(&[&event]), Err(code), "{event}");
+        assert!(read(&[END, &event]).is_ok(), "{event}");
+    }
+    assert_eq!(read(&[r#"{"type":"ping"}"#]), Err(AiCode::CutOff));
+}
+
+#[test]
+fn whole_answers_are_read() {
+    let result = whole(
+        Wire::Anthropic,
+        br#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"f","input":{"x":1}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#,
+    )
+    .unwrap();
+    assert_eq!((&*result.text, &*result.thinking), ("a", "hm"));
+    assert_eq!(result.tool_uses[0].input.to_json_string(), r#"{"x":1}"#);
+    assert_eq!(result.usage.total(), 3);
+    for (body, code) in [
+        ("{}", AiCode::Malformed),
+        (r#"{"content":7}"#, AiCode::Malformed),
+        (r#"{"content":[]}"#, AiCode::CutOff),
+        (
+            r#"{"type":"error","error":{"type":"overloaded_error"}}"#,
+            AiCode::Unavailable,
+        ),
+    ] {
+        let error = whole(Wire::Anthropic, body.as_bytes()).unwrap_err();
+        assert_eq!(error.code, code, "{body}");
+    }
+}
