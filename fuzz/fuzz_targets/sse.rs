@@ -1,0 +1,5 @@
+//! See `a99_models::fuzz::sse`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| a99_models::fuzz::sse(data));
