@@ -147,6 +147,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "embed.",
     "fetch.",
     "image.",
+    "models.",
     "mount.",
     "net.",
     "postgres.",

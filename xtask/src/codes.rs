@@ -14,7 +14,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 14] = [
+const SECTIONS: [(&str, &str, &[List]); 15] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -39,6 +39,11 @@ const SECTIONS: [(&str, &str, &[List]); 14] = [
         "Models",
         "Why a language model gave no whole answer. Programs see the message.",
         &[("capabilities/src/ai/error.rs", "AiCode")],
+    ),
+    (
+        "Configurations of models",
+        "What is wrong with a configuration of `a99-models`; the message says where.",
+        &[("host/models/src/error.rs", "ModelCode")],
     ),
     (
         "Embeddings",

@@ -79,13 +79,17 @@ impl Attempt<'_> {
     }
 
     fn body(&self) -> Vec<u8> {
-        let config = &self.service().config;
+        let Service {
+            config,
+            max_tokens_name,
+            ..
+        } = self.service();
         let mut body = config.wire.protocol().body(&Ask {
             request: self.request,
             model: &self.model.name,
             stream: config.stream,
             max_tokens: config.max_tokens,
-            max_tokens_name: config.max_tokens_name.as_deref(),
+            max_tokens_name: max_tokens_name.as_deref(),
         });
         for (key, value) in &config.extra {
             if !body.contains(key) {

@@ -20,7 +20,7 @@
 //! - It goes through [`HttpFetch`](a99_http::HttpFetch), under a network policy that lets it
 //!   reach its service and nothing else (security N01). Redirects are not followed.
 //! - An answer is whole when its stop reason came, with or without the stream's final mark.
-//!   Otherwise it is an error that carries what came (security H06).
+//!   Otherwise it is an error that carries what came (security N20).
 //! - Lines, events, tools and answers have limits, and so have the first token, the time
 //!   between two events and the whole.
 //! - Cancelling a stream closes its connection.

@@ -113,10 +113,8 @@ mod tests {
         );
         let odd = Secret::new("schl\u{fc}ssel-\u{1f511}");
         assert_eq!(shown("schl\u{fc}ssel-\u{1f511}!", Some(&odd)), "......!");
-        assert_eq!(
-            shown("schl\u{fc}ssel-\u{1f512}!", Some(&odd)).contains("schl"),
-            false
-        );
+        let other = shown("schl\u{fc}ssel-\u{1f512}!", Some(&odd));
+        assert!(!other.contains("schl"), "{other}");
     }
 
     #[test]

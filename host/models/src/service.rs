@@ -5,7 +5,7 @@ use crate::error::{ModelCode, ModelError};
 use a99_capabilities::Secret;
 use a99_capabilities::ai::{AiCode, AiError, DEFAULT_ROLE, TextRequest};
 use a99_core::diag::suggest;
-use a99_http::{FetchCode, StreamRequest};
+use a99_http::{FetchCode, StreamRequest, rule_for};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The roles that every provider has, in the order in which one that has no models is
@@ -21,8 +21,14 @@ pub(crate) struct Service {
     pub(crate) config: ServiceConfig,
     /// Where requests go.
     pub(crate) url: String,
+    /// The name under which it takes the number of tokens, if it is not the usual one.
+    pub(crate) max_tokens_name: Option<String>,
     models: BTreeSet<String>,
 }
+
+/// OpenAI's own service, whose newer models take the number of tokens under another name
+/// than everybody else's.
+const OPENAI: &str = "api.openai.com:443";
 
 impl Service {
     fn new(name: &str, config: ServiceConfig) -> Result<Service, ModelError> {
@@ -31,6 +37,9 @@ impl Service {
         if name.is_empty() || name.contains('/') || name.chars().any(char::is_control) {
             let text = ": the name of a service has no `/` and is not empty";
             return wrong(ModelCode::Service, text.to_owned());
+        }
+        if let Err(error) = rule_for(&config.url) {
+            return wrong(ModelCode::Url, format!(".url: {error}"));
         }
         let base = config.url.trim().trim_end_matches('/');
         let path = base.split_once("://").map_or("", |(_, rest)| rest);
@@ -43,9 +52,12 @@ impl Service {
             return wrong(ModelCode::Url, text.to_owned());
         }
         let url = format!("{base}{version}{}", config.wire.protocol().path());
+        let is_openai = rule_for(&url).is_ok_and(|rule| rule == OPENAI);
+        let newer = is_openai.then(|| "max_completion_tokens".to_owned());
         let service = Service {
             name: name.to_owned(),
             url,
+            max_tokens_name: config.max_tokens_name.clone().or(newer),
             models: config.models.iter().cloned().collect(),
             config,
         };
@@ -214,7 +226,7 @@ impl Directory {
         };
         let full = id.split_once('/').and_then(|(service, name)| {
             let service = self.names().position(|known| known == service)?;
-            may(service, name).then(|| (service, name))
+            may(service, name).then_some((service, name))
         });
         let alone = || {
             let mut having = (0..self.services.len()).filter(|service| may(*service, id));
@@ -241,5 +253,61 @@ impl Directory {
             service,
             name: name.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Wire;
+
+    #[test]
+    fn addresses_become_urls() {
+        for (wire, url, expected, name) in [
+            (
+                Wire::OpenAi,
+                "http://localhost:1234",
+                "http://localhost:1234/v1/chat/completions",
+                None,
+            ),
+            (
+                Wire::OpenAi,
+                "http://localhost:1234/",
+                "http://localhost:1234/v1/chat/completions",
+                None,
+            ),
+            (
+                Wire::OpenAi,
+                "http://localhost:1234/api/v2/",
+                "http://localhost:1234/api/v2/chat/completions",
+                None,
+            ),
+            (
+                Wire::Anthropic,
+                "https://api.anthropic.com",
+                "https://api.anthropic.com/v1/messages",
+                None,
+            ),
+            (
+                Wire::OpenAi,
+                "https://api.openai.com/v1",
+                "https://api.openai.com/v1/chat/completions",
+                Some("max_completion_tokens"),
+            ),
+        ] {
+            let service = Service::new("a", ServiceConfig::new(wire, url)).unwrap();
+            assert_eq!(service.url, expected);
+            assert_eq!(service.max_tokens_name.as_deref(), name, "{url}");
+        }
+        for (url, code) in [
+            ("localhost:1234", ModelCode::Url),
+            ("http://", ModelCode::Url),
+            ("http://a/?key=1", ModelCode::Url),
+            ("http://a/#b", ModelCode::Url),
+            ("http://user@a/", ModelCode::Url),
+        ] {
+            let error = Service::new("a", ServiceConfig::new(Wire::OpenAi, url));
+            assert_eq!(error.err().map(|error| error.code()), Some(code), "{url}");
+        }
     }
 }

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn h06_lines_and_events_are_bounded() {
+    fn n20_lines_and_events_are_bounded() {
         let mut parser = EventParser::new();
         let chunk = vec![b'x'; 64 << 10];
         let mut taken = 0;

@@ -1,7 +1,7 @@
 //! Manifests: what a registry asks of crates that users depend on.
 
 /// Crates that users depend on, by their folders; others come with them.
-const PUBLISHED: [&str; 17] = [
+const PUBLISHED: [&str; 18] = [
     "agent99",
     "atoms",
     "builder",
@@ -14,6 +14,7 @@ const PUBLISHED: [&str; 17] = [
     "expr",
     "host/embed",
     "host/http",
+    "host/models",
     "host/postgres",
     "host/vectors",
     "host/xml",

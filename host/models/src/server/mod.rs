@@ -34,7 +34,7 @@ const REQUEST_TIME: Duration = Duration::from_secs(30);
 const MAX_KEPT: usize = 1_000;
 
 /// A request that came.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ModelRequest {
     /// What it asked for, such as `/v1/messages`.
     pub path: String,
@@ -52,6 +52,16 @@ impl ModelRequest {
         headers
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for ModelRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A key is among the headers.
+        f.debug_struct("ModelRequest")
+            .field("path", &self.path)
+            .field("body", &self.body)
+            .finish_non_exhaustive()
     }
 }
 
@@ -145,12 +155,6 @@ impl ModelServer {
     #[must_use]
     pub fn turns_left(&self) -> usize {
         lock(&self.state.turns).len()
-    }
-
-    /// Waits until the server is ended from outside.
-    pub async fn run(mut self) {
-        // It ends by a panic or an abort only.
-        let _ = (&mut self.task).await;
     }
 }
 

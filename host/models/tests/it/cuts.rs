@@ -98,7 +98,7 @@ fn is_honest(read: &Result<TextResult, AiError>, turn: &ModelTurn) -> Result<boo
 }
 
 #[test]
-fn every_cut_at_every_byte_ends_whole_or_as_an_error() {
+fn n20_every_cut_at_every_byte_ends_whole_or_as_an_error() {
     for wire in Wire::ALL {
         for turn in turns() {
             let stream = body(*wire, &turn, true);

@@ -52,7 +52,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn times_are_kept() {
+async fn n20_times_are_kept() {
     for wire in Wire::ALL {
         let slow = ModelTurn {
             text: (0..200).map(|n| n.to_string()).collect(),
@@ -284,7 +284,7 @@ async fn roles_without_models_are_answered_by_others() {
 }
 
 #[tokio::test]
-async fn h06_cancelling_closes_the_connection() {
+async fn n20_cancelling_closes_the_connection() {
     let tool = ToolUse {
         id: "call_1".to_owned(),
         name: "t".to_owned(),
@@ -341,7 +341,7 @@ async fn endless(head: &'static str, bytes: Vec<u8>) -> (String, tokio::task::Jo
 }
 
 #[tokio::test]
-async fn h06_streams_without_end_are_bounded() {
+async fn n20_streams_without_end_are_bounded() {
     const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
     const FAILS: &str = "HTTP/1.1 500 No\r\nContent-Type: application/json\r\n\r\n";

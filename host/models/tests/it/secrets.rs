@@ -40,7 +40,7 @@ async fn keys_are_sent_in_the_services_header() {
 }
 
 #[tokio::test]
-async fn no_error_and_no_printed_value_has_a_key() {
+async fn n20_no_error_and_no_printed_value_has_a_key() {
     for wire in Wire::ALL {
         let told = |message: String| ModelTurn {
             status: Some(401),
