@@ -1,10 +1,12 @@
 //! Command-line arguments.
 
 mod config;
+mod dev;
 mod run;
 mod write;
 
 pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
+pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use write::{
     DocsArgs, ExplainArgs, FmtArgs, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
@@ -133,6 +135,8 @@ pub(crate) enum Command {
     #[cfg(not(feature = "sandbox"))]
     #[command(disable_help_flag = true)]
     Sandbox(AbsentArgs),
+    /// Help with making agents: models that are scripted
+    Dev(DevArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Print the manual page of `a99`, or write those of all commands
@@ -156,6 +160,9 @@ impl Command {
             },
             Command::Model(args) => match &args.command {
                 ModelCommand::Import(args) => args.json,
+            },
+            Command::Dev(args) => match &args.command {
+                DevCommand::ModelServer(args) => args.json,
             },
             Command::Tools(args) => args.json,
             Command::Prompt(args) => args.json,

@@ -183,6 +183,7 @@ impl Failure {
     #[cfg(not(all(
         feature = "embed",
         feature = "http",
+        feature = "models",
         feature = "sandbox",
         feature = "source",
         feature = "sqlite"

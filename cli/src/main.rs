@@ -94,6 +94,7 @@ fn dispatch(command: &Command) -> Exit {
         Command::Verify(args) => commands::verify::run(args),
         Command::Keys(args) => commands::keys::run(args),
         Command::Model(args) => commands::model::run(args),
+        Command::Dev(args) => commands::dev::run(args),
         Command::Tools(args) => commands::tools::run(args),
         Command::Prompt(args) => commands::prompt::run(args),
         Command::Schema(args) => commands::schema::run(args),

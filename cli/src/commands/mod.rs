@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod dev;
 pub(crate) mod docs;
 pub(crate) mod explain;
 pub(crate) mod fmt;
