@@ -129,7 +129,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Name and value of an input.
-    fn input(
+    pub(crate) fn input(
         &mut self,
         op: &str,
         property: &'a ObjectPropertyKind<'a>,
@@ -157,7 +157,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// How an input is resolved.
-    fn binding(
+    pub(crate) fn binding(
         &mut self,
         op: &str,
         key: &str,
@@ -185,7 +185,7 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    fn missing_inputs(&mut self, op: &str, keys: &[&str], call: &CallExpression<'a>) {
+    pub(crate) fn missing_inputs(&mut self, op: &str, keys: &[&str], call: &CallExpression<'a>) {
         let Some(signature) = self.ops.signature(op) else {
             return;
         };

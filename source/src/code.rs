@@ -46,6 +46,8 @@ pub(crate) fn returns_from_loop(list: &[Statement<'_>]) -> bool {
             Statement::WhileStatement(inner) => todo.push((&inner.body, true)),
             Statement::ForStatement(inner) => todo.push((&inner.body, true)),
             Statement::ForOfStatement(inner) => todo.push((&inner.body, true)),
+            Statement::ForInStatement(inner) => todo.push((&inner.body, true)),
+            Statement::DoWhileStatement(inner) => todo.push((&inner.body, true)),
             Statement::SwitchStatement(inner) => {
                 let steps = inner.cases.iter().flat_map(|case| &case.consequent);
                 todo.extend(steps.map(|one| (one, in_loop)));

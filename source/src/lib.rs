@@ -32,6 +32,7 @@ mod defined;
 mod effect;
 mod expr;
 mod finally;
+mod gives;
 mod guard;
 mod iterable;
 mod known;

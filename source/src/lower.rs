@@ -69,6 +69,8 @@ pub(crate) struct Binding {
     pub(crate) known: Known,
     /// What a loop over it goes over.
     pub(crate) sort: Iterable,
+    /// Whether it is a date that setters change, which has no other name.
+    pub(crate) changes: bool,
 }
 
 /// The code of a function.
@@ -120,14 +122,27 @@ pub(crate) enum After {
     Found(bool, String, Box<Tree>),
     /// Where it is truthy, appends this to the list.
     Keep(String, Box<Tree>),
+    /// Appends its text to this variable.
+    Append(String),
+    /// Appends it to this list as `Promise.allSettled` gives it.
+    Settled(String),
+}
+
+/// What a loop does behind each turn.
+#[derive(Copy, Clone)]
+pub(crate) enum Update<'a> {
+    /// A classic `for`: this.
+    Effect(&'a Expression<'a>),
+    /// `do ... while`: ends where this does not hold.
+    Test(&'a Expression<'a>),
 }
 
 /// What `break`, `continue` and `return` are in.
 pub(crate) enum Around<'a> {
     /// A loop.
     Loop {
-        /// What a classic `for` does after each turn.
-        update: Option<&'a Expression<'a>>,
+        /// What it does after each turn.
+        update: Option<Update<'a>>,
         /// Whether what leaves more than the loop ends it first.
         is_left: bool,
     },
@@ -158,6 +173,12 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) taken: HashSet<String>,
     /// Names that are set behind their declaration, and some others.
     pub(crate) assigned: HashSet<String>,
+    /// Names on which setters of dates are called.
+    pub(crate) changed_dates: HashSet<&'a str>,
+    /// Whether anything may be a date.
+    pub(crate) has_dates: bool,
+    /// Where dates that setters change may be read, as nothing there keeps them.
+    pub(crate) permitted: HashSet<u32>,
     /// Names of variables.
     pub(crate) variables: HashSet<String>,
     pub(crate) bindings: Vec<Binding>,
@@ -207,6 +228,9 @@ impl<'a> Lowerer<'a> {
             found: Vec::new(),
             taken: names.all.into_iter().map(str::to_owned).collect(),
             assigned: names.assigned.into_iter().map(str::to_owned).collect(),
+            changed_dates: crate::dates::changed_dates(source).collect(),
+            has_dates: crate::dates::has_dates(source),
+            permitted: HashSet::new(),
             variables: HashSet::new(),
             bindings: Vec::new(),
             scopes: vec![HashMap::new()],
@@ -409,6 +433,7 @@ impl<'a> Lowerer<'a> {
             is_ready: false,
             known: Known::Nothing,
             sort: Iterable::Unknown,
+            changes: false,
         });
         let id = self.bindings.len() - 1;
         *self
@@ -433,6 +458,13 @@ impl<'a> Lowerer<'a> {
             .iter()
             .rev()
             .find_map(|scope| scope.get(js).copied())
+    }
+
+    /// Whether a variable is outside of steps whose variables are their own.
+    pub(crate) fn is_outside(&self, js: &str, id: BindingId) -> bool {
+        let mut scopes = self.scopes.iter();
+        let depth = scopes.rposition(|scope| scope.get(js) == Some(&id));
+        depth.is_some_and(|depth| depth < self.barrier)
     }
 
     /// The name that an expression is, where nothing in the source declares it: that of a

@@ -270,8 +270,10 @@ impl<'d> Speller<'d> {
                 if !is_method_in(method, self.context()) || self.takes_callback(node, method) {
                     return None;
                 }
-                // In a source it is a number.
-                if self.is_script() && method == "parse" && self.is_of(node, b"Date") {
+                // That of a source is `new Date(value)`.
+                let arguments = doc.get(node, "arguments");
+                let is_one = arguments.is_some_and(|list| doc.len(list) == 1);
+                if self.is_date(node) && !(is_one && doc.get(node, "optional").is_none()) {
                     return None;
                 }
                 let size = self.child(node, "object")? + self.children(node, "arguments")?;
@@ -286,6 +288,12 @@ impl<'d> Speller<'d> {
         only.then_some(size.saturating_add(1))
     }
 
+    /// Whether a call of a method is one of `Date.parse`, which makes a date, in a source.
+    fn is_date(&self, node: NodeId) -> bool {
+        let is_parse = self.str(node, "method") == Some(b"parse");
+        self.is_script() && is_parse && self.is_of(node, b"Date")
+    }
+
     fn context(&self) -> CallContext {
         match self.dialect {
             Dialect::Texts => CallContext::Condition,
@@ -298,7 +306,20 @@ impl<'d> Speller<'d> {
         let arguments = self.doc.get(node, "arguments");
         let count = arguments.map_or(0, |list| self.doc.len(list));
         let most = usize::from(method == "from");
-        self.is_script() && crate::callback::takes_callback(method) && count > most
+        let with = arguments.and_then(|list| self.doc.element(list, 1));
+        let is_replaced = matches!(method, "replace" | "replaceAll")
+            && with.is_some_and(|with| self.is_function(with));
+        self.is_script() && (is_replaced || crate::callback::takes_callback(method) && count > most)
+    }
+
+    /// Whether a node is a builtin function, or one of a namespace.
+    fn is_function(&self, node: NodeId) -> bool {
+        let object = self.doc.get(node, "object");
+        let name = self.str(object.unwrap_or(node), "name");
+        let name = name.and_then(|name| str::from_utf8(name).ok());
+        let is_node = matches!(self.str(node, "$expr"), Some(b"ident" | b"member"));
+        let known = name.and_then(global);
+        is_node && !matches!(known, None | Some(Global::Constant(_)))
     }
 
     /// Whether a method is one of this namespace.
@@ -463,10 +484,25 @@ impl<'d> Speller<'d> {
                 out.push(b')');
             }
             b"call" => {
-                if self.is_script() && matches!(text("callee"), b"Date" | b"Set") {
+                let callee = text("callee");
+                let arguments = self.doc.get(node, "arguments");
+                let is_given = arguments.is_some_and(|list| self.doc.len(list) > 0);
+                // Of what is no date it is an error.
+                let is_sure = self.is_script() && callee == b"Date" && is_given;
+                if is_sure {
+                    out.push(b'(');
+                }
+                if self.is_script() && matches!(callee, b"Date" | b"Set") {
                     out.extend(b"new ");
                 }
-                out.extend(text("callee"));
+                out.extend(callee);
+                self.arguments(node, names, out);
+                if is_sure {
+                    out.extend(b" satisfies Date)");
+                }
+            }
+            _ if self.is_date(node) => {
+                out.extend(b"new Date");
                 self.arguments(node, names, out);
             }
             _ => {

@@ -23,6 +23,7 @@ impl<'a> Lowerer<'a> {
         let elements: Vec<(&Expression<'a>, bool)> = elements.collect();
         let Some(first) = elements.iter().position(|(_, is_spread)| *is_spread) else {
             let exprs: Vec<_> = elements.into_iter().map(|(expr, _)| expr).collect();
+            self.permit(&exprs);
             let arguments = self.exprs(&exprs, out);
             return self.with_rest(function, arguments, &at);
         };
