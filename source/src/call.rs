@@ -385,8 +385,9 @@ impl<'a> Lowerer<'a> {
             return time;
         }
         self.check_match(object, name, call.span);
-        if name == "push" && matches!(&call.arguments[..], [Argument::SpreadElement(_)]) {
-            return self.push_all(object, call, out);
+        let has_spread = call.arguments.iter().any(|a| a.as_expression().is_none());
+        if matches!(name, "push" | "unshift") && has_spread && !optional {
+            return self.push_all(object, name, call, out);
         }
         self.check_method(name, call);
         let name = match name {
@@ -486,31 +487,34 @@ impl<'a> Lowerer<'a> {
         self.unsupported(call.span, &format!("this `.{name}()`"), help);
     }
 
-    /// `list.push(...items)`.
+    /// `list.push(...items)` and `list.unshift(...items)`, also beside other values.
     fn push_all(
         &mut self,
         object: &'a Expression<'a>,
+        name: &str,
         call: &'a CallExpression<'a>,
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
-        let [Argument::SpreadElement(spread)] = &call.arguments[..] else {
-            return Value::undefined(&at);
-        };
-        let mut values = self.exprs(&[object, &spread.argument], out);
-        let (Some(items), Some(list)) = (values.pop(), values.pop()) else {
-            return Value::undefined(&at);
-        };
+        let elements = call.arguments.iter().filter_map(|argument| match argument {
+            Argument::SpreadElement(spread) => Some((&spread.argument, true)),
+            argument => Some((argument.as_expression()?, false)),
+        });
+        let elements: Vec<(&'a Expression<'a>, bool)> = elements.collect();
+        let mut list = [self.expr(object, out)];
+        let mut steps = Vec::new();
+        let mut items = self.elements(&elements, &at, &mut steps).operand();
+        self.keep(&mut list, &steps, out);
+        out.append(&mut steps);
+        let [list] = list;
         let list = self.named(list, out);
-        let from = of("Array", "from", vec![items.operand()], &at);
+        if name == "unshift" {
+            items = method(items, "toReversed", Vec::new(), &at);
+        }
         let item = self.fresh();
-        let push = method(
-            list.clone().operand(),
-            "push",
-            vec![Tree::ident(&item, &at)],
-            &at,
-        );
-        out.push(for_each(from, &item, None, vec![set("_", push, &at)], &at));
+        let given = vec![Tree::ident(&item, &at)];
+        let push = method(list.clone().operand(), name, given, &at);
+        out.push(for_each(items, &item, None, vec![set("_", push, &at)], &at));
         member_of(list, Value::text("length", &at), &at)
     }
 

@@ -223,7 +223,14 @@ impl<'a> Lowerer<'a> {
         }
         let date = || Tree::ident(&variable, &at);
         let told = |getter: &str| Value::node(method(date(), getter, Vec::new(), &at));
-        let is_by_day = setter.parts.iter().any(|part| *part == DAY);
+        if setter.name == "FullYear" {
+            // With a year what is no date becomes one again.
+            let start = Tree::number(0.0, &at);
+            let time = time_of(Value::node(date())).operand();
+            let time = Value::node(Tree::logical("||", time, start, &at));
+            out.push(set(&variable, date_at(time, &at).resolved(), &at));
+        }
+        let is_by_day = setter.parts.contains(&DAY);
         let time = match given.len() {
             _ if setter.parts.is_empty() => number(given[0].clone()),
             1 => {
@@ -330,9 +337,8 @@ impl<'a> Lowerer<'a> {
             expr.is_some_and(|expr| this.may_be_date(expr))
         };
         // What is read twice must do nothing, and what stands before it is done before.
-        let last = (0..values.len())
-            .filter(|&index| maybe(self, index) && !is_plain(&values[index]))
-            .next_back();
+        let last =
+            (0..values.len()).rfind(|&index| maybe(self, index) && !is_plain(&values[index]));
         for (index, value) in values.iter_mut().enumerate() {
             if last.is_some_and(|last| index <= last) && !value.is_scalar() {
                 let given = value.clone();

@@ -15,15 +15,13 @@ for...of, for...in, break, continue, switch with `break`, try/catch/finally, \
 `throw new Error(text)`. Of a caught `e` there is `e.message` only.
 - MEMBERS.
 - map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort, replace and \
-Array.from take arrow functions or names of functions, which may set variables outside. Other \
-functions may change objects and lists, but set no variables outside. Functions and regular \
-expressions are no values of variables, objects or parameters; calls nest at most 256 deep.
-- Texts, lists, numbers, Math, JSON, Object, dates (UTC, with setters), `new Set(list)`, Number, \
-String, parseInt and regular expression literals (no look-around) work as in JavaScript. \
-Differences: a member of undefined is undefined; a match is an object, `[...m]` its list; sort \
-compares undefined, too.
-- There is no class, this, new Map (use objects), RegExp, Intl, var, label, generator, Promise \
-but for all and allSettled, setTimeout, fetch, import or bit operator.
+Array.from take arrow functions or names of functions; arrow functions there may set outer \
+variables, other functions only change outer objects and lists. Functions and regular \
+expressions are no values in objects or arguments. Calls nest at most 256 deep.
+- Texts, lists, numbers, Math, JSON, Object, dates (UTC), `new Set(list)` and regular \
+expression literals (no look-around) work as in JavaScript. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
+- There is no class, this, Map (use objects), RegExp, Intl, var, label, generator, Promise but \
+for all and allSettled, setTimeout, fetch, import or bit operator.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \
 `await Promise.all(urls.map((url) => httpFetch({ url })))`.
@@ -59,11 +57,7 @@ const MEMBERS: [&str; 2] = [
 const ANSWERS: &[(&str, &str)] = &[
     ("httpFetch", "the body, JSON as a value"),
     ("storeGet", "undefined if missing"),
-    (
-        "storeVectorSearch",
-        "documents, nearest first, without scores",
-    ),
-    ("llmPredict", "text"),
+    ("storeVectorSearch", "documents, nearest first; no scores"),
     ("shellExec", "{ stdout, stderr, exitCode }"),
 ];
 
