@@ -55,9 +55,9 @@ const MEMBERS: [&str; 2] = [
 
 /// What atoms give, where their names do not tell.
 const ANSWERS: &[(&str, &str)] = &[
-    ("httpFetch", "the body, JSON as a value"),
+    ("httpFetch", "the body, JSON parsed"),
     ("storeGet", "undefined if missing"),
-    ("storeVectorSearch", "documents, nearest first; no scores"),
+    ("storeVectorSearch", "documents, nearest first"),
     ("shellExec", "{ stdout, stderr, exitCode }"),
 ];
 
