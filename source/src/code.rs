@@ -1,7 +1,16 @@
 //! What the form of a function or callback tells.
 
 use crate::lower::Code;
-use oxc_ast::ast::{ArrowFunctionBody, Expression, Statement};
+use oxc_ast::ast::{ArrowFunctionBody, Expression, FormalParameters, Statement};
+
+impl<'a> Code<'a> {
+    pub(crate) fn params(self) -> &'a FormalParameters<'a> {
+        match self {
+            Code::Function(function) => &function.params,
+            Code::Arrow(arrow) => &arrow.params,
+        }
+    }
+}
 
 /// The one expression that a callback is.
 pub(crate) fn only_expression<'a>(code: Code<'a>) -> Option<&'a Expression<'a>> {

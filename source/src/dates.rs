@@ -5,7 +5,7 @@ use crate::call::builtin;
 use crate::gives::{Gives, gives};
 use crate::iterable::Iterable;
 use crate::known::{Known, number_of, time_of};
-use crate::lower::{Lowerer, What, place, set};
+use crate::lower::{BindingId, Lowerer, What, place, set};
 use crate::pattern::{member_of, method, of};
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
@@ -287,6 +287,13 @@ impl<'a> Lowerer<'a> {
         let binding = &self.bindings[id];
         let is_own = binding.changes && binding.is_ready && binding.owner == self.current;
         (is_own && is_near).then(|| binding.name.clone())
+    }
+
+    /// Whether a variable is outside of steps whose variables are their own.
+    pub(crate) fn is_outside(&self, js: &str, id: BindingId) -> bool {
+        let mut scopes = self.scopes.iter();
+        let depth = scopes.rposition(|scope| scope.get(js) == Some(&id));
+        depth.is_some_and(|depth| depth < self.barrier)
     }
 
     /// Whether a variable that is declared so is a date that setters change.

@@ -21,6 +21,7 @@
 
 #![warn(unreachable_pub)]
 
+mod asked;
 mod atom;
 mod call;
 mod callback;
@@ -34,6 +35,7 @@ mod expr;
 mod finally;
 mod gives;
 mod guard;
+mod instance;
 mod iterable;
 mod known;
 mod literals;

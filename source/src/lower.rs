@@ -8,12 +8,11 @@
 use crate::codes;
 use crate::iterable::Iterable;
 use crate::known::Known;
+use crate::stmt::Update;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
-use oxc_ast::ast::{
-    ArrowFunctionExpression, Expression, FormalParameters, Function as FunctionNode, RegExpLiteral,
-};
+use oxc_ast::ast::{ArrowFunctionExpression, Expression, Function as FunctionNode, RegExpLiteral};
 use oxc_span::{GetSpan, Span};
 use std::collections::{HashMap, HashSet};
 
@@ -80,15 +79,6 @@ pub(crate) enum Code<'a> {
     Arrow(&'a ArrowFunctionExpression<'a>),
 }
 
-impl<'a> Code<'a> {
-    pub(crate) fn params(self) -> &'a FormalParameters<'a> {
-        match self {
-            Code::Function(function) => &function.params,
-            Code::Arrow(arrow) => &arrow.params,
-        }
-    }
-}
-
 /// A function that becomes a helper.
 pub(crate) struct Function<'a> {
     /// The helper's name.
@@ -126,15 +116,6 @@ pub(crate) enum After {
     Append(String),
     /// Appends it to this list as `Promise.allSettled` gives it.
     Settled(String),
-}
-
-/// What a loop does behind each turn.
-#[derive(Copy, Clone)]
-pub(crate) enum Update<'a> {
-    /// A classic `for`: this.
-    Effect(&'a Expression<'a>),
-    /// `do ... while`: ends where this does not hold.
-    Test(&'a Expression<'a>),
 }
 
 /// What `break`, `continue` and `return` are in.
@@ -460,13 +441,6 @@ impl<'a> Lowerer<'a> {
             .find_map(|scope| scope.get(js).copied())
     }
 
-    /// Whether a variable is outside of steps whose variables are their own.
-    pub(crate) fn is_outside(&self, js: &str, id: BindingId) -> bool {
-        let mut scopes = self.scopes.iter();
-        let depth = scopes.rposition(|scope| scope.get(js) == Some(&id));
-        depth.is_some_and(|depth| depth < self.barrier)
-    }
-
     /// The name that an expression is, where nothing in the source declares it: that of a
     /// builtin, if any.
     pub(crate) fn free_name(&self, expr: &Expression<'a>) -> Option<&'a str> {
@@ -614,17 +588,4 @@ pub(crate) fn for_each(
     }
     step.put("steps", Tree::list(steps, at));
     step
-}
-
-/// Whether a step, or one within, binds a variable.
-pub(crate) fn binds(steps: &[Tree], name: &str) -> bool {
-    let mut found = false;
-    for step in steps {
-        step.walk(&mut |tree| {
-            for key in ["key", "result", "as", "index", "catchParam"] {
-                found |= tree.get(key).and_then(Tree::as_str) == Some(name);
-            }
-        });
-    }
-    found
 }

@@ -101,7 +101,7 @@ pub(crate) type Names<'n> = dyn FnMut(&[u8], &mut Vec<u8>) + 'n;
 
 /// The nodes of a document that can be spelled.
 pub(crate) struct Speller<'d> {
-    doc: &'d Document,
+    pub(crate) doc: &'d Document,
     dialect: Dialect,
     /// Whether the program is of version 4.
     is_current: bool,
@@ -147,7 +147,7 @@ impl<'d> Speller<'d> {
             .is_some_and(|size| *size > 0)
     }
 
-    fn str(&self, node: NodeId, key: &str) -> Option<&'d [u8]> {
+    pub(crate) fn str(&self, node: NodeId, key: &str) -> Option<&'d [u8]> {
         self.doc.str(self.doc.get(node, key)?)
     }
 
@@ -170,7 +170,7 @@ impl<'d> Speller<'d> {
         })
     }
 
-    fn is_script(&self) -> bool {
+    pub(crate) fn is_script(&self) -> bool {
         self.dialect == Dialect::JavaScript
     }
 
@@ -288,12 +288,6 @@ impl<'d> Speller<'d> {
         only.then_some(size.saturating_add(1))
     }
 
-    /// Whether a call of a method is one of `Date.parse`, which makes a date, in a source.
-    fn is_date(&self, node: NodeId) -> bool {
-        let is_parse = self.str(node, "method") == Some(b"parse");
-        self.is_script() && is_parse && self.is_of(node, b"Date")
-    }
-
     fn context(&self) -> CallContext {
         match self.dialect {
             Dialect::Texts => CallContext::Condition,
@@ -312,37 +306,10 @@ impl<'d> Speller<'d> {
         self.is_script() && (is_replaced || crate::callback::takes_callback(method) && count > most)
     }
 
-    /// Whether a node is a builtin function, or one of a namespace.
-    fn is_function(&self, node: NodeId) -> bool {
-        let object = self.doc.get(node, "object");
-        let name = self.str(object.unwrap_or(node), "name");
-        let name = name.and_then(|name| str::from_utf8(name).ok());
-        let is_node = matches!(self.str(node, "$expr"), Some(b"ident" | b"member"));
-        let known = name.and_then(global);
-        is_node && !matches!(known, None | Some(Global::Constant(_)))
-    }
-
     /// Whether a method is one of this namespace.
-    fn is_of(&self, node: NodeId, namespace: &[u8]) -> bool {
+    pub(crate) fn is_of(&self, node: NodeId, namespace: &[u8]) -> bool {
         let object = self.doc.get(node, "object");
         object.is_some_and(|object| self.str(object, "name") == Some(namespace))
-    }
-
-    /// Whether a call makes a new object of one that may have another name, which
-    /// JavaScript would change.
-    fn copies_first(&self, node: NodeId) -> bool {
-        let doc = self.doc;
-        let first = doc
-            .get(node, "arguments")
-            .and_then(|list| doc.elements(list).next());
-        let is_new = |first: NodeId| match self.str(first, "$expr") {
-            Some(b"object") => true,
-            Some(b"methodCall") => self.is_of(first, b"Object"),
-            Some(_) => false,
-            None => doc.kind(first) == Kind::Object,
-        };
-        let is_assign = self.str(node, "method") == Some(b"assign") && self.is_of(node, b"Object");
-        self.is_script() && is_assign && first.is_some_and(|first| !is_new(first))
     }
 
     fn literal(&self, value: NodeId) -> Option<u32> {

@@ -4,7 +4,7 @@ use crate::codes;
 use crate::expr::Hint;
 use crate::iterable::Iterable;
 use crate::known::Known;
-use crate::lower::{After, Around, Code, Lowerer, Update, What, branch, for_each, place, set};
+use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, set};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
@@ -13,6 +13,15 @@ use oxc_ast::ast::{
     VariableDeclarator,
 };
 use oxc_span::{GetSpan, Span};
+
+/// What a loop does behind each turn.
+#[derive(Copy, Clone)]
+pub(crate) enum Update<'a> {
+    /// A classic `for`: this.
+    Effect(&'a Expression<'a>),
+    /// `do ... while`: ends where this does not hold.
+    Test(&'a Expression<'a>),
+}
 
 /// Where a `return` goes.
 enum ReturnTo {
