@@ -381,6 +381,10 @@ impl<'a> Lowerer<'a> {
         if !self.has_dates || self.known(expr) != Known::Nothing {
             return false;
         }
+        self.look(true, || self.may_be_date_within(expr))
+    }
+
+    fn may_be_date_within(&self, expr: &'a Expression<'a>) -> bool {
         match expr.get_inner_expression() {
             Expression::AwaitExpression(inner) => self.may_be_date(&inner.argument),
             Expression::Identifier(id) => match self.lookup(id.name.as_str()) {

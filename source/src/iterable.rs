@@ -83,6 +83,10 @@ impl<'a> Lowerer<'a> {
 
     /// What an expression gives, as far as its form tells.
     pub(crate) fn sort_of(&self, expr: &Expression<'a>) -> Iterable {
+        self.look(Iterable::Unknown, || self.sort_within(expr))
+    }
+
+    fn sort_within(&self, expr: &Expression<'a>) -> Iterable {
         use Iterable::{List, Set, Text, Unknown};
         match expr {
             Expression::TSAsExpression(cast) => match self.sort_of_type(&cast.type_annotation, 0) {

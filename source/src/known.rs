@@ -16,6 +16,9 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
 
+/// Expressions in each other that are looked into at most for what they surely give.
+const MAX_LOOKS: u32 = 200;
+
 /// What a value surely is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
@@ -53,6 +56,22 @@ impl Known {
 
 impl<'a> Lowerer<'a> {
     pub(crate) fn known(&self, expr: &'a Expression<'a>) -> Known {
+        self.look(Known::Nothing, || self.known_within(expr))
+    }
+
+    /// What is found by looking into an expression; this where it is too deep for that.
+    pub(crate) fn look<T>(&self, too_deep: T, find: impl FnOnce() -> T) -> T {
+        let depth = self.looks.get();
+        if depth >= MAX_LOOKS {
+            return too_deep;
+        }
+        self.looks.set(depth + 1);
+        let found = find();
+        self.looks.set(depth);
+        found
+    }
+
+    fn known_within(&self, expr: &'a Expression<'a>) -> Known {
         match expr.get_inner_expression() {
             Expression::AwaitExpression(inner) => self.known(&inner.argument),
             Expression::NumericLiteral(_) => Known::Number,

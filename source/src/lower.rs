@@ -14,6 +14,7 @@ use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
 use oxc_ast::ast::{ArrowFunctionExpression, Expression, Function as FunctionNode, RegExpLiteral};
 use oxc_span::{GetSpan, Span};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 /// Findings that are kept.
@@ -189,6 +190,8 @@ pub(crate) struct Lowerer<'a> {
     /// JSDoc comments by the place of what follows.
     pub(crate) comments: HashMap<u32, String>,
     next_temp: usize,
+    /// How deep expressions are looked into at the moment.
+    pub(crate) looks: Cell<u32>,
     nesting: u32,
     work: usize,
 }
@@ -229,6 +232,7 @@ impl<'a> Lowerer<'a> {
             types: HashMap::new(),
             comments: HashMap::new(),
             next_temp: 0,
+            looks: Cell::new(0),
             nesting: 0,
             work: 0,
         }
