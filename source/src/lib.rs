@@ -37,6 +37,7 @@ mod gives;
 mod guard;
 mod instance;
 mod iterable;
+mod keys;
 mod known;
 mod literals;
 mod lower;

@@ -8,9 +8,8 @@ use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, 
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
-    BindingPattern, Declaration, Expression, ForInStatement, ForOfStatement, ForStatement,
-    ForStatementInit, ForStatementLeft, Statement, VariableDeclaration, VariableDeclarationKind,
-    VariableDeclarator,
+    BindingPattern, Declaration, Expression, ForOfStatement, ForStatement, ForStatementInit,
+    ForStatementLeft, Statement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_span::{GetSpan, Span};
 
@@ -254,43 +253,6 @@ impl<'a> Lowerer<'a> {
                 out.push(branch(not(value.condition()), end, Vec::new(), &at));
             }
         }
-    }
-
-    /// `for (const key in object)`: the keys that it has at the start.
-    fn for_in(&mut self, statement: &'a ForInStatement<'a>, out: &mut Vec<Tree>) {
-        let at = place(statement.span);
-        let object = self.expr(&statement.right, out);
-        let none = Value::new(Kind::Map(Vec::new()), &at);
-        let object = Tree::logical("??", object.operand(), none.operand(), &at);
-        let keys = crate::pattern::of("Object", "keys", vec![object], &at);
-        self.push_scope();
-        let name = match &statement.left {
-            ForStatementLeft::VariableDeclaration(declaration)
-                if declaration.kind != VariableDeclarationKind::Var =>
-            {
-                let is_const = declaration.kind == VariableDeclarationKind::Const;
-                match declaration.declarations.first().map(|one| &one.id) {
-                    Some(BindingPattern::BindingIdentifier(id)) => {
-                        let js = id.name.as_str();
-                        let name = self.variable(js, id.span, is_const);
-                        self.note_sort(js, Iterable::Text);
-                        name
-                    }
-                    _ => self.fresh(),
-                }
-            }
-            left => {
-                let help = "declare the name: `for (const key in object)`";
-                self.unsupported(left.span(), "a loop that sets a variable", help);
-                self.fresh()
-            }
-        };
-        self.around.push(Around::plain_loop());
-        let steps = self.body(&statement.body);
-        let around = self.around.pop();
-        out.push(for_each(keys, &name, None, steps, &at));
-        self.leave_further(around, statement.span, out);
-        self.pop_scope();
     }
 
     fn for_of(&mut self, statement: &'a ForOfStatement<'a>, out: &mut Vec<Tree>) {
