@@ -135,7 +135,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Name and value of an input.
-    fn input(
+    pub(crate) fn input(
         &mut self,
         op: &str,
         property: &'a ObjectPropertyKind<'a>,
@@ -163,7 +163,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// How an input is resolved.
-    fn binding(
+    pub(crate) fn binding(
         &mut self,
         op: &str,
         key: &str,
@@ -191,7 +191,7 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    fn missing_inputs(&mut self, op: &str, keys: &[&str], call: &CallExpression<'a>) {
+    pub(crate) fn missing_inputs(&mut self, op: &str, keys: &[&str], call: &CallExpression<'a>) {
         let Some(signature) = self.ops.signature(op) else {
             return;
         };

@@ -2,9 +2,9 @@
 
 use crate::codes;
 use crate::expr::Hint;
-use crate::known::{Known, parsed, time_of};
-use crate::lower::{Lowerer, What, branch, for_each, place, set};
-use crate::pattern::{is_there, member_of, method, of};
+use crate::known::{Known, parsed};
+use crate::lower::{Lowerer, What, branch, place, set};
+use crate::pattern::{is_there, method, of};
 use crate::stmt::not;
 use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
@@ -124,13 +124,12 @@ impl<'a> Lowerer<'a> {
         match js {
             "Number" | "String" | "Boolean" => {
                 let exprs = self.arguments(&call.arguments);
-                let mut values = self.exprs(&exprs, out).into_iter();
-                let first = exprs.first().filter(|_| js == "Number");
-                let time = |value| match first {
-                    Some(first) => self.time(first, value),
-                    None => value,
-                };
-                match values.next().map(time) {
+                self.permit(&exprs);
+                let mut values = self.exprs(&exprs, out);
+                if js == "Number" {
+                    values = self.times(&exprs, values, out);
+                }
+                match values.into_iter().next() {
                     Some(value) => convert(js, value, &at),
                     None if js == "Number" => Value::number(0.0, &at),
                     None if js == "String" => Value::text("", &at),
@@ -158,9 +157,12 @@ impl<'a> Lowerer<'a> {
                 self.unsupported(call.span, "an error that is not thrown", help);
                 Value::undefined(&at)
             }
-            "isNaN" | "isFinite" if call.arguments.len() == 1 => {
-                let value = self.numeric(&call.arguments, out);
-                Value::node(builtin(js, value, &at))
+            "isNaN" | "isFinite" => {
+                let exprs = self.arguments(&call.arguments);
+                self.permit(&exprs);
+                let values = self.exprs(&exprs, out);
+                let values = self.times(&exprs, values, out);
+                Value::node(builtin(js, values, &at))
             }
             _ if builtins::function("", js).is_some() => {
                 let exprs = self.arguments(&call.arguments);
@@ -262,6 +264,8 @@ impl<'a> Lowerer<'a> {
                 let help = "write a loop: `(groups[key] ??= []).push(item)` in two statements";
                 self.unsupported(call.span, "`Object.groupBy`", help);
             }
+            ("Date", "UTC") => return self.utc_time(call, out),
+            ("Number", "isNaN" | "isFinite" | "isInteger") => self.check_number(name, call),
             _ if builtins::function(namespace, name).is_none() => {
                 let message = builtins::unknown_member(namespace, name);
                 let help = "see docs/builtins.md for what there is";
@@ -269,16 +273,13 @@ impl<'a> Lowerer<'a> {
             }
             _ => {}
         }
-        if (namespace, name) == ("Number", "isNaN") && call.arguments.len() == 1 {
-            return self.is_nan(call, out);
-        }
         let exprs = self.arguments(&call.arguments);
+        if namespace == "Math" {
+            self.permit(&exprs);
+        }
         let mut values = self.exprs(&exprs, out);
         match (namespace, name) {
-            ("Math", _) => {
-                let timed = exprs.iter().zip(values);
-                values = timed.map(|(expr, value)| self.time(expr, value)).collect();
-            }
+            ("Math", _) => values = self.times(&exprs, values, out),
             ("Date", "parse") if !values.is_empty() => return parsed(values.remove(0)),
             _ => {}
         }
@@ -286,36 +287,16 @@ impl<'a> Lowerer<'a> {
         Value::node(of(namespace, name, values, &at))
     }
 
-    /// `Math.max(...items)`.
-    fn extreme(
-        &mut self,
-        name: &str,
-        call: &'a CallExpression<'a>,
-        hint: Hint<'_>,
-        out: &mut Vec<Tree>,
-    ) -> Value {
-        let at = place(call.span);
-        let [Argument::SpreadElement(spread)] = &call.arguments[..] else {
-            let help = "give one list: `Math.max(...[...items, other])`";
-            self.unsupported(call.span, "`...` beside other arguments", help);
-            return Value::undefined(&at);
-        };
-        let items = self.expr(&spread.argument, out);
-        let best = self.target(hint);
-        let item = self.fresh();
-        let start = match name {
-            "max" => Tree::unary("-", Tree::ident("Infinity", &at), &at),
-            _ => Tree::ident("Infinity", &at),
-        };
-        out.push(set(&best, start, &at));
-        let number = match self.known(&spread.argument).item() {
-            Known::Date => time_of(Value::ident(&item, &at)).operand(),
-            _ => Tree::ident(&item, &at),
-        };
-        let both = vec![Tree::ident(&best, &at), number];
-        let step = set(&best, of("Math", name, both, &at), &at);
-        out.push(for_each(items.resolved(), &item, None, vec![step], &at));
-        Value::ident(&best, &at)
+    /// Warns of a question about a number that is asked of a date: it is none.
+    fn check_number(&mut self, name: &str, call: &'a CallExpression<'a>) {
+        let date = call.arguments.first().and_then(Argument::as_expression);
+        if let Some(date) = date
+            && self.known(date) == Known::Date
+        {
+            let message = format!("`Number.{name}` is false of each date");
+            let help = "write `Number.isNaN(date.getTime())`";
+            self.deny(codes::BAD_CALL, call.span, message, help);
+        }
     }
 
     /// `Array(n)` and `new Array(n)`.
@@ -365,12 +346,18 @@ impl<'a> Lowerer<'a> {
             self.effect(object, out);
             return Value::number(0.0, &at);
         }
-        if name == "valueOf" && !optional && self.known(object) == Known::Date {
-            return time_of(self.expr(object, out));
+        self.permit(&[object]);
+        if name == "valueOf" && !optional && self.has_dates {
+            let value = self.expr(object, out);
+            return self.time(object, value, out);
+        }
+        if let Some(time) = self.set_date(object, name, call, out) {
+            return time;
         }
         self.check_match(object, name, call.span);
-        if name == "push" && matches!(&call.arguments[..], [Argument::SpreadElement(_)]) {
-            return self.push_all(object, call, out);
+        let has_spread = call.arguments.iter().any(|a| a.as_expression().is_none());
+        if matches!(name, "push" | "unshift") && has_spread && !optional {
+            return self.push_all(object, name, call, out);
         }
         self.check_method(name, call);
         let name = match name {
@@ -445,11 +432,11 @@ impl<'a> Lowerer<'a> {
                 // `toUpper` is further from `toUpperCase` than a slip of the finger is.
                 let longer = |like: &&str| name.len() > 3 && like.starts_with(name);
                 let near = a99_core::diag::suggest(name, names());
-                let near = near.or_else(|| names().find(longer).map(str::to_owned));
-                let help = match near {
-                    _ if words::called_help(name).is_some() => {
-                        words::called_help(name).unwrap_or_default().to_owned()
-                    }
+                if let Some(help) = words::called_help(name) {
+                    let message = format!("there is no method `{name}`");
+                    return self.deny(codes::BAD_CALL, call.callee.span(), message, help);
+                }
+                let help = match near.or_else(|| names().find(longer).map(str::to_owned)) {
                     Some(like) => format!("did you mean `.{like}()`?"),
                     None => "docs/builtins.md lists the methods; yours are functions".to_owned(),
                 };
@@ -460,34 +447,6 @@ impl<'a> Lowerer<'a> {
         self.unsupported(call.span, &format!("this `.{name}()`"), help);
     }
 
-    /// `list.push(...items)`.
-    fn push_all(
-        &mut self,
-        object: &'a Expression<'a>,
-        call: &'a CallExpression<'a>,
-        out: &mut Vec<Tree>,
-    ) -> Value {
-        let at = place(call.span);
-        let [Argument::SpreadElement(spread)] = &call.arguments[..] else {
-            return Value::undefined(&at);
-        };
-        let mut values = self.exprs(&[object, &spread.argument], out);
-        let (Some(items), Some(list)) = (values.pop(), values.pop()) else {
-            return Value::undefined(&at);
-        };
-        let list = self.named(list, out);
-        let from = of("Array", "from", vec![items.operand()], &at);
-        let item = self.fresh();
-        let push = method(
-            list.clone().operand(),
-            "push",
-            vec![Tree::ident(&item, &at)],
-            &at,
-        );
-        out.push(for_each(from, &item, None, vec![set("_", push, &at)], &at));
-        member_of(list, Value::text("length", &at), &at)
-    }
-
     pub(crate) fn new_expression(
         &mut self,
         new: &'a NewExpression<'a>,
@@ -496,10 +455,10 @@ impl<'a> Lowerer<'a> {
         let at = place(new.span);
         let name = self.free_name(&new.callee).unwrap_or_default();
         let help = match name {
-            "Date" if new.arguments.len() < 2 => "",
+            "Date" if new.arguments.len() < 8 => return self.made_date(&new.arguments, &at, out),
             "Set" if new.arguments.len() < 2 => "",
             "Array" => return self.sized_array(&new.arguments, new.span, out),
-            "Date" => "give one text or number: `new Date(\"2026-01-31T00:00:00Z\")`",
+            "Date" => "give a text, a number, or parts from the year to milliseconds",
             "Map" => "use a plain object: `const counts = {}`",
             "Error" => "write `throw new Error(message)`",
             "Promise" => "call the atoms, and wait for several with `Promise.all`",
@@ -517,7 +476,7 @@ impl<'a> Lowerer<'a> {
 }
 
 /// The method that gives the same as one for UTC, which all dates are in.
-fn utc(name: &str) -> Option<&'static str> {
+pub(crate) fn utc(name: &str) -> Option<&'static str> {
     let part = name.strip_prefix("getUTC")?;
     let mut known = builtins::METHODS.iter().map(|method| method.name);
     known.find(|known| known.strip_prefix("get") == Some(part))

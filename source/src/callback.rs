@@ -3,6 +3,7 @@
 use crate::code::{ends, only_expression, returns_from_loop, statements};
 use crate::codes;
 use crate::expr::Hint;
+use crate::iterable::Iterable;
 use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, named, place, set};
 use crate::pattern::{is_there, method, of};
 use crate::stmt::not;
@@ -33,7 +34,7 @@ pub(crate) enum Callback<'a> {
 
 impl<'a> Lowerer<'a> {
     /// The callback that an argument is, if it is one.
-    fn callback(&mut self, argument: &'a Argument<'a>) -> Option<Callback<'a>> {
+    pub(crate) fn callback(&mut self, argument: &'a Argument<'a>) -> Option<Callback<'a>> {
         let expr = argument.as_expression()?.get_inner_expression();
         if let Some(code) = crate::atom::code_of(expr) {
             return Some(self.callback_code(code));
@@ -99,6 +100,10 @@ impl<'a> Lowerer<'a> {
         let items = self.chained(object, out);
         let items = match optional {
             true => items,
+            // The members of a set, where no number of theirs is asked for.
+            false if self.sort_of(object) == Iterable::Set && self.takes_at_most(callback, 1) => {
+                Value::node(of("Array", "from", vec![items.operand()], &at))
+            }
             false => self.match_list(object, items),
         };
         self.given = (name, self.known(object).item());
@@ -114,6 +119,20 @@ impl<'a> Lowerer<'a> {
         steps.push(set(&result, value.resolved(), &at));
         out.push(branch(test, steps, Vec::new(), &at));
         Some(Value::ident(&result, &at))
+    }
+
+    /// Whether a callback looks at no more than so many values.
+    fn takes_at_most(&self, callback: Callback<'a>, count: usize) -> bool {
+        match callback {
+            Callback::Code(code) => {
+                code.params().items.len() <= count && code.params().rest.is_none()
+            }
+            Callback::Helper(function) => {
+                let function = &self.functions[function];
+                function.arity <= count && !function.has_rest
+            }
+            Callback::Builtin(..) => false,
+        }
     }
 
     fn iterate(
@@ -147,15 +166,23 @@ impl<'a> Lowerer<'a> {
                 Value::ident(&result, &at)
             }
             "find" | "findIndex" => self.find_item(name, items, callback, call.span, hint, out),
+            "findLast" if self.takes_at_most(callback, 1) => {
+                let items = method(items.operand(), "toReversed", Vec::new(), &at);
+                self.find_item("find", Value::node(items), callback, call.span, hint, out)
+            }
             "findLast" | "findLastIndex" => {
                 let help = "reverse a copy: `items.toReversed().find(...)`";
-                self.unsupported(call.span, &format!("`.{name}()`"), help);
+                self.unsupported(call.span, &format!("this `.{name}()`"), help);
                 Value::undefined(&at)
             }
             "reduce" => self.reduce(items, callback, call, hint, out),
+            "reduceRight" if self.takes_at_most(callback, 2) => {
+                let items = method(items.operand(), "toReversed", Vec::new(), &at);
+                self.reduce(Value::node(items), callback, call, hint, out)
+            }
             "reduceRight" => {
                 let help = "reverse a copy: `items.toReversed().reduce(...)`";
-                self.unsupported(call.span, "`.reduceRight()`", help);
+                self.unsupported(call.span, "this `.reduceRight()`", help);
                 Value::undefined(&at)
             }
             _ => self.sort(name, items, callback, call.span, hint, out),
@@ -163,14 +190,14 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The steps and the value of a callback that is one expression.
-    fn single(&mut self, turn: &Turn<'a>) -> Option<(Vec<Tree>, Value)> {
+    pub(crate) fn single(&mut self, turn: &Turn<'a>) -> Option<(Vec<Tree>, Value)> {
         let mut steps = Vec::new();
         let value = self.turn_value(turn, &mut steps)?;
         Some((steps, value))
     }
 
     /// The statements of a callback as steps of a loop.
-    fn turn_steps(&mut self, turn: &Turn<'a>, after: &After, out: &mut Vec<Tree>) {
+    pub(crate) fn turn_steps(&mut self, turn: &Turn<'a>, after: &After, out: &mut Vec<Tree>) {
         let Callback::Code(code) = turn.callback else {
             if let Some(value) = self.turn_value(turn, out) {
                 self.after(after, value, out);
@@ -204,6 +231,15 @@ impl<'a> Lowerer<'a> {
                 out.push(Tree::step("push", inputs, &at));
             }
             After::Set(name) => out.push(set(name, value.resolved(), &at)),
+            After::Append(name) => {
+                let both = Tree::binary("+", Tree::ident(name, &at), value.operand(), &at);
+                out.push(set(name, both, &at));
+            }
+            After::Settled(list) => {
+                let item = crate::promise::fulfilled(value, &at);
+                let inputs = [("list", Tree::text(list, &at)), ("item", item.resolved())];
+                out.push(Tree::step("push", inputs, &at));
+            }
             After::Found(wanted, name, found) => {
                 let test = match wanted {
                     true => value.condition(),

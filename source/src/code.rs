@@ -1,7 +1,16 @@
 //! What the form of a function or callback tells.
 
 use crate::lower::Code;
-use oxc_ast::ast::{ArrowFunctionBody, Expression, Statement};
+use oxc_ast::ast::{ArrowFunctionBody, Expression, FormalParameters, Statement};
+
+impl<'a> Code<'a> {
+    pub(crate) fn params(self) -> &'a FormalParameters<'a> {
+        match self {
+            Code::Function(function) => &function.params,
+            Code::Arrow(arrow) => &arrow.params,
+        }
+    }
+}
 
 /// The one expression that a callback is.
 pub(crate) fn only_expression<'a>(code: Code<'a>) -> Option<&'a Expression<'a>> {
@@ -46,6 +55,8 @@ pub(crate) fn returns_from_loop(list: &[Statement<'_>]) -> bool {
             Statement::WhileStatement(inner) => todo.push((&inner.body, true)),
             Statement::ForStatement(inner) => todo.push((&inner.body, true)),
             Statement::ForOfStatement(inner) => todo.push((&inner.body, true)),
+            Statement::ForInStatement(inner) => todo.push((&inner.body, true)),
+            Statement::DoWhileStatement(inner) => todo.push((&inner.body, true)),
             Statement::SwitchStatement(inner) => {
                 let steps = inner.cases.iter().flat_map(|case| &case.consequent);
                 todo.extend(steps.map(|one| (one, in_loop)));

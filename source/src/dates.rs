@@ -1,100 +1,509 @@
-//! Whether a value is a number, asked of dates.
+//! Dates, which calculate as numbers in JavaScript, may be none, and change by setters; here
+//! a date never changes, so a setter gives its variable another one.
 
-use crate::codes;
+use crate::call::builtin;
+use crate::gives::{Gives, gives};
 use crate::iterable::Iterable;
-use crate::known::{Known, number_of, tried};
-use crate::lower::{Lowerer, place};
-use crate::pattern::of;
-use crate::tree::Tree;
+use crate::known::{Known, number_of, time_of};
+use crate::lower::{BindingId, Lowerer, What, place, set};
+use crate::pattern::{member_of, method, of};
+use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
-use oxc_ast::ast::{Argument, CallExpression, Expression};
-use oxc_span::GetSpan;
-use oxc_syntax::operator::UnaryOperator;
+use oxc_ast::ast::{Argument, CallExpression, Expression, TSType, TSTypeName};
+use oxc_span::{GetSpan, Span};
+
+/// What a setter sets: the members of the duration that moves a date, the methods that tell
+/// them, and how many of them count from 1.
+struct Setter {
+    name: &'static str,
+    parts: &'static [(&'static str, &'static str)],
+}
+
+const YEAR: (&str, &str) = ("years", "getFullYear");
+const MONTH: (&str, &str) = ("months", "getMonth");
+const DAY: (&str, &str) = ("days", "getDate");
+const HOUR: (&str, &str) = ("hours", "getHours");
+const MINUTE: (&str, &str) = ("minutes", "getMinutes");
+const SECOND: (&str, &str) = ("seconds", "getSeconds");
+const MS: (&str, &str) = ("ms", "getMilliseconds");
+
+/// The setters of dates; those for UTC do the same, as all dates are in UTC.
+const SETTERS: [Setter; 8] = [
+    setter("FullYear", &[YEAR, MONTH, DAY]),
+    setter("Month", &[MONTH, DAY]),
+    setter("Date", &[DAY]),
+    setter("Hours", &[HOUR, MINUTE, SECOND, MS]),
+    setter("Minutes", &[MINUTE, SECOND, MS]),
+    setter("Seconds", &[SECOND, MS]),
+    setter("Milliseconds", &[MS]),
+    setter("Time", &[]),
+];
+
+const fn setter(name: &'static str, parts: &'static [(&'static str, &'static str)]) -> Setter {
+    Setter { name, parts }
+}
+
+/// The setter that a method is.
+fn setter_of(method: &str) -> Option<&'static Setter> {
+    let name = method.strip_prefix("set")?;
+    let name = name.strip_prefix("UTC").unwrap_or(name);
+    SETTERS.iter().find(|setter| setter.name == name)
+}
+
+/// Names on which a source calls setters of dates, and maybe some others.
+pub(crate) fn changed_dates(source: &str) -> impl Iterator<Item = &str> {
+    let calls = source.match_indices(".set").filter(|(at, _)| {
+        let rest = &source[at + 1..];
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic());
+        setter_of(&rest[..end.unwrap_or(rest.len())]).is_some()
+    });
+    calls.map(|(at, _)| {
+        let before = source[..at].trim_end();
+        let start = before.rfind(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')));
+        &before[start.map_or(0, |at| {
+            at + before[at..].chars().next().map_or(1, char::len_utf8)
+        })..]
+    })
+}
+
+/// Whether a source makes dates or says that something is one; what is asked of `Date` alone
+/// gives numbers.
+pub(crate) fn has_dates(source: &str) -> bool {
+    let mut rest = source;
+    while let Some((_, behind)) = rest.split_once("Date") {
+        let goes_on = behind.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$'));
+        if !goes_on && !behind.trim_start().starts_with('.') {
+            return true;
+        }
+        rest = behind;
+    }
+    false
+}
 
 impl<'a> Lowerer<'a> {
-    /// `Number.isNaN(value)`, which is false of all that is no number.
-    pub(crate) fn is_nan(&mut self, call: &'a CallExpression<'a>, out: &mut Vec<Tree>) -> Value {
-        let at = place(call.span);
-        let date = call.arguments.first().and_then(Argument::as_expression);
-        if let Some(date) = date
-            && self.known(date) == Known::Date
-        {
-            let message = "`Number.isNaN` is false of each date";
-            let help = "write `Number.isNaN(date.getTime())`";
-            self.deny(codes::BAD_CALL, call.span, message, help);
-        }
-        let values = self.numeric(&call.arguments, out);
-        let values = values.into_iter().map(Value::operand).collect();
-        Value::node(of("Number", "isNaN", values, &at))
-    }
-
-    /// The argument of what asks whether it is a number: the time of a new date, or NaN,
-    /// where that is no date.
-    pub(crate) fn numeric(
+    /// `new Date(...)`: now, what a text or a number says, or parts in UTC. What is no date
+    /// is one whose time is NaN.
+    pub(crate) fn made_date(
         &mut self,
         arguments: &'a [Argument<'a>],
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let exprs = self.arguments(arguments);
+        self.permit(&exprs);
+        let mut values = self.exprs(&exprs, out);
+        match values.len() {
+            0 => Value::node(builtin("Date", values, at)),
+            1 => date_at(values.remove(0), at),
+            _ => {
+                let time = self.time_in_utc(&exprs, values, at, out);
+                date_at(time, at)
+            }
+        }
+    }
+
+    /// `new Date(...) satisfies Date`: an error where it is none.
+    pub(crate) fn sure_date(
+        &mut self,
+        expr: &'a Expression<'a>,
+        ty: &TSType<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let arguments = self.new_date(expr)?;
+        let TSType::TSTypeReference(reference) = ty else {
+            return None;
+        };
+        let TSTypeName::IdentifierReference(name) = &reference.type_name else {
+            return None;
+        };
+        let is_date = name.name == "Date" && !self.types.contains_key("Date");
+        is_date.then(|| {
+            let exprs = self.arguments(arguments);
+            self.permit(&exprs);
+            let values = self.exprs(&exprs, out);
+            Value::node(builtin("Date", values, &place(expr.span())))
+        })
+    }
+
+    /// `Date.UTC(...)`: the time of a date of these parts.
+    pub(crate) fn utc_time(&mut self, call: &'a CallExpression<'a>, out: &mut Vec<Tree>) -> Value {
+        let exprs = self.arguments(&call.arguments);
+        let values = self.exprs(&exprs, out);
+        self.time_in_utc(&exprs, values, &place(call.span), out)
+    }
+
+    fn time_in_utc(
+        &mut self,
+        exprs: &[&'a Expression<'a>],
+        values: Vec<Value>,
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let values = self.times(exprs, values, out);
+        let values = self.parts(values, out);
+        let minus =
+            |value: &Value, number: f64| minus(value.clone(), Value::number(number, at), at);
+        let mut duration = Vec::new();
+        let parts = [YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, MS];
+        for (value, (part, _)) in values.iter().zip(parts) {
+            let moved = match part {
+                "years" => match &value.kind {
+                    Kind::Scalar(Data::Number(year)) => {
+                        Value::number(full_year(*year) - 1970.0, at)
+                    }
+                    _ => {
+                        let year = || value.clone().operand();
+                        let below = |op: &str, number: f64, from: Tree| {
+                            Tree::binary(op, from, Tree::number(number, at), at)
+                        };
+                        let is_short = Tree::logical(
+                            "&&",
+                            below(">=", 0.0, year()),
+                            below("<", 100.0, year()),
+                            at,
+                        );
+                        let (short, full) = (minus(value, 70.0), minus(value, 1970.0));
+                        let moved =
+                            Tree::conditional(is_short, short.operand(), full.operand(), at);
+                        Value::node(moved)
+                    }
+                },
+                "days" => minus(value, 1.0),
+                _ => number(value.clone()),
+            };
+            duration.push((part, moved));
+        }
+        let start = builtin("Date", vec![Value::number(0.0, at)], at);
+        let date = moved(start, duration, at);
+        with_nan(time_of(Value::node(date)), &values, at)
+    }
+
+    /// Values that are needed twice: numbers, or variables.
+    fn parts(&mut self, mut values: Vec<Value>, out: &mut Vec<Tree>) -> Vec<Value> {
+        let last = values.iter().rposition(|value| !value.is_scalar());
+        for value in values.iter_mut().take(last.map_or(0, |last| last + 1)) {
+            if !value.is_scalar() {
+                let given = value.clone();
+                *value = self.named(given, out);
+            }
+        }
+        values
+    }
+
+    /// A setter of a date, whose value is the new time.
+    pub(crate) fn set_date(
+        &mut self,
+        object: &'a Expression<'a>,
+        name: &str,
+        call: &'a CallExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let setter = setter_of(name)?;
+        let at = place(call.span);
+        let Some(variable) = self.own_date(object, out) else {
+            let help = "copy the date into a constant of its own first, `const d = new Date(date)`, \
+                        and change that where it was made";
+            self.unsupported(
+                call.span,
+                "changing a date that may have another name",
+                help,
+            );
+            return Some(Value::undefined(&at));
+        };
+        let exprs = self.arguments(&call.arguments);
+        let given = self.exprs(&exprs, out);
+        let given = self.times(&exprs, given, out);
+        let given = self.parts(given, out);
+        let most = setter.parts.len().max(1);
+        if given.is_empty() || given.len() > most {
+            let help = format!("write `{variable}.{name}(value)`");
+            let message = format!("`{name}` takes 1 to {most} numbers");
+            self.deny(crate::codes::BAD_CALL, call.span, message, help);
+            return Some(Value::undefined(&at));
+        }
+        let date = || Tree::ident(&variable, &at);
+        let told = |getter: &str| Value::node(method(date(), getter, Vec::new(), &at));
+        if setter.name == "FullYear" {
+            // With a year what is no date becomes one again.
+            let start = Tree::number(0.0, &at);
+            let time = time_of(Value::node(date())).operand();
+            let time = Value::node(Tree::logical("||", time, start, &at));
+            out.push(set(&variable, date_at(time, &at).resolved(), &at));
+        }
+        let is_by_day = setter.parts.contains(&DAY);
+        let time = match given.len() {
+            _ if setter.parts.is_empty() => number(given[0].clone()),
+            1 => {
+                let (part, getter) = setter.parts[0];
+                let by = vec![(part, minus(given[0].clone(), told(getter), &at))];
+                time_of(Value::node(moved(date(), by, &at)))
+            }
+            // All at once: the day that it has must not move the month.
+            _ if is_by_day => {
+                let one = Value::number(1.0, &at);
+                let back = vec![("days", minus(one.clone(), told("getDate"), &at))];
+                let first = moved(date(), back, &at);
+                let mut by = Vec::new();
+                for (index, (part, getter)) in setter.parts.iter().enumerate() {
+                    by.push(match (given.get(index), *part) {
+                        (Some(value), "days") => ("days", minus(value.clone(), one.clone(), &at)),
+                        (None, "days") => ("days", minus(told("getDate"), one.clone(), &at)),
+                        (Some(value), part) => (part, minus(value.clone(), told(getter), &at)),
+                        (None, _) => continue,
+                    });
+                }
+                time_of(Value::node(moved(first, by, &at)))
+            }
+            _ => {
+                let each = given.iter().zip(setter.parts);
+                let by = each.map(|(value, (part, getter))| {
+                    (*part, minus(value.clone(), told(getter), &at))
+                });
+                let by = by.collect();
+                time_of(Value::node(moved(date(), by, &at)))
+            }
+        };
+        let time = with_nan(time, &given, &at);
+        out.push(set(&variable, date_at(time, &at).resolved(), &at));
+        Some(time_of(Value::ident(&variable, &at)))
+    }
+
+    /// The variable of a date that surely has no other name.
+    fn own_date(&mut self, object: &'a Expression<'a>, out: &mut Vec<Tree>) -> Option<String> {
+        if self.new_date(object).is_some() {
+            let date = self.expr(object, out);
+            let date = self.named(date, out);
+            return match date.kind {
+                Kind::Node(tree) => tree.ident_name().map(str::to_owned),
+                _ => None,
+            };
+        }
+        let Expression::Identifier(id) = object.get_inner_expression() else {
+            return None;
+        };
+        let js = id.name.as_str();
+        let id = self.lookup(js)?;
+        let is_near = !self.is_outside(js, id);
+        let binding = &self.bindings[id];
+        let is_own = binding.changes && binding.is_ready && binding.owner == self.current;
+        (is_own && is_near).then(|| binding.name.clone())
+    }
+
+    /// Whether a variable is outside of steps whose variables are their own.
+    pub(crate) fn is_outside(&self, js: &str, id: BindingId) -> bool {
+        let mut scopes = self.scopes.iter();
+        let depth = scopes.rposition(|scope| scope.get(js) == Some(&id));
+        depth.is_some_and(|depth| depth < self.barrier)
+    }
+
+    /// Whether a variable that is declared so is a date that setters change.
+    pub(crate) fn is_changed_date(&self, js: &str, init: &'a Expression<'a>) -> bool {
+        self.new_date(init).is_some() && self.changed_dates.contains(js)
+    }
+
+    /// Allows these expressions to be dates that setters change: nothing keeps them.
+    pub(crate) fn permit(&mut self, exprs: &[&'a Expression<'a>]) {
+        for expr in exprs {
+            if let Expression::Identifier(id) = expr.get_inner_expression() {
+                self.permitted.insert(id.span.start);
+            }
+        }
+    }
+
+    /// Refuses a date that setters change where it would get another name.
+    pub(crate) fn check_alias(&mut self, js: &str, span: Span) {
+        if !self.permitted.contains(&span.start) {
+            let help = format!("hand over a copy: `new Date({js})`");
+            let what = "another name for a date that setters change";
+            self.unsupported(span, what, help);
+        }
+    }
+
+    /// Refuses to give such a variable what may have another name.
+    pub(crate) fn check_date(&mut self, js: &str, value: &'a Expression<'a>) {
+        let is_changed = self.lookup(js).is_some_and(|id| self.bindings[id].changes);
+        let value = value.get_inner_expression();
+        let is_new =
+            self.new_date(value).is_some() || matches!(value, Expression::CallExpression(_));
+        if is_changed && !is_new {
+            let help = format!("make a new one: `{js} = new Date(...)`");
+            let what = "another name for a date that setters change";
+            self.unsupported(value.span(), what, help);
+        }
+    }
+
+    /// Values as numbers where they are dates, or may be.
+    pub(crate) fn times(
+        &mut self,
+        exprs: &[&'a Expression<'a>],
+        mut values: Vec<Value>,
         out: &mut Vec<Tree>,
     ) -> Vec<Value> {
-        let exprs = self.arguments(arguments);
-        let [only] = exprs[..] else {
-            return self.exprs(&exprs, out);
+        let maybe = |this: &Self, index: usize| {
+            let expr: Option<&&'a Expression<'a>> = exprs.get(index);
+            expr.is_some_and(|expr| this.may_be_date(expr))
         };
-        if let Some([given]) = self.new_time(only)
-            && let Some(given) = given.as_expression()
-        {
-            return vec![self.new_date_time(given, out)];
-        }
-        if self.asks_date(only) {
-            let message = "a date is always one here: `new Date` of what is none is an error";
-            let help = "ask before it is made: `Number.isNaN(Date.parse(text))`";
-            self.differs(only.span(), message, help);
-        }
-        let value = self.expr(only, out);
-        vec![self.time(only, value)]
-    }
-
-    /// Whether an expression is a date that was made before, or the time of one.
-    fn asks_date(&self, expr: &'a Expression<'a>) -> bool {
-        let date = match expr.get_inner_expression() {
-            Expression::CallExpression(call) => self.timed(call),
-            _ => None,
-        };
-        self.known(date.unwrap_or(expr)) == Known::Date
-    }
-
-    /// What a new date is given whose time an expression is.
-    fn new_time(&self, expr: &'a Expression<'a>) -> Option<&'a [Argument<'a>]> {
-        match expr.get_inner_expression() {
-            Expression::UnaryExpression(unary) if unary.operator == UnaryOperator::UnaryPlus => {
-                self.new_date(&unary.argument)
+        // What is read twice must do nothing, and what stands before it is done before.
+        let last =
+            (0..values.len()).rfind(|&index| maybe(self, index) && !is_plain(&values[index]));
+        for (index, value) in values.iter_mut().enumerate() {
+            if last.is_some_and(|last| index <= last) && !value.is_scalar() {
+                let given = value.clone();
+                *value = self.named(given, out);
             }
-            Expression::CallExpression(call) => self.new_date(self.timed(call)?),
-            expr => self.new_date(expr),
         }
+        let values = values.into_iter().enumerate();
+        values
+            .map(
+                |(index, value)| match exprs.get(index).map(|expr| self.known(expr)) {
+                    Some(Known::Date) => time_of(value),
+                    Some(_) if maybe(self, index) && !value.is_scalar() => either(value),
+                    _ => value,
+                },
+            )
+            .collect()
     }
 
-    /// The time of `new Date(given)`, NaN for what is no date.
-    fn new_date_time(&mut self, given: &'a Expression<'a>, out: &mut Vec<Tree>) -> Value {
-        let at = place(given.span());
-        let value = self.expr(given, out);
-        let parse = |value: Value| tried(value.operand(), &at);
-        let is_told = self.known(given) != Known::Nothing || self.sort_of(given) == Iterable::Text;
-        if is_told || matches!(value.kind, Kind::Text(_)) {
-            return parse(value);
-        }
-        // `null` and booleans are numbers there, and no dates to `tryParse`.
-        let value = self.named(value, out);
-        let ident = value.clone().operand();
-        let is_null = Tree::binary("===", ident.clone(), Tree::null(&at), &at);
-        let kind = Tree::unary("typeof", ident, &at);
-        let is_bool = Tree::binary("===", kind, Tree::text("boolean", &at), &at);
-        let test = Tree::logical("||", is_null, is_bool, &at);
-        let (number, date) = (number_of(value.clone()), parse(value));
-        Value::node(Tree::conditional(
-            test,
-            number.operand(),
-            date.operand(),
-            &at,
-        ))
+    /// The same of one.
+    pub(crate) fn time(
+        &mut self,
+        expr: &'a Expression<'a>,
+        value: Value,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = value.place.clone();
+        let value = self.times(&[expr], vec![value], out).pop();
+        value.unwrap_or_else(|| Value::undefined(&at))
     }
+
+    /// Whether a value is not told to be no date, in a source with dates.
+    pub(crate) fn may_be_date(&self, expr: &'a Expression<'a>) -> bool {
+        if !self.has_dates || self.known(expr) != Known::Nothing {
+            return false;
+        }
+        self.look(true, || self.may_be_date_within(expr))
+    }
+
+    fn may_be_date_within(&self, expr: &'a Expression<'a>) -> bool {
+        match expr.get_inner_expression() {
+            Expression::AwaitExpression(inner) => self.may_be_date(&inner.argument),
+            Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
+                Some(id) => {
+                    let binding = &self.bindings[id];
+                    matches!(binding.what, What::Variable) && binding.sort == Iterable::Unknown
+                }
+                None => false,
+            },
+            Expression::StaticMemberExpression(_) => true,
+            Expression::ComputedMemberExpression(_) => true,
+            Expression::ConditionalExpression(conditional) => {
+                self.may_be_date(&conditional.consequent)
+                    || self.may_be_date(&conditional.alternate)
+            }
+            // What `times` makes of a value, when it is printed.
+            Expression::LogicalExpression(logical) if is_time(&logical.left) => false,
+            Expression::LogicalExpression(logical) => {
+                self.may_be_date(&logical.left) || self.may_be_date(&logical.right)
+            }
+            Expression::ChainExpression(_) => true,
+            Expression::CallExpression(call) => match call.callee.get_inner_expression() {
+                Expression::Identifier(id) => {
+                    let name = id.name.as_str();
+                    self.lookup(name).is_some() || matches!(name, "memoize" | "cache")
+                }
+                Expression::StaticMemberExpression(member) => {
+                    let is_namespace = self.free_name(&member.object).is_some();
+                    let given = gives(member.property.name.as_str());
+                    !is_namespace && matches!(given, Gives::Item | Gives::Untold)
+                }
+                _ => true,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// `value.timestamp`
+fn is_time(expr: &Expression<'_>) -> bool {
+    match expr.get_inner_expression() {
+        Expression::StaticMemberExpression(member) => member.property.name == "timestamp",
+        _ => false,
+    }
+}
+
+/// A year of two digits is one of the twentieth century in calls.
+fn full_year(year: f64) -> f64 {
+    match (0.0..100.0).contains(&year) {
+        true => 1900.0 + year.trunc(),
+        false => year,
+    }
+}
+
+/// The date of a time or text, which may be none.
+fn date_at(value: Value, at: &Place) -> Value {
+    Value::node(of("Date", "parse", vec![value.operand()], at))
+}
+
+/// A date moved by a duration.
+fn moved(date: Tree, duration: Vec<(&str, Value)>, at: &Place) -> Tree {
+    let parts = duration.into_iter();
+    let parts = parts.map(|(part, value)| (part.as_bytes().to_vec(), value));
+    let duration = Value::new(Kind::Map(parts.collect()), at);
+    method(date, "add", vec![duration.operand()], at)
+}
+
+fn minus(left: Value, right: Value, at: &Place) -> Value {
+    match (&left.kind, &right.kind) {
+        (Kind::Scalar(Data::Number(left)), Kind::Scalar(Data::Number(right))) => {
+            Value::number(left - right, at)
+        }
+        _ => Value::node(Tree::binary("-", left.operand(), right.operand(), at)),
+    }
+}
+
+/// As a number: texts would be appended.
+fn number(value: Value) -> Value {
+    match value.kind {
+        Kind::Scalar(Data::Number(_)) => value,
+        _ => number_of(value),
+    }
+}
+
+/// A time, NaN where one of the parts is no number: durations have no part for those.
+fn with_nan(time: Value, parts: &[Value], at: &Place) -> Value {
+    let untold = parts.iter().filter(|part| match &part.kind {
+        Kind::Scalar(Data::Number(number)) => !number.is_finite(),
+        _ => true,
+    });
+    untold.fold(time, |time, part| {
+        let zero = Tree::binary("*", Tree::number(0.0, at), part.clone().operand(), at);
+        Value::node(Tree::binary("+", time.operand(), zero, at))
+    })
+}
+
+/// Whether a value may be read twice: a variable, or a member of one.
+fn is_plain(value: &Value) -> bool {
+    match &value.kind {
+        Kind::Node(tree) => is_plain_node(tree),
+        _ => value.is_scalar(),
+    }
+}
+
+fn is_plain_node(tree: &Tree) -> bool {
+    match tree.tag() {
+        None => true,
+        Some("ident" | "literal" | "context") => true,
+        Some("member") => ["object", "property"]
+            .iter()
+            .filter_map(|key| tree.get(key))
+            .all(is_plain_node),
+        _ => false,
+    }
+}
+
+/// The time of what is a date, else the value.
+pub(crate) fn either(value: Value) -> Value {
+    let at = value.place.clone();
+    let time = member_of(value.clone(), Value::text("timestamp", &at), &at);
+    Value::node(Tree::logical("??", time.operand(), value.operand(), &at))
 }

@@ -49,6 +49,8 @@ fn returns_values(statements: &[Statement<'_>]) -> bool {
             Statement::WhileStatement(inner) => todo.push(&inner.body),
             Statement::ForStatement(inner) => todo.push(&inner.body),
             Statement::ForOfStatement(inner) => todo.push(&inner.body),
+            Statement::ForInStatement(inner) => todo.push(&inner.body),
+            Statement::DoWhileStatement(inner) => todo.push(&inner.body),
             Statement::SwitchStatement(inner) => {
                 todo.extend(inner.cases.iter().flat_map(|case| &case.consequent));
             }

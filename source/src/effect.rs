@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::expr::Hint;
+use crate::known::number_of;
 use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of};
 use crate::stmt::not;
@@ -41,8 +42,17 @@ impl<'a> Lowerer<'a> {
     fn effect_within(&mut self, expr: &'a Expression<'a>, span: Span, out: &mut Vec<Tree>) {
         let at = place(span);
         match expr.get_inner_expression() {
-            Expression::AssignmentExpression(assignment) => self.assignment(assignment, out),
-            Expression::UpdateExpression(update) => self.update(update, out),
+            Expression::AssignmentExpression(assignment) => {
+                self.assignment(assignment, false, out);
+            }
+            Expression::UpdateExpression(update) => {
+                self.update(update, false, out);
+            }
+            Expression::SequenceExpression(sequence) => {
+                for expr in &sequence.expressions {
+                    self.effect(expr, out);
+                }
+            }
             Expression::AwaitExpression(inner) => self.effect(&inner.argument, out),
             Expression::LogicalExpression(logical) => {
                 let left = self.expr(&logical.left, out);
@@ -234,13 +244,7 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let binding = self.bindings[id].clone();
-        let is_outside = {
-            let depth = self
-                .scopes
-                .iter()
-                .rposition(|scope| scope.get(js) == Some(&id));
-            depth.is_some_and(|depth| depth < self.barrier)
-        };
+        let is_outside = self.is_outside(js, id);
         let (message, help) = match binding.what {
             What::Variable if binding.is_const => {
                 (format!("`{js}` is a constant"), "declare it with `let`")
@@ -326,20 +330,48 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn assignment(&mut self, assignment: &'a AssignmentExpression<'a>, out: &mut Vec<Tree>) {
+    /// A target that these steps do not change.
+    fn keep_target(&mut self, target: Target, steps: &[Tree], out: &mut Vec<Tree>) -> Target {
+        match target {
+            Target::Member(object, key) => {
+                let mut parts = [object, key];
+                self.keep(&mut parts, steps, out);
+                let [object, key] = parts;
+                Target::Member(object, key)
+            }
+            variable => variable,
+        }
+    }
+
+    /// An assignment, and what it gives where that is wanted.
+    pub(crate) fn assignment(
+        &mut self,
+        assignment: &'a AssignmentExpression<'a>,
+        is_wanted: bool,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
         let at = place(assignment.span);
         let Some(target) = assignment.left.as_simple_assignment_target() else {
-            return self.pattern_assignment(assignment, out);
+            if is_wanted {
+                let help = "make it a statement of its own";
+                self.unsupported(assignment.span, "the value of this assignment", help);
+            }
+            self.pattern_assignment(assignment, out);
+            return None;
         };
         let operator = assignment.operator;
         let is_plain = operator == AssignmentOperator::Assign;
-        let Some(target) = self.target_place(target, !is_plain, out) else {
-            return;
-        };
+        let target = self.target_place(target, !is_plain || is_wanted, out)?;
         let right = &assignment.right;
         if is_plain {
             return match target {
-                Target::Variable(name) => self.assign(right, &name, Hint::Set(&name), &at, out),
+                Target::Variable(name) => {
+                    if let AssignmentTarget::AssignmentTargetIdentifier(id) = &assignment.left {
+                        self.check_date(id.name.as_str(), right);
+                    }
+                    self.assign(right, &name, Hint::Set(&name), &at, out);
+                    Some(Value::ident(&name, &at))
+                }
                 Target::Member(object, key) => {
                     let mut before = [object, key];
                     let mut steps = Vec::new();
@@ -347,7 +379,9 @@ impl<'a> Lowerer<'a> {
                     self.keep(&mut before, &steps, out);
                     out.append(&mut steps);
                     let [object, key] = before;
-                    out.push(store(Target::Member(object, key), value, &at));
+                    let target = Target::Member(object, key);
+                    out.push(store(target.clone(), value, &at));
+                    Some(read(&target, &at))
                 }
             };
         }
@@ -360,24 +394,34 @@ impl<'a> Lowerer<'a> {
             };
             let mut steps = Vec::new();
             let value = self.expr(right, &mut steps);
-            steps.push(store(target, value, &at));
-            return out.push(branch(test, steps, Vec::new(), &at));
+            let target = self.keep_target(target, &steps, out);
+            steps.push(store(target.clone(), value, &at));
+            out.push(branch(test, steps, Vec::new(), &at));
+            return Some(read(&target, &at));
         }
-        let Some(binary) = operator.to_binary_operator() else {
-            return;
-        };
+        let binary = operator.to_binary_operator()?;
         let op = binary.as_str();
         if !matches!(op, "+" | "-" | "*" | "/" | "%" | "**") {
             let help = "use Math.trunc, `%` and `Math.floor(x / 2 ** n)`";
-            return self.unsupported(assignment.span, "an operator on bits", help);
+            self.unsupported(assignment.span, "an operator on bits", help);
+            return None;
         }
         let mut old = [old];
         let mut steps = Vec::new();
         let value = self.expr(right, &mut steps);
         self.keep(&mut old, &steps, out);
+        let target = self.keep_target(target, &steps, out);
         out.append(&mut steps);
-        let [old] = old;
-        out.push(store(target, combine(op, old, value, &at), &at));
+        let [mut old] = old;
+        let mut value = value;
+        if op != "+" {
+            value = self.time(right, value, out);
+            if self.has_dates {
+                old = crate::dates::either(old);
+            }
+        }
+        out.push(store(target.clone(), combine(op, old, value, &at), &at));
+        Some(read(&target, &at))
     }
 
     /// `[a, b] = [b, a]`: all values first.
@@ -419,19 +463,32 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// `x++` and `x--`.
-    fn update(&mut self, update: &'a UpdateExpression<'a>, out: &mut Vec<Tree>) {
+    /// `x++` and `x--`, and what they give where that is wanted.
+    pub(crate) fn update(
+        &mut self,
+        update: &'a UpdateExpression<'a>,
+        is_wanted: bool,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
         let at = place(update.span);
-        let Some(target) = self.target_place(&update.argument, true, out) else {
-            return;
-        };
+        let target = self.target_place(&update.argument, true, out)?;
+        let mut old = read(&target, &at);
+        if is_wanted && !update.prefix {
+            let name = self.fresh();
+            out.push(set(&name, number_of(old).resolved(), &at));
+            old = Value::ident(&name, &at);
+        }
         // Minus makes numbers of both sides, which plus would not.
         let by = match update.operator {
             UpdateOperator::Increment => -1.0,
             UpdateOperator::Decrement => 1.0,
         };
-        let value = combine("-", read(&target, &at), Value::number(by, &at), &at);
-        out.push(store(target, value, &at));
+        let value = combine("-", old.clone(), Value::number(by, &at), &at);
+        out.push(store(target.clone(), value, &at));
+        Some(match update.prefix {
+            true => read(&target, &at),
+            false => old,
+        })
     }
 }
 

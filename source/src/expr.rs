@@ -1,7 +1,6 @@
 //! Expressions.
 
 use crate::codes;
-use crate::known::Known;
 use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of, of};
 use crate::tree::{Data, Tree};
@@ -108,7 +107,10 @@ impl<'a> Lowerer<'a> {
             Expression::Identifier(id) => self.name(id.name.as_str(), id.span),
             Expression::ArrayExpression(array) => self.array(array, out),
             Expression::ObjectExpression(object) => self.object(object, out),
-            Expression::BinaryExpression(binary) => self.binary(binary, out),
+            Expression::BinaryExpression(binary) => match self.instance(expr) {
+                Some(is_one) => Value::bool(is_one, &at),
+                None => self.binary(binary, out),
+            },
             Expression::LogicalExpression(logical) => self.logical(logical, hint, out),
             Expression::ConditionalExpression(conditional) => {
                 self.conditional(conditional, hint, out)
@@ -119,7 +121,12 @@ impl<'a> Lowerer<'a> {
                 self.expr_to(&inner.expression, hint, out)
             }
             Expression::TSAsExpression(inner) => self.expr_to(&inner.expression, hint, out),
-            Expression::TSSatisfiesExpression(inner) => self.expr_to(&inner.expression, hint, out),
+            Expression::TSSatisfiesExpression(inner) => {
+                match self.sure_date(&inner.expression, &inner.type_annotation, out) {
+                    Some(date) => date,
+                    None => self.expr_to(&inner.expression, hint, out),
+                }
+            }
             Expression::TSNonNullExpression(inner) => self.expr_to(&inner.expression, hint, out),
             Expression::StaticMemberExpression(_) | Expression::ComputedMemberExpression(_) => {
                 self.member(expr, out)
@@ -127,6 +134,23 @@ impl<'a> Lowerer<'a> {
             Expression::CallExpression(call) => self.call(call, hint, out),
             Expression::ChainExpression(chain) => self.chain(&chain.expression, hint, out),
             Expression::NewExpression(new) => self.new_expression(new, out),
+            Expression::AssignmentExpression(assignment) => {
+                let value = self.assignment(assignment, true, out);
+                value.unwrap_or_else(|| Value::undefined(&at))
+            }
+            Expression::UpdateExpression(update) => {
+                let value = self.update(update, true, out);
+                value.unwrap_or_else(|| Value::undefined(&at))
+            }
+            Expression::SequenceExpression(sequence) => match sequence.expressions.split_last() {
+                Some((last, before)) => {
+                    for expr in before {
+                        self.effect(expr, out);
+                    }
+                    self.expr_to(last, hint, out)
+                }
+                None => Value::undefined(&at),
+            },
             _ => {
                 self.other_expression(expr);
                 Value::undefined(&at)
@@ -136,14 +160,6 @@ impl<'a> Lowerer<'a> {
 
     fn other_expression(&mut self, expr: &Expression<'a>) {
         let (what, help) = match expr {
-            Expression::AssignmentExpression(_) => (
-                "an assignment within an expression",
-                "write `===` to compare, or make it a statement of its own",
-            ),
-            Expression::UpdateExpression(_) => (
-                "an assignment within an expression",
-                "make it a statement of its own",
-            ),
             Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => (
                 "a function as a value",
                 "name it with `const` or `function`, or hand it to map, filter, find, some, \
@@ -155,7 +171,6 @@ impl<'a> Lowerer<'a> {
             }
             Expression::RegExpLiteral(_) => (REGEX_VALUE, REGEX_HELP),
             Expression::BigIntLiteral(_) => ("a BigInt", "use numbers, exact up to 2 ** 53"),
-            Expression::SequenceExpression(_) => ("a comma", "write statements of their own"),
             Expression::TaggedTemplateExpression(_) => {
                 ("a tagged template", "call a function with the parts")
             }
@@ -186,6 +201,9 @@ impl<'a> Lowerer<'a> {
         }
         match self.bindings[id].what.clone() {
             What::Variable => {
+                if self.bindings[id].changes {
+                    self.check_alias(js, span);
+                }
                 self.note_read(id);
                 let name = self.bindings[id].name.clone();
                 Value::ident(&name, &at)
@@ -280,43 +298,16 @@ impl<'a> Lowerer<'a> {
             }
             other => other.as_str(),
         };
-        let mut values = self.exprs(&[&binary.left, &binary.right], out);
+        let sides = [&binary.left, &binary.right];
+        self.permit(&sides);
+        let mut values = self.exprs(&sides, out);
+        if matches!(op, "-" | "*" | "/" | "%" | "**" | "<" | "<=" | ">" | ">=") {
+            values = self.times(&sides, values, out);
+        }
         let (Some(right), Some(left)) = (values.pop(), values.pop()) else {
             return Value::undefined(&at);
         };
-        let (left, right) = match op {
-            "-" | "*" | "/" | "%" | "**" => (
-                self.time(&binary.left, left),
-                self.time(&binary.right, right),
-            ),
-            // With what nothing tells, dates are compared as they are.
-            "<" | "<=" | ">" | ">=" => {
-                let both = [&binary.left, &binary.right].map(|side| self.known(side));
-                let is_told = |known: &Known| matches!(known, Known::Date | Known::Number);
-                match both.iter().all(is_told) {
-                    true => (
-                        self.time(&binary.left, left),
-                        self.time(&binary.right, right),
-                    ),
-                    false => (left, right),
-                }
-            }
-            _ => (left, right),
-        };
         Value::node(Tree::binary(op, left.operand(), right.operand(), &at))
-    }
-
-    fn instance_of(&mut self, binary: &'a BinaryExpression<'a>, out: &mut Vec<Tree>) -> Value {
-        let at = place(binary.span);
-        if let Expression::Identifier(class) = &binary.right
-            && class.name == "Array"
-        {
-            let value = self.expr(&binary.left, out).operand();
-            return Value::node(of("Array", "isArray", vec![value], &at));
-        }
-        let help = "use `typeof`, or `Array.isArray`";
-        self.unsupported(binary.span, "`instanceof`", help);
-        Value::undefined(&at)
     }
 
     fn logical(
@@ -353,6 +344,13 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(conditional.span);
+        if let Some(is_one) = self.instance(&conditional.test) {
+            let only = match is_one {
+                true => &conditional.consequent,
+                false => &conditional.alternate,
+            };
+            return self.expr_to(only, hint, out);
+        }
         let test = self.expr(&conditional.test, out);
         let (mut then, mut other) = (Vec::new(), Vec::new());
         let yes = self.expr(&conditional.consequent, &mut then);
@@ -408,12 +406,13 @@ impl<'a> Lowerer<'a> {
                 return Value::undefined(&at);
             }
         };
+        self.permit(&[&unary.argument]);
         let value = self.expr(&unary.argument, out);
         if let (Kind::Scalar(Data::Number(number)), "-") = (&value.kind, op) {
             return Value::number(-number, &at);
         }
         let value = match op {
-            "-" | "+" => self.time(&unary.argument, value),
+            "-" | "+" => self.time(&unary.argument, value, out),
             _ => value,
         };
         Value::node(Tree::unary(op, value.operand(), &at))
@@ -429,6 +428,7 @@ impl<'a> Lowerer<'a> {
                 if let Some(value) = self.special_member(&member.object, name, member.span) {
                     return value;
                 }
+                self.permit(&[&member.object]);
                 let object = self.expr(&member.object, out);
                 let key = Value::text(name, &place(member.property.span));
                 member_of(object, key, &at)

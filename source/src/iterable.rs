@@ -1,5 +1,6 @@
 //! What `for ... of` goes over: the step takes lists, JavaScript texts and sets, too.
 
+use crate::gives::{Gives, gives};
 use crate::known::Known;
 use crate::lower::Lowerer;
 use crate::pattern::of;
@@ -30,47 +31,6 @@ pub(crate) type Counted<'a> = (
     &'a BindingPattern<'a>,
     &'a BindingPattern<'a>,
 );
-
-/// Methods that give a list, whatever they are called on.
-const LISTS: [&str; 15] = [
-    "map",
-    "filter",
-    "flatMap",
-    "flat",
-    "sort",
-    "toSorted",
-    "reverse",
-    "toReversed",
-    "splice",
-    "toSpliced",
-    "split",
-    "keys",
-    "values",
-    "entries",
-    "matchAll",
-];
-
-/// Methods that give a text, whatever they are called on.
-const TEXTS: [&str; 13] = [
-    "trim",
-    "trimStart",
-    "trimEnd",
-    "toUpperCase",
-    "toLowerCase",
-    "padStart",
-    "padEnd",
-    "repeat",
-    "join",
-    "toFixed",
-    "toString",
-    "replace",
-    "replaceAll",
-];
-
-/// Whether a method gives a list, whatever it is called on.
-pub(crate) fn gives_list(method: &str) -> bool {
-    LISTS.contains(&method)
-}
 
 impl<'a> Lowerer<'a> {
     /// The items that `for ... of` goes over: of a text its characters.
@@ -123,6 +83,10 @@ impl<'a> Lowerer<'a> {
 
     /// What an expression gives, as far as its form tells.
     pub(crate) fn sort_of(&self, expr: &Expression<'a>) -> Iterable {
+        self.look(Iterable::Unknown, || self.sort_within(expr))
+    }
+
+    fn sort_within(&self, expr: &Expression<'a>) -> Iterable {
         use Iterable::{List, Set, Text, Unknown};
         match expr {
             Expression::TSAsExpression(cast) => match self.sort_of_type(&cast.type_annotation, 0) {
@@ -158,10 +122,12 @@ impl<'a> Lowerer<'a> {
                         ("Object", "keys" | "values" | "entries") | ("Array", "from" | "of") => {
                             List
                         }
-                        (_, "slice" | "concat") => self.sort_of(&member.object),
-                        _ if gives_list(name) => List,
-                        _ if TEXTS.contains(&name) => Text,
-                        _ => Unknown,
+                        _ => match gives(name) {
+                            Gives::Part | Gives::Joined => self.sort_of(&member.object),
+                            Gives::List | Gives::Items => List,
+                            Gives::Text => Text,
+                            _ => Unknown,
+                        },
                     }
                 }
                 callee if self.free_name(callee) == Some("String") => Text,

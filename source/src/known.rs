@@ -1,7 +1,9 @@
 //! What an expression surely gives, where that changes how it is lowered: dates, which
 //! calculate as numbers in JavaScript, and matches, which are lists there.
 
+use crate::call::utc;
 use crate::code::only_expression;
+use crate::gives::{Gives, gives};
 use crate::lower::Lowerer;
 use crate::pattern::{member_of, of};
 use crate::tree::{Place, Tree};
@@ -14,10 +16,14 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
 
+/// Expressions in each other that are looked into at most for what they surely give.
+const MAX_LOOKS: u32 = 200;
+
 /// What a value surely is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     Nothing,
+    /// A number, or what else is surely no date.
     Number,
     Date,
     /// What `match` and `exec` give: an object here, or `null`.
@@ -50,6 +56,22 @@ impl Known {
 
 impl<'a> Lowerer<'a> {
     pub(crate) fn known(&self, expr: &'a Expression<'a>) -> Known {
+        self.look(Known::Nothing, || self.known_within(expr))
+    }
+
+    /// What is found by looking into an expression; this where it is too deep for that.
+    pub(crate) fn look<T>(&self, too_deep: T, find: impl FnOnce() -> T) -> T {
+        let depth = self.looks.get();
+        if depth >= MAX_LOOKS {
+            return too_deep;
+        }
+        self.looks.set(depth + 1);
+        let found = find();
+        self.looks.set(depth);
+        found
+    }
+
+    fn known_within(&self, expr: &'a Expression<'a>) -> Known {
         match expr.get_inner_expression() {
             Expression::AwaitExpression(inner) => self.known(&inner.argument),
             Expression::NumericLiteral(_) => Known::Number,
@@ -62,7 +84,9 @@ impl<'a> Lowerer<'a> {
                 _ => Known::Nothing,
             },
             Expression::BinaryExpression(binary) => match binary.operator {
-                BinaryOperator::Subtraction
+                // A sum may be a text, too, but is no date.
+                BinaryOperator::Addition
+                | BinaryOperator::Subtraction
                 | BinaryOperator::Multiplication
                 | BinaryOperator::Division
                 | BinaryOperator::Remainder
@@ -100,6 +124,11 @@ impl<'a> Lowerer<'a> {
                     false => Known::Nothing,
                 }
             }
+            Expression::StaticMemberExpression(member)
+                if matches!(member.property.name.as_str(), "length" | "timestamp") =>
+            {
+                Known::Number
+            }
             Expression::ComputedMemberExpression(member) => match &member.expression {
                 Expression::StringLiteral(_) => Known::Nothing,
                 _ => self.known(&member.object).item(),
@@ -112,7 +141,7 @@ impl<'a> Lowerer<'a> {
     fn known_call(&self, call: &'a CallExpression<'a>) -> Known {
         let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
             return match self.free_name(&call.callee) {
-                Some("Number") => Known::Number,
+                Some("Number" | "parseInt" | "parseFloat") => Known::Number,
                 _ => Known::Nothing,
             };
         };
@@ -120,7 +149,8 @@ impl<'a> Lowerer<'a> {
         let first = call.arguments.first().and_then(Argument::as_expression);
         if let Some(namespace) = self.free_name(member.object.get_inner_expression()) {
             return match (namespace, name) {
-                ("Date", "now" | "parse") | ("Math", _) => Known::Number,
+                ("Date", "now" | "parse" | "UTC") | ("Math", _) => Known::Number,
+                ("Number", "parseInt" | "parseFloat") => Known::Number,
                 ("Array", "from") if call.arguments.len() == 1 => match first {
                     Some(first) => self.known(first).item().list(),
                     None => Known::Nothing,
@@ -131,14 +161,10 @@ impl<'a> Lowerer<'a> {
         let regex = |expr| self.regex_of(expr).map(|regex| regex.regex.flags);
         let is_global = |flags: RegExpFlags| flags.contains(RegExpFlags::G);
         match name {
-            "getTime" | "valueOf" if self.known(&member.object) == Known::Date => Known::Number,
+            "valueOf" if self.known(&member.object) == Known::Date => Known::Number,
             "exec" if regex(&member.object).is_some() => Known::Match,
             "match" if first.and_then(regex).is_some_and(|flags| !is_global(flags)) => Known::Match,
             "matchAll" if first.and_then(regex).is_some() => Known::Matches,
-            "at" | "pop" | "shift" | "find" => self.known(&member.object).item(),
-            "slice" | "sort" | "toSorted" | "filter" | "reverse" | "toReversed" => {
-                self.known(&member.object).item().list()
-            }
             "map" => match first
                 .and_then(crate::atom::code_of)
                 .and_then(only_expression)
@@ -146,7 +172,13 @@ impl<'a> Lowerer<'a> {
                 Some(value) if self.new_date(value).is_some() => Known::Dates,
                 _ => Known::Nothing,
             },
-            _ => Known::Nothing,
+            _ if utc(name).is_some() => Known::Number,
+            _ => match gives(name) {
+                Gives::Number => Known::Number,
+                Gives::Item => self.known(&member.object).item(),
+                Gives::Items | Gives::Part => self.known(&member.object).item().list(),
+                _ => Known::Nothing,
+            },
         }
     }
 
@@ -155,18 +187,6 @@ impl<'a> Lowerer<'a> {
         match expr.get_inner_expression() {
             Expression::NewExpression(new) if self.free_name(&new.callee) == Some("Date") => {
                 Some(&new.arguments)
-            }
-            _ => None,
-        }
-    }
-
-    /// The date whose time a call gives: `date.getTime()`, `date.valueOf()`.
-    pub(crate) fn timed(&self, call: &'a CallExpression<'a>) -> Option<&'a Expression<'a>> {
-        match &call.callee {
-            Expression::StaticMemberExpression(member)
-                if matches!(member.property.name.as_str(), "getTime" | "valueOf") =>
-            {
-                Some(&member.object)
             }
             _ => None,
         }
@@ -242,14 +262,6 @@ impl<'a> Lowerer<'a> {
         if changes.contains(&name) && self.known(object) == Known::Match {
             let help = "make a list of the match first: `const parts = [...match]`";
             self.unsupported(span, "changing a match", help);
-        }
-    }
-
-    /// The number that a date is in calculations.
-    pub(crate) fn time(&self, expr: &'a Expression<'a>, value: Value) -> Value {
-        match self.known(expr) {
-            Known::Date => time_of(value),
-            _ => value,
         }
     }
 }

@@ -21,6 +21,7 @@
 
 #![warn(unreachable_pub)]
 
+mod asked;
 mod atom;
 mod call;
 mod callback;
@@ -32,8 +33,11 @@ mod defined;
 mod effect;
 mod expr;
 mod finally;
+mod gives;
 mod guard;
+mod instance;
 mod iterable;
+mod keys;
 mod known;
 mod literals;
 mod lower;

@@ -38,6 +38,7 @@ impl<'a> Lowerer<'a> {
             return Value::text("", &at);
         }
         let holes: Vec<&Expression<'a>> = template.expressions.iter().collect();
+        self.permit(&holes);
         let values = self.exprs(&holes, out);
         let mut joined: Option<Value> = None;
         let mut texts = texts.into_iter();

@@ -8,13 +8,13 @@
 use crate::codes;
 use crate::iterable::Iterable;
 use crate::known::Known;
+use crate::stmt::Update;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
-use oxc_ast::ast::{
-    ArrowFunctionExpression, Expression, FormalParameters, Function as FunctionNode, RegExpLiteral,
-};
+use oxc_ast::ast::{ArrowFunctionExpression, Expression, Function as FunctionNode, RegExpLiteral};
 use oxc_span::{GetSpan, Span};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 /// Findings that are kept.
@@ -69,6 +69,8 @@ pub(crate) struct Binding {
     pub(crate) known: Known,
     /// What a loop over it goes over.
     pub(crate) sort: Iterable,
+    /// Whether it is a date that setters change, which has no other name.
+    pub(crate) changes: bool,
 }
 
 /// The code of a function.
@@ -76,15 +78,6 @@ pub(crate) struct Binding {
 pub(crate) enum Code<'a> {
     Function(&'a FunctionNode<'a>),
     Arrow(&'a ArrowFunctionExpression<'a>),
-}
-
-impl<'a> Code<'a> {
-    pub(crate) fn params(self) -> &'a FormalParameters<'a> {
-        match self {
-            Code::Function(function) => &function.params,
-            Code::Arrow(arrow) => &arrow.params,
-        }
-    }
 }
 
 /// A function that becomes a helper.
@@ -120,14 +113,18 @@ pub(crate) enum After {
     Found(bool, String, Box<Tree>),
     /// Where it is truthy, appends this to the list.
     Keep(String, Box<Tree>),
+    /// Appends its text to this variable.
+    Append(String),
+    /// Appends it to this list as `Promise.allSettled` gives it.
+    Settled(String),
 }
 
 /// What `break`, `continue` and `return` are in.
 pub(crate) enum Around<'a> {
     /// A loop.
     Loop {
-        /// What a classic `for` does after each turn.
-        update: Option<&'a Expression<'a>>,
+        /// What it does after each turn.
+        update: Option<Update<'a>>,
         /// Whether what leaves more than the loop ends it first.
         is_left: bool,
     },
@@ -158,6 +155,12 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) taken: HashSet<String>,
     /// Names that are set behind their declaration, and some others.
     pub(crate) assigned: HashSet<String>,
+    /// Names on which setters of dates are called.
+    pub(crate) changed_dates: HashSet<&'a str>,
+    /// Whether anything may be a date.
+    pub(crate) has_dates: bool,
+    /// Where dates that setters change may be read, as nothing there keeps them.
+    pub(crate) permitted: HashSet<u32>,
     /// Names of variables.
     pub(crate) variables: HashSet<String>,
     pub(crate) bindings: Vec<Binding>,
@@ -187,6 +190,8 @@ pub(crate) struct Lowerer<'a> {
     /// JSDoc comments by the place of what follows.
     pub(crate) comments: HashMap<u32, String>,
     next_temp: usize,
+    /// How deep expressions are looked into at the moment.
+    pub(crate) looks: Cell<u32>,
     nesting: u32,
     work: usize,
 }
@@ -207,6 +212,9 @@ impl<'a> Lowerer<'a> {
             found: Vec::new(),
             taken: names.all.into_iter().map(str::to_owned).collect(),
             assigned: names.assigned.into_iter().map(str::to_owned).collect(),
+            changed_dates: crate::dates::changed_dates(source).collect(),
+            has_dates: crate::dates::has_dates(source),
+            permitted: HashSet::new(),
             variables: HashSet::new(),
             bindings: Vec::new(),
             scopes: vec![HashMap::new()],
@@ -224,6 +232,7 @@ impl<'a> Lowerer<'a> {
             types: HashMap::new(),
             comments: HashMap::new(),
             next_temp: 0,
+            looks: Cell::new(0),
             nesting: 0,
             work: 0,
         }
@@ -409,6 +418,7 @@ impl<'a> Lowerer<'a> {
             is_ready: false,
             known: Known::Nothing,
             sort: Iterable::Unknown,
+            changes: false,
         });
         let id = self.bindings.len() - 1;
         *self
@@ -582,17 +592,4 @@ pub(crate) fn for_each(
     }
     step.put("steps", Tree::list(steps, at));
     step
-}
-
-/// Whether a step, or one within, binds a variable.
-pub(crate) fn binds(steps: &[Tree], name: &str) -> bool {
-    let mut found = false;
-    for step in steps {
-        step.walk(&mut |tree| {
-            for key in ["key", "result", "as", "index", "catchParam"] {
-                found |= tree.get(key).and_then(Tree::as_str) == Some(name);
-            }
-        });
-    }
-    found
 }

@@ -3,7 +3,7 @@
 use crate::codes;
 use crate::iterable::Iterable;
 use crate::lower::{Code, Lowerer, What, place, set};
-use crate::tree::{Data, Place, Tree};
+use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
 use oxc_ast::ast::{
     ArrayPattern, AssignmentPattern, BindingPattern, Expression, ObjectPattern, PropertyKey,
@@ -64,7 +64,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Gives a variable that is `undefined` its default.
-    fn default(
+    pub(crate) fn default(
         &mut self,
         name: &str,
         default: &'a Expression<'a>,
@@ -147,10 +147,17 @@ impl<'a> Lowerer<'a> {
         let mut taken = Vec::new();
         for property in &object.properties {
             let at = place(property.span);
-            let Some(key) = self.key(&property.key, property.computed, out) else {
+            let Some(mut key) = self.key(&property.key, property.computed, out) else {
                 continue;
             };
-            taken.push(key.clone().operand());
+            if object.rest.is_some() && !matches!(key.kind, Kind::Text(_)) {
+                // It is read once, here and for what is left.
+                let text = Tree::binary("+", Tree::text("", &at), key.operand(), &at);
+                let name = self.fresh();
+                out.push(set(&name, text, &at));
+                key = Value::ident(&name, &at);
+            }
+            taken.push(key.clone());
             let value = member_of(from.clone(), key, &at);
             self.bind_pattern(&property.value, value, is_const, out);
         }
@@ -161,15 +168,11 @@ impl<'a> Lowerer<'a> {
         let BindingPattern::BindingIdentifier(id) = &rest.argument else {
             return self.unsupported(rest.span, "a pattern behind `...`", "name the rest");
         };
-        if !taken.iter().all(|key| matches!(key.data, Data::Text(_))) {
-            let help = "name the members, or use `Object.entries`";
-            self.variable(id.name.as_str(), id.span, is_const);
-            return self.unsupported(rest.span, "`...` behind computed names", help);
-        }
-        let inputs = [
-            ("obj", from.clone().resolved()),
-            ("keys", Tree::list(taken, &at)),
-        ];
+        let keys = match taken.iter().all(Value::is_scalar) {
+            true => Tree::list(taken.into_iter().map(Value::operand).collect(), &at),
+            false => Value::new(Kind::List(taken), &at).resolved(),
+        };
+        let inputs = [("obj", from.clone().resolved()), ("keys", keys)];
         let mut step = Tree::step("omit", inputs, &at);
         let name = self.variable(id.name.as_str(), id.span, is_const);
         step.put("result", Tree::text(&name, &at));

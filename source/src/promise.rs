@@ -1,17 +1,20 @@
 //! `Promise.all` and `Promise.allSettled`: calls that are under way together.
 
 use crate::atom::{code_of, form_of};
+use crate::callback::Callback;
 use crate::code::only_expression;
 use crate::control::fail;
 use crate::expr::Hint;
-use crate::lower::{Code, Lowerer, branch, place, set};
+use crate::lower::{After, Code, Lowerer, branch, for_each, place, set};
 use crate::pattern::{member_of, of};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
+use a99_core::sig::Binding;
 use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, BindingIdentifier, BindingPattern,
     CallExpression, Expression, ObjectPropertyKind,
 };
+use oxc_span::GetSpan;
 
 impl<'a> Lowerer<'a> {
     pub(crate) fn promise(
@@ -36,12 +39,10 @@ impl<'a> Lowerer<'a> {
         }
         let Some(answers) = self.calls_together(only, &at, out) else {
             // One after the other: the values are the same.
-            if name == "allSettled" {
-                let help =
-                    "call atoms in it: `Promise.allSettled(urls.map((url) => httpFetch({ url })))`";
-                self.unsupported(call.span, "this `Promise.allSettled`", help);
-            }
-            return self.expr_to(only, hint, out);
+            return match name {
+                "all" => self.expr_to(only, hint, out),
+                _ => self.settled_in_turn(only, call, hint, out),
+            };
         };
         match name {
             "all" => self.all_values(&answers, &at, hint, out),
@@ -71,8 +72,13 @@ impl<'a> Lowerer<'a> {
                     return None;
                 };
                 let code = code_of(callback.as_expression()?)?;
-                if member.property.name != "map" || !self.is_call_for_each(code) {
+                if member.property.name != "map" {
                     return None;
+                }
+                if !self.is_call_for_each(code) {
+                    let callback = self.callback(callback)?;
+                    let (op, call) = self.atom_of(only_expression(code)?)?;
+                    return self.calls_with_inputs(&member.object, (callback, op, call), at, out);
                 }
                 let items = self.expr(&member.object, out);
                 step.put("items", items.resolved());
@@ -84,6 +90,136 @@ impl<'a> Lowerer<'a> {
         step.put("result", Tree::text(&answers, at));
         out.push(step);
         Some(answers)
+    }
+
+    /// The calls that a callback makes of inputs that it computes: those first.
+    fn calls_with_inputs(
+        &mut self,
+        items: &'a Expression<'a>,
+        (callback, op, call): (Callback<'a>, &'a str, &'a CallExpression<'a>),
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) -> Option<String> {
+        let [Argument::ObjectExpression(object)] = &call.arguments[..] else {
+            return None;
+        };
+        let mut given_inputs = Vec::new();
+        for property in &object.properties {
+            let (key, expr) = self.input(op, property)?;
+            if self.binding(op, key, property)? != Binding::Value {
+                return None;
+            }
+            given_inputs.push((key, expr));
+        }
+        let keys: Vec<&str> = given_inputs.iter().map(|(key, _)| *key).collect();
+        self.missing_inputs(op, &keys, call);
+        let items = self.expr(items, out);
+        let mut turn = self.turn(callback, 3, call.span);
+        let items = self.listed(items, &mut turn, out);
+        let list = self.new_list(Hint::None, at, out);
+        let mut steps = std::mem::take(&mut turn.steps);
+        let exprs: Vec<&Expression<'a>> = given_inputs.iter().map(|(_, expr)| *expr).collect();
+        let values = self.exprs(&exprs, &mut steps);
+        let mut step = Tree::step(op, [], at);
+        let mut inputs = Vec::new();
+        let given = self.fresh();
+        for (key, value) in keys.into_iter().zip(values) {
+            let input = member_of(Value::ident(&given, at), Value::text(key, at), at);
+            step.put_owned(key.as_bytes().to_vec().into(), input.resolved());
+            inputs.push((key.as_bytes().to_vec(), value));
+        }
+        let inputs = Value::new(Kind::Map(inputs), at);
+        self.after(&After::Push(list.clone()), inputs, &mut steps);
+        self.pop_scope();
+        let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
+        let index = turn.names.get(1).map(String::as_str);
+        out.push(for_each(items.resolved(), &item, index, steps, at));
+        let answers = self.fresh();
+        let inputs = [
+            ("items", Tree::text(&list, at)),
+            ("as", Tree::text(&given, at)),
+            ("call", step),
+            ("result", Tree::text(&answers, at)),
+        ];
+        out.push(Tree::step("callAll", inputs, at));
+        Some(answers)
+    }
+
+    /// `Promise.allSettled` of what is done one after the other.
+    fn settled_in_turn(
+        &mut self,
+        only: &'a Expression<'a>,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(call.span);
+        match only.get_inner_expression() {
+            Expression::ArrayExpression(array) => {
+                let list = self.new_list(hint, &at, out);
+                for element in &array.elements {
+                    let Some(expr) = element.as_expression() else {
+                        self.unsupported(element.span(), "`...` in calls together", "list them");
+                        continue;
+                    };
+                    let mut steps = Vec::new();
+                    let value = self.expr(expr, &mut steps);
+                    self.after(&After::Settled(list.clone()), value, &mut steps);
+                    let attempt = self.settling(steps, &list, &at);
+                    out.push(attempt);
+                }
+                return Value::ident(&list, &at);
+            }
+            Expression::CallExpression(map) => {
+                if let Expression::StaticMemberExpression(member) =
+                    map.callee.get_inner_expression()
+                    && member.property.name == "map"
+                    && let [callback] = &map.arguments[..]
+                    && let Some(callback) = self.callback(callback)
+                {
+                    let items = self.chained(&member.object, out);
+                    let mut turn = self.turn(callback, 3, call.span);
+                    let items = self.listed(items, &mut turn, out);
+                    let list = self.new_list(hint, &at, out);
+                    let after = After::Settled(list.clone());
+                    let mut steps = std::mem::take(&mut turn.steps);
+                    match self.single(&turn) {
+                        Some((mut own, value)) => {
+                            steps.append(&mut own);
+                            self.after(&after, value, &mut steps);
+                        }
+                        None => self.turn_steps(&turn, &after, &mut steps),
+                    }
+                    self.pop_scope();
+                    let item = turn.names.first().cloned().unwrap_or_else(|| self.fresh());
+                    let index = turn.names.get(1).map(String::as_str);
+                    let steps = vec![self.settling(steps, &list, &at)];
+                    out.push(for_each(items.resolved(), &item, index, steps, &at));
+                    return Value::ident(&list, &at);
+                }
+            }
+            _ => {}
+        }
+        let help =
+            "make the calls in it: `Promise.allSettled(urls.map((url) => httpFetch({ url })))`";
+        self.unsupported(call.span, "this `Promise.allSettled`", help);
+        Value::undefined(&at)
+    }
+
+    /// Steps whose error is one of the answers.
+    fn settling(&mut self, steps: Vec<Tree>, list: &str, at: &Place) -> Tree {
+        let error = self.fresh();
+        let item = rejected(Value::ident(&error, at), at);
+        let inputs = [("list", Tree::text(list, at)), ("item", item.resolved())];
+        let inputs = [
+            ("try", Tree::list(steps, at)),
+            (
+                "catch",
+                Tree::list(vec![Tree::step("push", inputs, at)], at),
+            ),
+            ("catchParam", Tree::text(&error, at)),
+        ];
+        Tree::step("try", inputs, at)
     }
 
     /// The calls of a list, if it has nothing else.
@@ -257,20 +393,8 @@ impl<'a> Lowerer<'a> {
     fn settled(&mut self, answers: &str, at: &Place, hint: Hint<'_>, out: &mut Vec<Tree>) -> Value {
         let answer = self.fresh();
         let of_answer = |key: &str| member_of(Value::ident(&answer, at), Value::text(key, at), at);
-        let object = |members: [(&str, Value); 2]| {
-            let members = members.into_iter();
-            let members = members.map(|(key, value)| (key.as_bytes().to_vec(), value));
-            Value::new(Kind::Map(members.collect()), at)
-        };
-        let message = Value::new(
-            Kind::Map(vec![(b"message".to_vec(), of_answer("error"))]),
-            at,
-        );
-        let rejected = object([("status", Value::text("rejected", at)), ("reason", message)]);
-        let fulfilled = object([
-            ("status", Value::text("fulfilled", at)),
-            ("value", of_answer("value")),
-        ]);
+        let rejected = rejected(of_answer("error"), at);
+        let fulfilled = fulfilled(of_answer("value"), at);
         let test = has_error(&answer, at);
         let value = Tree::conditional(test, rejected.operand(), fulfilled.operand(), at);
         let value = Value::node(value);
@@ -296,6 +420,29 @@ impl<'a> Lowerer<'a> {
         ];
         self.result(Tree::step("map", inputs, at), true, hint, out)
     }
+}
+
+fn object(members: [(&str, Value); 2], at: &Place) -> Value {
+    let members = members.into_iter();
+    let members = members.map(|(key, value)| (key.as_bytes().to_vec(), value));
+    Value::new(Kind::Map(members.collect()), at)
+}
+
+/// What `Promise.allSettled` gives for a value.
+pub(crate) fn fulfilled(value: Value, at: &Place) -> Value {
+    object(
+        [("status", Value::text("fulfilled", at)), ("value", value)],
+        at,
+    )
+}
+
+/// And for an error with this message.
+fn rejected(message: Value, at: &Place) -> Value {
+    let reason = Value::new(Kind::Map(vec![(b"message".to_vec(), message)]), at);
+    object(
+        [("status", Value::text("rejected", at)), ("reason", reason)],
+        at,
+    )
 }
 
 fn has_error(answer: &str, at: &Place) -> Tree {

@@ -101,7 +101,7 @@ pub(crate) type Names<'n> = dyn FnMut(&[u8], &mut Vec<u8>) + 'n;
 
 /// The nodes of a document that can be spelled.
 pub(crate) struct Speller<'d> {
-    doc: &'d Document,
+    pub(crate) doc: &'d Document,
     dialect: Dialect,
     /// Whether the program is of version 4.
     is_current: bool,
@@ -147,7 +147,7 @@ impl<'d> Speller<'d> {
             .is_some_and(|size| *size > 0)
     }
 
-    fn str(&self, node: NodeId, key: &str) -> Option<&'d [u8]> {
+    pub(crate) fn str(&self, node: NodeId, key: &str) -> Option<&'d [u8]> {
         self.doc.str(self.doc.get(node, key)?)
     }
 
@@ -170,7 +170,7 @@ impl<'d> Speller<'d> {
         })
     }
 
-    fn is_script(&self) -> bool {
+    pub(crate) fn is_script(&self) -> bool {
         self.dialect == Dialect::JavaScript
     }
 
@@ -270,8 +270,10 @@ impl<'d> Speller<'d> {
                 if !is_method_in(method, self.context()) || self.takes_callback(node, method) {
                     return None;
                 }
-                // In a source it is a number.
-                if self.is_script() && method == "parse" && self.is_of(node, b"Date") {
+                // That of a source is `new Date(value)`.
+                let arguments = doc.get(node, "arguments");
+                let is_one = arguments.is_some_and(|list| doc.len(list) == 1);
+                if self.is_date(node) && !(is_one && doc.get(node, "optional").is_none()) {
                     return None;
                 }
                 let size = self.child(node, "object")? + self.children(node, "arguments")?;
@@ -298,30 +300,16 @@ impl<'d> Speller<'d> {
         let arguments = self.doc.get(node, "arguments");
         let count = arguments.map_or(0, |list| self.doc.len(list));
         let most = usize::from(method == "from");
-        self.is_script() && crate::callback::takes_callback(method) && count > most
+        let with = arguments.and_then(|list| self.doc.element(list, 1));
+        let is_replaced = matches!(method, "replace" | "replaceAll")
+            && with.is_some_and(|with| self.is_function(with));
+        self.is_script() && (is_replaced || crate::callback::takes_callback(method) && count > most)
     }
 
     /// Whether a method is one of this namespace.
-    fn is_of(&self, node: NodeId, namespace: &[u8]) -> bool {
+    pub(crate) fn is_of(&self, node: NodeId, namespace: &[u8]) -> bool {
         let object = self.doc.get(node, "object");
         object.is_some_and(|object| self.str(object, "name") == Some(namespace))
-    }
-
-    /// Whether a call makes a new object of one that may have another name, which
-    /// JavaScript would change.
-    fn copies_first(&self, node: NodeId) -> bool {
-        let doc = self.doc;
-        let first = doc
-            .get(node, "arguments")
-            .and_then(|list| doc.elements(list).next());
-        let is_new = |first: NodeId| match self.str(first, "$expr") {
-            Some(b"object") => true,
-            Some(b"methodCall") => self.is_of(first, b"Object"),
-            Some(_) => false,
-            None => doc.kind(first) == Kind::Object,
-        };
-        let is_assign = self.str(node, "method") == Some(b"assign") && self.is_of(node, b"Object");
-        self.is_script() && is_assign && first.is_some_and(|first| !is_new(first))
     }
 
     fn literal(&self, value: NodeId) -> Option<u32> {
@@ -463,10 +451,25 @@ impl<'d> Speller<'d> {
                 out.push(b')');
             }
             b"call" => {
-                if self.is_script() && matches!(text("callee"), b"Date" | b"Set") {
+                let callee = text("callee");
+                let arguments = self.doc.get(node, "arguments");
+                let is_given = arguments.is_some_and(|list| self.doc.len(list) > 0);
+                // Of what is no date it is an error.
+                let is_sure = self.is_script() && callee == b"Date" && is_given;
+                if is_sure {
+                    out.push(b'(');
+                }
+                if self.is_script() && matches!(callee, b"Date" | b"Set") {
                     out.extend(b"new ");
                 }
-                out.extend(text("callee"));
+                out.extend(callee);
+                self.arguments(node, names, out);
+                if is_sure {
+                    out.extend(b" satisfies Date)");
+                }
+            }
+            _ if self.is_date(node) => {
+                out.extend(b"new Date");
                 self.arguments(node, names, out);
             }
             _ => {

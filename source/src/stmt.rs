@@ -6,12 +6,21 @@ use crate::iterable::Iterable;
 use crate::known::Known;
 use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, place, set};
 use crate::tree::{Place, Tree};
-use crate::value::Value;
+use crate::value::{Kind, Value};
 use oxc_ast::ast::{
     BindingPattern, Declaration, Expression, ForOfStatement, ForStatement, ForStatementInit,
     ForStatementLeft, Statement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_span::{GetSpan, Span};
+
+/// What a loop does behind each turn.
+#[derive(Copy, Clone)]
+pub(crate) enum Update<'a> {
+    /// A classic `for`: this.
+    Effect(&'a Expression<'a>),
+    /// `do ... while`: ends where this does not hold.
+    Test(&'a Expression<'a>),
+}
 
 /// Where a `return` goes.
 enum ReturnTo {
@@ -93,6 +102,16 @@ impl<'a> Lowerer<'a> {
             }
             Statement::ExpressionStatement(statement) => self.effect(&statement.expression, out),
             Statement::VariableDeclaration(declaration) => self.variables(declaration, out),
+            Statement::IfStatement(statement) if self.instance(&statement.test).is_some() => {
+                let steps = match self.instance(&statement.test) {
+                    Some(true) => self.body(&statement.consequent),
+                    _ => statement
+                        .alternate
+                        .as_ref()
+                        .map_or_else(Vec::new, |other| self.body(other)),
+                };
+                out.extend(steps);
+            }
             Statement::IfStatement(statement) => {
                 let test = self.expr(&statement.test, out);
                 let then = self.body(&statement.consequent);
@@ -109,16 +128,21 @@ impl<'a> Lowerer<'a> {
                 out.push(repeat(tests, test, body, &place(at)));
                 self.leave_further(around, at, out);
             }
-            Statement::DoWhileStatement(_) => {
-                let help = "write `while (true) { ...; if (!condition) break }`";
-                self.unsupported(at, "`do`", help);
+            Statement::DoWhileStatement(statement) => {
+                self.around.push(Around::Loop {
+                    update: Some(Update::Test(&statement.test)),
+                    is_left: false,
+                });
+                let mut body = self.body(&statement.body);
+                let around = self.around.pop();
+                self.update_of(Update::Test(&statement.test), &mut body);
+                let test = Value::bool(true, &place(at));
+                out.push(repeat(Vec::new(), test, body, &place(at)));
+                self.leave_further(around, at, out);
             }
             Statement::ForStatement(statement) => self.classic_for(statement, out),
             Statement::ForOfStatement(statement) => self.for_of(statement, out),
-            Statement::ForInStatement(_) => {
-                let help = "write `for (const key of Object.keys(object))`";
-                self.unsupported(at, "`for ... in`", help);
-            }
+            Statement::ForInStatement(statement) => self.for_in(statement, out),
             Statement::SwitchStatement(statement) => self.switch(statement, out),
             Statement::ReturnStatement(statement) => {
                 self.return_value(statement.argument.as_ref(), at, false, out);
@@ -170,7 +194,7 @@ impl<'a> Lowerer<'a> {
         match self.around.iter().rev().find(|around| !passes(around)) {
             Some(Around::Loop { update, .. }) => {
                 if let (Some(update), "continue") = (*update, word) {
-                    self.effect(update, out);
+                    self.update_of(update, out);
                 }
                 out.push(Tree::step(word, [], &place(at)));
             }
@@ -207,7 +231,7 @@ impl<'a> Lowerer<'a> {
             None => Value::bool(true, &at),
         };
         self.around.push(Around::Loop {
-            update: statement.update.as_ref(),
+            update: statement.update.as_ref().map(Update::Effect),
             is_left: false,
         });
         let mut body = self.body(&statement.body);
@@ -218,6 +242,19 @@ impl<'a> Lowerer<'a> {
         out.push(repeat(tests, test, body, &at));
         self.leave_further(around, statement.span, out);
         self.pop_scope();
+    }
+
+    /// What a loop does behind each turn.
+    fn update_of(&mut self, update: Update<'a>, out: &mut Vec<Tree>) {
+        match update {
+            Update::Effect(update) => self.effect(update, out),
+            Update::Test(test) => {
+                let at = place(test.span());
+                let value = self.expr(test, out);
+                let end = vec![Tree::step("break", [], &at)];
+                out.push(branch(not(value.condition()), end, Vec::new(), &at));
+            }
+        }
     }
 
     fn for_of(&mut self, statement: &'a ForOfStatement<'a>, out: &mut Vec<Tree>) {
@@ -345,6 +382,7 @@ impl<'a> Lowerer<'a> {
             Some(init) => {
                 let binding = self.declare(js, id.span, What::Variable, is_const);
                 let name = self.bindings[binding].name.clone();
+                self.bindings[binding].changes = self.is_changed_date(js, init);
                 if is_const || !self.assigned.contains(js) {
                     self.bindings[binding].known = self.known(init);
                     self.bindings[binding].sort = self.sort_of(one.init.as_ref().unwrap_or(init));
@@ -376,7 +414,7 @@ impl<'a> Lowerer<'a> {
     ) {
         let value = self.expr_to(value, hint, out);
         let is_set = match &value.kind {
-            crate::value::Kind::Node(tree) => tree.ident_name() == Some(name),
+            Kind::Node(tree) => tree.ident_name() == Some(name),
             _ => false,
         };
         if !is_set {
@@ -413,6 +451,8 @@ impl<'a> Lowerer<'a> {
                 let value = match value {
                     Some(value) => {
                         self.warn_of_match(value);
+                        // The last that is done with it.
+                        self.permit(&[value]);
                         self.expr(value, out)
                     }
                     None => Value::undefined(&place(at)),

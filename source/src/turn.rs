@@ -85,24 +85,21 @@ impl<'a> Lowerer<'a> {
                 self.unsupported(param.span, "this parameter of a callback", help);
                 continue;
             }
-            if param.initializer.is_some() {
-                let help = "write `x ?? other` in the callback";
-                self.unsupported(param.span, "a default in a callback", help);
-            }
             let at = place(param.span);
-            let name = match &param.pattern {
+            let (name, pattern) = match &param.pattern {
                 BindingPattern::BindingIdentifier(id) => {
-                    self.variable(id.name.as_str(), id.span, false)
+                    (self.variable(id.name.as_str(), id.span, false), None)
                 }
-                pattern => {
-                    let name = self.fresh();
-                    let value = Value::ident(&name, &at);
-                    let mut steps = Vec::new();
-                    self.bind_pattern(pattern, value, false, &mut steps);
-                    turn.steps.append(&mut steps);
-                    name
-                }
+                pattern => (self.fresh(), Some(pattern)),
             };
+            let mut steps = Vec::new();
+            if let Some(default) = &param.initializer {
+                self.default(&name, default, &at, &mut steps);
+            }
+            if let Some(pattern) = pattern {
+                self.bind_pattern(pattern, Value::ident(&name, &at), false, &mut steps);
+            }
+            turn.steps.append(&mut steps);
             turn.names.push(name);
         }
         if let Some(rest) = &params.rest {

@@ -241,7 +241,7 @@ fn node_is_stable(tree: &Tree, steps: &[Tree]) -> bool {
         None => true,
         Some("ident") => {
             let name = tree.ident_name().unwrap_or("");
-            !crate::lower::binds(steps, name)
+            !binds(steps, name)
         }
         Some("literal" | "context") => true,
         // Operands that are lists or objects could turn into other texts meanwhile.
@@ -250,4 +250,17 @@ fn node_is_stable(tree: &Tree, steps: &[Tree]) -> bool {
         Some("conditional") => all(&["test", "consequent", "alternate"]),
         _ => false,
     }
+}
+
+/// Whether a step, or one within, binds a variable.
+pub(crate) fn binds(steps: &[Tree], name: &str) -> bool {
+    let mut found = false;
+    for step in steps {
+        step.walk(&mut |tree| {
+            for key in ["key", "result", "as", "index", "catchParam"] {
+                found |= tree.get(key).and_then(Tree::as_str) == Some(name);
+            }
+        });
+    }
+    found
 }

@@ -81,9 +81,11 @@ const CALLED: &[(&[&str], &str)] = &[
             "strftime",
             "toFormat",
             "toLocaleDateString",
+            "toDateString",
+            "toUTCString",
             "toLocaleTimeString",
         ],
-        "write `.format('YYYY-MM-DD')`",
+        "write `.format('YYYY-MM-DD')`, or take parts: `date.toISOString().slice(0, 10)`",
     ),
     (
         &["upper", "toUpper", "ucase", "uppercase", "upcase"],
@@ -150,6 +152,10 @@ const CALLED: &[(&[&str], &str)] = &[
         "write `o.key`, or `o[key] ?? value`",
     ),
     (&["put", "set"], "write `o[key] = value`"),
+    (
+        &["test", "exec"],
+        "write it of a literal, or of a constant that is one",
+    ),
     (&["json", "toJson"], "write `JSON.stringify(x)`"),
     (
         &["then", "catch"],

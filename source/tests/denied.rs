@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 99] = [
+const DENIED: [(&str, &str, &str, &str); 107] = [
     (
         "const m = a.match(/(b)/); m.push(1)",
         UNSUPPORTED,
@@ -70,10 +70,52 @@ const DENIED: [(&str, &str, &str, &str); 99] = [
         "dates and sets",
     ),
     (
-        "return new Date(2026, 1, 2)",
+        "return new Date(1, 2, 3, 4, 5, 6, 7, 8)",
         UNSUPPORTED,
-        "new Date(2026, 1, 2)",
-        "one text",
+        "new Date(1, 2, 3, 4, 5, 6, 7, 8)",
+        "milliseconds",
+    ),
+    (
+        "const d = new Date(a); d.setDate(1); items.push(d)",
+        UNSUPPORTED,
+        "d",
+        "`new Date(d)`",
+    ),
+    (
+        "const d = new Date(a); d.setDate(1); const e = d",
+        UNSUPPORTED,
+        "d",
+        "`new Date(d)`",
+    ),
+    (
+        "let d = new Date(a); d.setDate(1); d = items[0]",
+        UNSUPPORTED,
+        "items[0]",
+        "d = new Date(...)",
+    ),
+    (
+        "items[0].setUTCHours(1)",
+        UNSUPPORTED,
+        "items[0].setUTCHours(1)",
+        "const d = new Date(date)",
+    ),
+    (
+        "const d = new Date(a); const g = () => { d.setDate(1); return 1 }; g()",
+        UNSUPPORTED,
+        "d.setDate(1)",
+        "where it was made",
+    ),
+    (
+        "const d = new Date(a); d.setDate(1, 2)",
+        BAD_CALL,
+        "d.setDate(1, 2)",
+        "d.setDate(value)",
+    ),
+    (
+        "return new Date(a).toLocaleDateString()",
+        BAD_CALL,
+        "new Date(a).toLocaleDateString",
+        "toISOString().slice(0, 10)",
     ),
     ("var x = 1", UNSUPPORTED, "var x = 1", "`let`"),
     (
@@ -116,19 +158,6 @@ const DENIED: [(&str, &str, &str, &str); 99] = [
     ("return a & 1", UNSUPPORTED, "a & 1", "Math.trunc"),
     ("return ~a", UNSUPPORTED, "~a", "-x - 1"),
     ("a >>= 1", UNSUPPORTED, "a >>= 1", "Math.trunc"),
-    (
-        "return (a = 1)",
-        UNSUPPORTED,
-        "a = 1",
-        "statement of its own",
-    ),
-    ("return a++", UNSUPPORTED, "a++", "statement of its own"),
-    (
-        "return (a, 1)",
-        UNSUPPORTED,
-        "a, 1",
-        "statements of their own",
-    ),
     ("return 10n", UNSUPPORTED, "10n", "2 ** 53"),
     ("return /a/", UNSUPPORTED, "/a/", ".test(text)"),
     ("return a`x`", UNSUPPORTED, "a`x`", "call a function"),
@@ -152,18 +181,6 @@ const DENIED: [(&str, &str, &str, &str); 99] = [
         "no prototypes",
     ),
     ("return { x: 1, x: 2 }", BAD_BINDING, "x: 2", "drop one"),
-    (
-        "do { a = 1 } while (a)",
-        UNSUPPORTED,
-        "do { a = 1 } while (a)",
-        "while (true)",
-    ),
-    (
-        "for (const k in a) {}",
-        UNSUPPORTED,
-        "for (const k in a) {}",
-        "Object.keys",
-    ),
     ("for (a of items) {}", UNSUPPORTED, "a", "declare"),
     (
         "x: for (const y of items) break x",
@@ -305,12 +322,6 @@ const DENIED: [(&str, &str, &str, &str); 99] = [
         "const name",
     ),
     (
-        "return pick({ obj: a, keys: items.map((x) => x.b) }), 1",
-        UNSUPPORTED,
-        "pick({ obj: a, keys: items.map((x) => x.b) }), 1",
-        "own",
-    ),
-    (
         "map({ items, as: 'x' })",
         UNSUPPORTED,
         "map({ items, as: 'x' })",
@@ -380,10 +391,52 @@ const DENIED: [(&str, &str, &str, &str); 99] = [
         "Promise.all",
     ),
     (
-        "return items.reduceRight((x, y) => x + y)",
+        "return items.reduceRight((x, y, i) => x + i)",
         UNSUPPORTED,
-        "items.reduceRight((x, y) => x + y)",
+        "items.reduceRight((x, y, i) => x + i)",
         "toReversed",
+    ),
+    (
+        "return items.findLastIndex((x) => x)",
+        UNSUPPORTED,
+        "items.findLastIndex((x) => x)",
+        "toReversed",
+    ),
+    (
+        "let b; return ([b] = items)",
+        UNSUPPORTED,
+        "[b] = items",
+        "statement of its own",
+    ),
+    (
+        "for (a in items) {}",
+        UNSUPPORTED,
+        "a",
+        "const key in object",
+    ),
+    (
+        "return a.replace(items[0], (m) => m)",
+        UNSUPPORTED,
+        "a.replace(items[0], (m) => m)",
+        "regular expression literal",
+    ),
+    (
+        "return a.replaceAll(/b/, (m) => m)",
+        UNSUPPORTED,
+        "/b/",
+        "flag `g`",
+    ),
+    (
+        "return await Promise.allSettled(items)",
+        UNSUPPORTED,
+        "Promise.allSettled(items)",
+        "urls.map",
+    ),
+    (
+        "return a instanceof Error",
+        UNSUPPORTED,
+        "a instanceof Error",
+        "typeof",
     ),
 ];
 
@@ -428,7 +481,6 @@ fn one_finding_for_a_refused_pattern() {
         "function agent() { try { f() } catch ({ code, name: [b] }) { return [code, b] } }
          function f() {}",
         "function agent({ a, ...others }) { return others.a }",
-        "function agent({ a, k }) { const { [k]: v, ...rest } = a; return [v, rest] }",
     ] {
         let found = a99_source::read(source, &atoms).expect_err(source);
         assert_eq!(found.len(), 1, "{source}\n{found}");
@@ -506,11 +558,6 @@ fn silent_differences_are_warned_of() {
         ("return { m: a.match(/(b)/) }", "a.match(/(b)/)"),
         ("const m = /b/.exec(a); return [m, m[0]]", "m"),
         ("return a.match(/b/)", "a.match(/b/)"),
-        ("const d = new Date(a); return isNaN(d)", "d"),
-        (
-            "const d = new Date(a); return Number.isNaN(d.getTime())",
-            "d.getTime()",
-        ),
         (
             "return a.localeCompare('b', 'de')",
             "a.localeCompare('b', 'de')",

@@ -51,7 +51,7 @@ const NESTED: [(&str, &str, &str, &str); 34] = [
 ];
 
 /// What is repeated one after the other.
-const LONG: [(&str, &str, &str); 24] = [
+const LONG: [(&str, &str, &str); 27] = [
     ("function agent() { return 1", " + 1", " }"),
     ("function agent() { return 1", " && 1", " }"),
     ("function agent() { return 1", " ?? 1", " }"),
@@ -59,6 +59,13 @@ const LONG: [(&str, &str, &str); 24] = [
     ("function agent({ a }) { return a", "?.b", " }"),
     ("function agent({ a }) { return a", "[0]", " }"),
     ("function agent({ a }) { return a", ".trim()", " }"),
+    ("function agent({ a }) { return a", ".slice()", " }"),
+    ("function agent({ a }) { return a", ".at(0)", " }"),
+    (
+        "function agent({ a }) { return new Date(a) - (a",
+        " && a",
+        ") }",
+    ),
     ("function agent({ a }) { return a", "!", " }"),
     ("function agent() {", " let x = 1;", " }"),
     ("function agent() {", " if (a) { b() }", " }"),

@@ -2,6 +2,7 @@
 //! have types, so that most of what they do is meant, and their loops end.
 
 mod control;
+mod forms;
 mod values;
 
 use crate::numbers::Numbers;
@@ -219,13 +220,17 @@ impl Writer {
         self.may_wait = true;
         self.line("const log = [];");
         self.line("const note = (x) => { log.push(x); return x };");
-        self.helpers.push(Helper {
-            name: "note".to_owned(),
-            params: vec![Number],
-            gives: Number,
-            waits: false,
-            has_rest: false,
-        });
+        // Nothing tells what it is given.
+        self.line("const apart = (a, b) => a - b;");
+        for (name, params) in [("note", vec![Number]), ("apart", vec![Number, Number])] {
+            self.helpers.push(Helper {
+                name: name.to_owned(),
+                params,
+                gives: Number,
+                waits: false,
+                has_rest: false,
+            });
+        }
         self.function = Function::Agent;
         self.line("let count = words.length;");
         self.declare("count", Number, true);
@@ -253,8 +258,21 @@ impl Writer {
         self.indent -= 1;
     }
 
+    /// Whether the function `apart` is in sight, as it is in the agent.
+    fn has_apart(&self) -> bool {
+        self.helpers.iter().any(|helper| helper.name == "apart")
+    }
+
     fn statement(&mut self, depth: usize) {
-        match self.below(if depth == 0 { 9 } else { 20 }) {
+        match self.below(if depth == 0 { 12 } else { 25 }) {
+            20 => self.repeat_once(depth - 1),
+            21 => self.each_key(depth - 1),
+            22 if self.has_apart() => self.set_date(),
+            23 => self.grouped_by(),
+            9 if depth == 0 => self.taken_apart(),
+            10 if depth == 0 && self.has_apart() => self.set_date(),
+            11 if depth == 0 => self.grouped_by(),
+            9..=11 if depth == 0 => self.declaration(),
             0..=2 => self.declaration(),
             3 | 4 => self.assignment(),
             5 => self.step(),

@@ -10,19 +10,18 @@ Write the agent as one module in a subset of JavaScript; what is outside of it i
 
 - `export default async function agent({ a, b = 1 }) { ... return { result } }`: its \
 argument is one object. Other functions may stand beside it. TypeScript types are allowed.
-- There are let, const, destructuring, `...`, templates, `?.`, `??`, `? :`, \
-if, while, for, for...of, break, continue, switch with `break`, try/catch/finally, \
+- There are let, const, destructuring, `...`, templates, `?.`, `??`, `? :`, if, while, do, for, \
+for...of, for...in, break, continue, switch with `break`, try/catch/finally, \
 `throw new Error(text)`. Of a caught `e` there is `e.message` only.
-- Assignments and `x++` are statements of their own; MEMBERS.
-- map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort and Array.from take \
-arrow functions or names of functions, which may set variables outside. Other functions only \
-read what is outside. Functions are no values; calls nest at most 256 deep.
-- Texts, lists, numbers, Math, JSON, Object, `new Date(x)` (UTC), `new Set(list)`, Number, \
-String, parseInt and regular expression literals (no look-around) work as in JavaScript. \
-Differences: a member of undefined is undefined; `replace` takes no function; dates subtract by \
-`getTime()`; a match is an object, `[...m]` its list; sort compares undefined, too.
-- There is no class, this, new Map (use objects), var, do, for...in, label, \
-generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
+- MEMBERS.
+- map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort, replace and \
+Array.from take arrow functions or names of functions; arrow functions there may set outer \
+variables, other functions only change outer objects and lists. Functions and regular \
+expressions are no values in objects or arguments. Calls nest at most 256 deep.
+- Texts, lists, numbers, Math, JSON, Object, dates (UTC), `new Set(list)` and regular \
+expression literals (no look-around) work as in JavaScript. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
+- There is no class, this, Map (use objects), RegExp, Intl, var, label, generator, Promise but \
+for all and allSettled, setTimeout, fetch, import or bit operator.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \
 `await Promise.all(urls.map((url) => httpFetch({ url })))`.
@@ -50,8 +49,16 @@ export default async function agent({ urls, min = 10 }) {
 
 /// How an object gets another member, with atoms that set members and without.
 const MEMBERS: [&str; 2] = [
-    "`o[k] = v`, `o.a += 1` and `delete o.a`, too",
-    "of an object with another member make a new one, `o = { ...o, [key]: value }`",
+    "Members are set and deleted: `o[k] = v`, `(o[k] ??= []).push(v)`, `delete o.a`",
+    "Of an object with another member make a new one, `o = { ...o, [key]: value }`",
+];
+
+/// What atoms give, where their names do not tell.
+const ANSWERS: &[(&str, &str)] = &[
+    ("httpFetch", "the body, JSON parsed"),
+    ("storeGet", "undefined if missing"),
+    ("storeVectorSearch", "documents, nearest first"),
+    ("shellExec", "{ stdout, stderr, exitCode }"),
 ];
 
 /// Atoms that the short text leaves out, as JavaScript does the same or few need them.
@@ -131,7 +138,12 @@ pub(super) fn text(engine: &Engine) -> String {
             continue;
         }
         let call = signature(sig).replacen('(', "({ ", 1).replace(')', " })");
-        line(&call.replace("({  })", "()"), sig, is_own, &mut out);
+        let mut call = call.replace("({  })", "()");
+        let answer = ANSWERS.iter().find(|(name, _)| *name == sig.name);
+        if let (Some((_, answer)), true) = (answer, is_own) {
+            call = format!("{call} // {answer}");
+        }
+        line(&call, sig, is_own, &mut out);
     }
     out
 }

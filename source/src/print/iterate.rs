@@ -2,7 +2,7 @@
 //! the source does not tell that it is a list, it is called one, or has a callback.
 
 use super::{Printed, Printer};
-use crate::iterable::gives_list;
+use crate::gives::{Gives, gives};
 use a99_core::json::{Kind, NodeId};
 use std::collections::BTreeSet;
 
@@ -97,7 +97,8 @@ impl<'d> Printer<'d> {
                 let method = self.str(node, "method").unwrap_or_default();
                 let method = str::from_utf8(method).unwrap_or_default();
                 let is_made = object == Some(b"Array") && matches!(method, "from" | "of");
-                doc.get(node, "optional").is_none() && (is_made || gives_list(method))
+                doc.get(node, "optional").is_none()
+                    && (is_made || matches!(gives(method), Gives::List | Gives::Items))
             }
             Some(b"ident") => self
                 .str(node, "name")

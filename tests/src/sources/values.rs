@@ -4,7 +4,16 @@ use super::{Bool, List, Number, Object, Text, Writer};
 
 impl Writer {
     pub(super) fn number(&mut self, depth: usize) -> String {
-        let choice = self.below(27);
+        let choice = self.below(34);
+        match choice {
+            27 | 28 => return self.dated(depth),
+            29..=31 => match self.set_within(depth) {
+                Some(value) => return value,
+                None => return self.dated(depth),
+            },
+            32 => return self.odd_callback(Number, depth),
+            _ => {}
+        }
         let mut of = |ty| self.expr(ty, depth);
         match choice {
             0..=3 => {
@@ -126,7 +135,10 @@ impl Writer {
     }
 
     pub(super) fn text(&mut self, depth: usize) -> String {
-        let choice = self.below(22);
+        let choice = self.below(24);
+        if choice == 22 {
+            return self.replaced(depth);
+        }
         let mut of = |ty| self.expr(ty, depth);
         match choice {
             0..=2 => format!("({} + {})", of(Text), of(Text)),
@@ -209,8 +221,10 @@ impl Writer {
     }
 
     pub(super) fn list(&mut self, depth: usize) -> String {
-        let choice = self.below(17);
+        let choice = self.below(19);
         match choice {
+            17 if self.may_wait => self.settled(depth),
+            18 => self.odd_callback(List, depth),
             15 => "context('user.scores')".to_owned(),
             0 | 1 => self.mapped("map", Number, depth),
             2 | 3 => self.found("filter", depth),

@@ -51,7 +51,9 @@ fn difference(engine: &Engine, seed: u64, answer: &str) -> Option<String> {
     };
     if let Some(error) = &outcome.error {
         // Texts of errors are other ones, and JavaScript has no limits.
-        let is_limit = matches!(error.code, ErrorCode::OutOfFuel | ErrorCode::HeapLimit);
+        let text = error.message.to_string_lossy();
+        let is_limit = matches!(error.code, ErrorCode::OutOfFuel | ErrorCode::HeapLimit)
+            || text.contains("-byte limit");
         return match is_limit || answer.starts_with("{\"error\":") {
             true => None,
             false => told(&error.message.to_string_lossy()),

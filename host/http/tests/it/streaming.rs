@@ -214,7 +214,10 @@ async fn secrets_are_sent_and_not_shown() {
     );
     // In the clear it goes nowhere but to the loopback.
     let request = StreamRequest::get(URL).credential("authorization", secret());
-    assert_eq!(request.check().unwrap_err().code().name(), "fetch.credentials");
+    assert_eq!(
+        request.check().unwrap_err().code().name(),
+        "fetch.credentials"
+    );
     let error = fetch.open(request).await.unwrap_err();
     assert_eq!(error.code().name(), "fetch.credentials");
     assert!(!error.to_string().contains("s3cret"));

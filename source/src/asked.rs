@@ -1,0 +1,40 @@
+//! What is asked of nodes before they are spelled.
+
+use crate::spell::Speller;
+use a99_core::builtins::{Global, global};
+use a99_core::json::{Kind, NodeId};
+
+impl Speller<'_> {
+    /// Whether a node is a builtin function, or one of a namespace.
+    pub(crate) fn is_function(&self, node: NodeId) -> bool {
+        let object = self.doc.get(node, "object");
+        let name = self.str(object.unwrap_or(node), "name");
+        let name = name.and_then(|name| str::from_utf8(name).ok());
+        let is_node = matches!(self.str(node, "$expr"), Some(b"ident" | b"member"));
+        let known = name.and_then(global);
+        is_node && !matches!(known, None | Some(Global::Constant(_)))
+    }
+
+    /// Whether a call of a method is one of `Date.parse`, which makes a date, in a source.
+    pub(crate) fn is_date(&self, node: NodeId) -> bool {
+        let is_parse = self.str(node, "method") == Some(b"parse");
+        self.is_script() && is_parse && self.is_of(node, b"Date")
+    }
+
+    /// Whether a call makes a new object of one that may have another name, which
+    /// JavaScript would change.
+    pub(crate) fn copies_first(&self, node: NodeId) -> bool {
+        let doc = self.doc;
+        let first = doc
+            .get(node, "arguments")
+            .and_then(|list| doc.elements(list).next());
+        let is_new = |first: NodeId| match self.str(first, "$expr") {
+            Some(b"object") => true,
+            Some(b"methodCall") => self.is_of(first, b"Object"),
+            Some(_) => false,
+            None => doc.kind(first) == Kind::Object,
+        };
+        let is_assign = self.str(node, "method") == Some(b"assign") && self.is_of(node, b"Object");
+        self.is_script() && is_assign && first.is_some_and(|first| !is_new(first))
+    }
+}

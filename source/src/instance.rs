@@ -1,0 +1,49 @@
+//! `instanceof`, where the form tells.
+
+use crate::known::Known;
+use crate::lower::{Lowerer, What, place};
+use crate::pattern::of;
+use crate::tree::Tree;
+use crate::value::Value;
+use oxc_ast::ast::{BinaryExpression, Expression};
+use oxc_syntax::operator::BinaryOperator;
+
+impl<'a> Lowerer<'a> {
+    /// What `x instanceof Y` is, where the form tells.
+    pub(crate) fn instance(&self, expr: &'a Expression<'a>) -> Option<bool> {
+        let Expression::BinaryExpression(binary) = expr.get_inner_expression() else {
+            return None;
+        };
+        if binary.operator != BinaryOperator::Instanceof {
+            return None;
+        }
+        match self.free_name(&binary.right)? {
+            "Error" => {
+                let Expression::Identifier(id) = binary.left.get_inner_expression() else {
+                    return None;
+                };
+                let id = self.lookup(id.name.as_str())?;
+                matches!(self.bindings[id].what, What::Caught).then_some(true)
+            }
+            "Date" => (self.known(&binary.left) == Known::Date).then_some(true),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn instance_of(
+        &mut self,
+        binary: &'a BinaryExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(binary.span);
+        if let Expression::Identifier(class) = &binary.right
+            && class.name == "Array"
+        {
+            let value = self.expr(&binary.left, out).operand();
+            return Value::node(of("Array", "isArray", vec![value], &at));
+        }
+        let help = "use `typeof`, or `Array.isArray`; what is caught has `message`";
+        self.unsupported(binary.span, "`instanceof`", help);
+        Value::undefined(&at)
+    }
+}
