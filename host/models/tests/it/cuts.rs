@@ -7,6 +7,7 @@ use a99_capabilities::ai::{
 use a99_core::value::{Map, Value};
 use a99_models::server::body;
 use a99_models::{Wire, fuzz};
+use proptest::prelude::*;
 
 fn tool(id: &str, name: &str, members: &[(&str, Value)]) -> ToolUse {
     let mut input = Map::new();
@@ -152,6 +153,36 @@ fn a_whole_answer_that_is_cut_is_malformed() {
             }
             assert_eq!(is_honest(&fuzz::whole(*wire, &json), &turn), Ok(true));
         }
+    }
+}
+
+proptest! {
+    /// Streams that were changed at some places are an answer that has a reason to end, or
+    /// a typed error; nothing panics, and how they are cut does not matter.
+    #[test]
+    fn n20_changed_streams_are_answers_or_errors(
+        anthropic in any::<bool>(),
+        which in 0..5usize,
+        changes in proptest::collection::vec((any::<u16>(), 0..4u8, any::<u8>()), 1..6),
+        first in any::<u8>(),
+    ) {
+        let wire = if anthropic { Wire::Anthropic } else { Wire::OpenAi };
+        let mut stream = body(wire, &turns()[which], true);
+        for (at, change, byte) in changes {
+            let at = usize::from(at) % stream.len().max(1);
+            match change {
+                0 if !stream.is_empty() => stream[at] = byte,
+                1 => stream.insert(at, byte),
+                2 if !stream.is_empty() => drop(stream.remove(at)),
+                _ => {
+                    let end = stream.len().min(at + usize::from(byte));
+                    stream.extend_from_within(at..end);
+                }
+            }
+        }
+        stream.insert(0, first);
+        fuzz::sse(&stream);
+        fuzz::model_stream(&stream);
     }
 }
 
