@@ -30,6 +30,7 @@
 #![warn(unreachable_pub)]
 
 mod attempt;
+mod audit;
 mod config;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -46,6 +47,7 @@ pub mod sse;
 mod wire;
 
 pub use a99_capabilities::Secret;
+pub use audit::{Audit, ModelFinding, ModelKind};
 pub use config::{ModelConfig, SINGLE, ServiceConfig, Timeouts};
 pub use error::{ModelCode, ModelError};
 pub use price::{Cost, Price};

@@ -10,7 +10,6 @@ use a99_capabilities::ai::{AiCode, AiError, StopReason, StreamEvent, TextRequest
 use a99_core::value::{Map, Value};
 use serde::Deserialize;
 
-#[cfg(feature = "server")]
 pub(crate) use json::map;
 pub(crate) use json::parse;
 use json::text_of;
