@@ -20,6 +20,10 @@ pub trait OracleHost {
     fn provides(&self, method: &str) -> bool;
     /// Calls it.
     fn call(&mut self, method: &str, args: Vec<Value>) -> Answer;
+    /// Bytes of the documents that a store looked at in the last call (D82).
+    fn looked(&mut self) -> u64 {
+        0
+    }
     /// Executes a host atom on its step.
     fn atom(&mut self, op: &str, input: Value) -> Answer;
 }

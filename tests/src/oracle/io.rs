@@ -6,12 +6,12 @@ use super::coerce::{to_num, to_str};
 use super::host::Answer;
 use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef, frame, record};
-use super::meter::{pay_crossing, pay_deep, sizes};
+use super::meter::{pay_crossing, pay_deep, sizes, take};
 use super::prices;
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_text};
 use super::{options::TraceEvent, statics};
-use a99_core::costs::{BOTH, Sizes, XML};
+use a99_core::costs::{BOTH, STORE_BYTE, Sizes, XML};
 use a99_core::value::{Map, Value};
 use std::rc::Rc;
 
@@ -81,7 +81,12 @@ impl Machine<'_> {
             .collect::<Res<Vec<_>>>()?;
         let args = self.hold(args)?;
         let answer = self.host.call(method, args);
-        self.wait(op, answer).map(|v| from_value(&v))
+        let looked = i64::try_from(self.host.looked()).unwrap_or(i64::MAX);
+        let answer = self.wait(op, answer);
+        if looked > 0 {
+            take(looked.saturating_mul(STORE_BYTE))?;
+        }
+        answer.map(|v| from_value(&v))
     }
 
     /// A host atom gets its step as written.

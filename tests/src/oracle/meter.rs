@@ -114,7 +114,7 @@ pub(super) fn mute(on: bool) {
     MUTED.set(on);
 }
 
-fn take(micro: i64) -> Res<()> {
+pub(super) fn take(micro: i64) -> Res<()> {
     if MUTED.get() {
         return Ok(());
     }

@@ -10,9 +10,12 @@ use a99_core::text::Text;
 use a99_testkit::oracle::{self, Answer, OracleHost, OracleOptions};
 use a99_testkit::pages::{Fence, fences, pages};
 use agent99::artifact::EncodeOptions;
-use agent99::capabilities::{AgentCall, AgentOutcome, CapabilityError, Script, StoreMethod};
+use agent99::capabilities::{
+    AgentCall, AgentOutcome, CapabilityError, Looked, Script, StoreMethod,
+};
 use agent99::{Agent, Capabilities, Diagnostics, Engine, RunOptions, Value};
 use serde_json::Value as Json;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -229,6 +232,8 @@ fn came(result: &Value, error: Option<String>, fuel: Fuel) -> Came {
 struct Granted {
     set: Capabilities,
     runtime: Runtime,
+    /// Bytes that a store looked at in the last call.
+    looked: Cell<u64>,
 }
 
 impl Granted {
@@ -264,6 +269,7 @@ impl Granted {
             method => {
                 use StoreMethod::*;
                 let store = set.store.as_ref()?;
+                let looked = Arc::new(Looked::up_to(u64::MAX));
                 let reply = match StoreMethod::named(method.strip_prefix("store.")?)? {
                     Get => store.get(next()),
                     Set => store.set(next(), next()),
@@ -274,15 +280,17 @@ impl Granted {
                         let (key, expected, value) = (next(), next(), next());
                         store.compare_and_set(key, expected, value, next().as_f64())
                     }
-                    Query => store.query(next()),
-                    QueryPredicate => store.query_predicate(next()),
+                    Query => store.query_counted(next(), Arc::clone(&looked)),
+                    QueryPredicate => store.query_predicate_counted(next(), Arc::clone(&looked)),
                     VectorSearch => store.vector_search(next(), next(), next(), next()),
                     CreateCollection => store.create_collection(next(), next(), next()),
                     VectorAdd => store.vector_add(next(), next()),
                     VectorUpsert => store.vector_upsert(next(), next()),
                     VectorDelete => store.vector_delete(next(), next()),
                 };
-                wait.block_on(reply)
+                let answer = wait.block_on(reply);
+                self.looked.set(looked.bytes());
+                answer
             }
         })
     }
@@ -317,6 +325,10 @@ impl OracleHost for Granted {
             result: answer.unwrap_or_else(none).map_err(|e| e.message),
             delay_ms: 0.0,
         }
+    }
+
+    fn looked(&mut self) -> u64 {
+        self.looked.take()
     }
 
     fn atom(&mut self, op: &str, _: Value) -> Answer {
@@ -365,6 +377,7 @@ fn outcomes(
     let mut host = Granted {
         set: granted()?,
         runtime: self::runtime(),
+        looked: Cell::new(0),
     };
     let args = Value::from(run.args.clone());
     let done = oracle::run(&document, &args, &options, &mut host).map_err(|r| r.message)?;
