@@ -392,12 +392,12 @@ fn parse(
             DeValue::Datetime(time) => time.to_string(),
             DeValue::Boolean(_) | DeValue::Array(_) | DeValue::Table(_) => {
                 // What has a secret is not shown.
-                let shown = match key.private {
+                let shown = match key.may_hold_secret() {
                     true => "something else".to_owned(),
                     false => format!("`{}`", excerpt(places.written(part.span()))),
                 };
                 let help = match part.get_ref() {
-                    DeValue::Table(table) if !key.private => {
+                    DeValue::Table(table) if !key.may_hold_secret() => {
                         let pairs = table.iter().map(|(op, value)| {
                             let value = places.written(value.span());
                             format!("\"{}={}\"", op.get_ref(), value.trim_matches('"'))

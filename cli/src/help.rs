@@ -91,6 +91,11 @@ fn missing(op: &str, error: &RunError, source: &Source) -> String {
             "nothing is granted: `--embed DIR` names a model that `a99 model import` made ready; \
              `--script FILE` names answers instead, here under `{member}`"
         ),
+        Some(("llmPredict" | "llmPredictBattery" | "llmVision", member)) => format!(
+            "nothing is granted: `--llm URL --model NAME` lets the program ask the model of a \
+             service, such as `http://localhost:1234/v1`; `--script FILE` names answers instead, \
+             here under `{member}`"
+        ),
         Some((_, member)) => format!(
             "nothing is granted: `--script FILE` names answers, here under `{member}` (see `a99 \
              run --help`)"

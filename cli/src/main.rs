@@ -22,6 +22,7 @@ mod grants;
 mod help;
 mod input;
 mod layout;
+mod models;
 #[cfg(feature = "sandbox")]
 mod named;
 mod network;

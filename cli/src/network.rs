@@ -25,9 +25,13 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
 
 /// Requests to one origin, with the headers that are for it. The program has no part in
 /// them.
-#[cfg(all(feature = "http", feature = "embed"))]
-pub(crate) fn to_origin(config: &InForce, url: &str) -> Result<a99_http::HttpFetch, Failure> {
-    let wrong = |why: String| Failure::usage(format!("--embed {url}: {why}"));
+#[cfg(all(feature = "http", any(feature = "embed", feature = "models")))]
+pub(crate) fn to_origin(
+    config: &InForce,
+    option: &str,
+    url: &str,
+) -> Result<a99_http::HttpFetch, Failure> {
+    let wrong = |why: String| Failure::usage(format!("{option} {url}: {why}"));
     let (origin, rule) = origin(url).map_err(wrong)?;
     let policy = crate::grants::policy_of(&rule).map_err(wrong)?;
     let fetch = trusting(config, policy, |header| *header == origin)?;
@@ -35,7 +39,7 @@ pub(crate) fn to_origin(config: &InForce, url: &str) -> Result<a99_http::HttpFet
 }
 
 /// The origin of an address and the rule that names its server.
-#[cfg(all(feature = "http", feature = "embed"))]
+#[cfg(all(feature = "http", any(feature = "embed", feature = "models")))]
 fn origin(url: &str) -> Result<(String, String), String> {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let port = match scheme {
@@ -121,7 +125,7 @@ pub(crate) fn with_xml(set: Capabilities) -> Capabilities {
     set
 }
 
-#[cfg(all(test, feature = "http", feature = "embed"))]
+#[cfg(all(test, feature = "http", any(feature = "embed", feature = "models")))]
 mod tests {
     use super::origin;
 

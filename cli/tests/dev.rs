@@ -70,3 +70,69 @@ fn mistakes_of_scripts_have_a_place() {
     );
     assert_eq!(done.code, 2, "{done:?}");
 }
+
+/// What `a99 run` prints with these options, of a program that asks a model.
+fn asked(options: &[&str]) -> (bool, Value) {
+    let folder = tempdir().expect("it works");
+    let program = r#"{"a99": 4, "op": "seq", "steps": [
+        {"op": "llmPredict", "prompt": "Say something that is short.", "result": "said"},
+        {"op": "return", "value": "said"}]}"#;
+    fs::write(folder.path().join("ask.json"), program).expect("it works");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_a99"));
+    command
+        .current_dir(folder.path())
+        .args(["run", "ask.json", "--json"]);
+    let done = command.args(options).output().expect("it works");
+    let text = String::from_utf8(done.stdout).expect("it works");
+    let printed = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
+    (done.status.success(), printed)
+}
+
+#[test]
+fn a_run_asks_the_model_of_a_service() {
+    let folder = tempdir().unwrap();
+    let script = folder.path().join("turns.json");
+    let turn = r#"[{"text": ["Hel", "lo"], "usage": {"promptTokens": 7, "completionTokens": 2}}]"#;
+    fs::write(&script, turn).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_a99"));
+    command.args(["dev", "model-server", "--json"]).arg(&script);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = Server(child);
+    let mut line = String::new();
+    let out = server.0.stdout.take().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    let said: Value = serde_json::from_str(&line).unwrap();
+    let url = said["url"].as_str().unwrap().to_owned();
+    // A budget that is too small for the prompt asks nobody.
+    let (ok, printed) = asked(&["--llm", &url, "--model", "m", "--max-tokens", "10"]);
+    assert!(!ok, "{printed}");
+    let message = printed["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("the budget of tokens is used up"),
+        "{message}"
+    );
+    let (ok, printed) = asked(&["--llm", &url, "--model", "m", "--max-tokens", "1000"]);
+    assert!(ok, "{printed}");
+    assert_eq!(printed["result"], "Hello");
+    assert_eq!(printed["usage"]["tokens"], 9);
+    for (options, wanted) in [
+        (
+            &["--llm", "localhost:1", "--model", "m"][..],
+            "must begin with",
+        ),
+        (
+            &[
+                "--llm",
+                &url,
+                "--model",
+                "m",
+                "--llm-key-env",
+                "A99_NO_SUCH_KEY",
+            ],
+            "not set",
+        ),
+    ] {
+        let (ok, printed) = asked(options);
+        assert!(!ok && printed.to_string().contains(wanted), "{printed}");
+    }
+}

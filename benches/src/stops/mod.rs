@@ -20,6 +20,7 @@ use serde_json::{Value as Json, json};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// More microseconds than a run may go on.
 pub const BOUND_US: u64 = 1_000;
@@ -259,7 +260,7 @@ impl Rig {
                 }
             };
         }
-        let outcome = machine.finish();
+        let outcome = machine.finish(Duration::ZERO);
         machine.release();
         let end = cpu_us().saturating_sub(watch.last.load(Relaxed));
         let error = outcome.error.ok_or("it ended")?;

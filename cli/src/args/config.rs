@@ -56,7 +56,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
     /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
-    /// [default: 10 ms for each unit of fuel; with `--allow`, 10m]
+    /// [default: 10 ms for each unit of fuel; with `--allow` or `--llm`, 10m]
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// Time that one call of an atom may take, or `none` for no limit; may be
@@ -149,7 +149,7 @@ keys! {
     "header" header Private "none" ToString::to_string;
     "store" store Grant "memory, for the run alone" ToString::to_string;
     "fuel" fuel Limit "1000" ToString::to_string;
-    "timeout" timeout Limit "10 ms for each unit of fuel; with `allow`, 10m" |time| format!("{time:?}");
+    "timeout" timeout Limit "10 ms for each unit of fuel; with `allow` or `--llm`, 10m" |time| format!("{time:?}");
     "atom-timeout" atom_timeout Limit "that of each atom" |(op, time)| match time {
         Some(time) => format!("{op}={time:?}"),
         None => format!("{op}=none"),
@@ -171,6 +171,11 @@ impl Key {
     pub(crate) fn is_private(&self, settings: &Settings) -> bool {
         let store = settings.store.as_ref();
         self.private || self.name == "store" && store.is_some_and(StorePlace::asks_for_a_secret)
+    }
+
+    /// Whether what is written for it may be a secret, whatever it is.
+    pub(crate) fn may_hold_secret(&self) -> bool {
+        self.private || self.name == "store"
     }
 
     /// The values that these settings have, none where nothing is said.

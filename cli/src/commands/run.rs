@@ -10,9 +10,10 @@ use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
 use crate::store::{self, StorePlace};
-use crate::{embed, help, network, output};
+use crate::{embed, help, models, network, output};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
+use agent99::account::{Account, AccountLimits};
 use agent99::{
     AbortSignal, Agent, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome,
     RunError, RunOptions, Text, Value,
@@ -61,6 +62,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let trace = trace.transpose()?;
     let signal = AbortSignal::new();
     let options = options(args, &config, input.context)?.signal(signal.clone());
+    let limits = AccountLimits {
+        tokens: args.max_tokens,
+        ..AccountLimits::default()
+    };
+    let options = match args.max_tokens {
+        Some(_) => options.account(Account::new("", limits)),
+        None => options,
+    };
     let undeclared = undeclared(&agent, &input.args);
     let progress = args
         .progress
@@ -83,6 +92,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
             model: args.embed_model.as_deref(),
         };
         let granted = embed::grant(&choice, &config, granted)?;
+        let choice = models::Choice {
+            url: args.llm.as_deref(),
+            model: args.model.as_deref(),
+            key_env: args.llm_key_env.as_deref(),
+        };
+        let granted = models::grant(&choice, &config, granted)?;
         let granted = store.grant(&config, granted)?;
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;
@@ -334,7 +349,8 @@ fn options(
         })
         .trace(args.trace.is_some());
     // What waits for others needs more time than its fuel stands for.
-    let usual = (!set.allow.is_empty()).then_some(WITH_NETWORK);
+    let waits = !set.allow.is_empty() || args.llm.is_some();
+    let usual = waits.then_some(WITH_NETWORK);
     let time = args.timeout_ms.map(Duration::from_millis);
     if let Some(time) = set.timeout.filter(|_| time.is_none()).or(time).or(usual) {
         options = options.timeout_ms(milliseconds(time));

@@ -6,8 +6,9 @@ use crate::error::{ModelCode, ModelError};
 use crate::price::{Cost, Price};
 use crate::retry::{Budget, Retries, seconds};
 use crate::service::{Directory, MAX_BODY_BYTES, Model};
+use a99_account::Money;
 use a99_capabilities::ai::{
-    AiCode, AiError, AiProvider, StreamHandle, StreamSink, TextRequest, Usage,
+    self, AiCode, AiError, AiProvider, StreamHandle, StreamSink, TextRequest, Usage,
 };
 use a99_capabilities::{BoxFuture, Random, SystemRandom};
 use a99_http::{FetchLimits, HttpFetch, Policy, rule_for};
@@ -170,14 +171,14 @@ impl ModelProvider {
 
     /// The price of a model by its name in answers, `SERVICE/MODEL`.
     #[must_use]
-    pub fn price(&self, model: &str) -> Option<&Price> {
+    pub fn price_of(&self, model: &str) -> Option<&Price> {
         self.0.prices.get(model)
     }
 
     /// What an answer of a model cost; nothing if its price is not known.
     #[must_use]
     pub fn cost(&self, model: &str, usage: Usage) -> Option<Cost> {
-        self.price(model).map(|price| price.cost(usage))
+        self.price_of(model).map(|price| price.cost(usage))
     }
 
     fn begin(&self, request: &TextRequest) -> Result<(Vec<Model>, Handle), AiError> {
@@ -217,6 +218,17 @@ impl AiProvider for ModelProvider {
         let inner = Arc::clone(&self.0);
         runtime.spawn(async move { inner.play(&candidates, &request, &sink).await });
         handle
+    }
+
+    fn price(&self, model: Option<&str>, usage: Usage) -> ai::Cost {
+        let roles = self.0.directory.list();
+        let model = model.or_else(|| roles.get(ai::DEFAULT_ROLE).map(String::as_str));
+        let cost = model.and_then(|model| self.cost(model, usage));
+        let cost = cost.unwrap_or_default();
+        ai::Cost {
+            money: Money::from_micro(cost.nanos.div_ceil(1000)),
+            fuel: cost.fuel,
+        }
     }
 }
 

@@ -62,7 +62,7 @@ async fn n20_times_are_kept() {
         for (turn, total, code, partial) in [
             (stalls(0), 20.0, AiCode::FirstTokenTimeout, None),
             (stalls(1), 20.0, AiCode::IdleTimeout, Some("a")),
-            (slow, 0.6, AiCode::TotalTimeout, Some("0")),
+            (slow, 1.8, AiCode::TotalTimeout, Some("0")),
             (stalls(0), 0.1, AiCode::TotalTimeout, None),
         ] {
             let server = server(vec![turn]).await;
@@ -309,12 +309,10 @@ async fn n20_cancelling_closes_the_connection() {
             assert!(begun.elapsed() < Duration::from_secs(1), "at once");
             until("the server notices", || server.open_answers() == 0).await;
             // So it does when nobody reads any more.
-            let waiting = models.generate_text(ask());
-            assert!(
-                tokio::time::timeout(Duration::from_millis(200), waiting)
-                    .await
-                    .is_err()
-            );
+            tokio::select! {
+                answer = models.generate_text(ask()) => panic!("{answer:?}"),
+                () = until("the server is asked", || server.open_answers() == 1) => {}
+            }
             until("the server notices", || server.open_answers() == 0).await;
             assert_eq!(server.requests().len(), 2);
         }

@@ -21,11 +21,11 @@ pub(crate) fn config(wire: Wire, url: &str) -> ModelConfig {
     }
 }
 
-/// Times that are over soon.
+/// Times that are over soon, also for a busy machine.
 pub(crate) fn short() -> Timeouts {
     Timeouts {
-        first_token: 0.3,
-        idle: 0.3,
+        first_token: 2.0,
+        idle: 1.0,
         total: 20.0,
         ..Timeouts::default()
     }
