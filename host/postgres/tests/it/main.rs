@@ -16,6 +16,7 @@ mod processes;
 mod schemas;
 mod transactions;
 mod values;
+mod vectors;
 
 use a99_capabilities::{CapabilityError, block_on};
 use a99_core::value::Value;
