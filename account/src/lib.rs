@@ -202,6 +202,14 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Whether nothing but runs and calls of this one account is in it.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let Spend { tokens, money, .. } = self.spent;
+        let alone = self.children.is_empty() && self.unlisted == 0;
+        alone && tokens == 0 && money == Money::ZERO && self.overdrawn == Spend::default()
+    }
+
     /// The form for machines: `{name, runs, failed, fuel, time_ms, calls, tokens, money,
     /// children}`, with `overdrawn` and `unlisted` where there are any. `failed`, `tokens`,
     /// `money` and `children` are left out where there are none.

@@ -33,7 +33,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["atoms", "list", "functions"], "tools"),
     (&["settings"], "config"),
     (&["key", "keygen", "sign"], "keys"),
-    (&["serve", "dev"], "watch"),
+    (&["serve"], "watch"),
 ];
 
 /// What others call an option, and how it is written.

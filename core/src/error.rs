@@ -281,7 +281,8 @@ mod tests {
                 "time.run_timeout",
                 "run.aborted",
                 "memory.heap_limit",
-                "quota.exceeded"
+                "quota.exceeded",
+                "budget.exhausted"
             ]
         );
     }

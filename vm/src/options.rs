@@ -441,8 +441,8 @@ impl Serialize for Outcome {
 impl Outcome {
     /// The form for machines, that of `a99 run --json`: an object of `result`, or
     /// of `error` ([`RunError::to_json`]) if the run failed; `fuel_used`, a number
-    /// of units; `warnings`, an array of strings; `usage` ([`Usage::to_json`]), if anything
-    /// was used beside fuel; and `trace`, an array of [`TraceEvent::to_json`], if one was
+    /// of units; `warnings`, an array of strings; `usage` ([`Usage::to_json`]), if there
+    /// were sub-agents, or tokens or money were used; and `trace`, an array of [`TraceEvent::to_json`], if one was
     /// kept. An `undefined` result is left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -454,7 +454,7 @@ impl Outcome {
         map.insert("fuel_used", self.fuel_used.to_f64());
         let warnings = self.warnings.iter().cloned().map(Value::from);
         map.insert("warnings", Value::Array(warnings.collect()));
-        if let Some(usage) = &self.usage {
+        if let Some(usage) = self.usage.as_ref().filter(|usage| !usage.is_plain()) {
             map.insert("usage", usage.to_json());
         }
         if let Some(events) = &self.trace {
