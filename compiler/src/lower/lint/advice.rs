@@ -4,6 +4,9 @@ use a99_core::diag::excerpt;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+/// Bytes of a text that is looked through for advice: nobody writes a longer one by hand.
+const MAX_TEXT: usize = 2_000;
+
 /// Parts of other languages in an expression text, with the form that works here.
 /// The first that fits is told.
 const CONDITION: &[(&str, &str)] = &[
@@ -183,6 +186,9 @@ fn find(rows: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
 
 /// What works in place of a condition that cannot be read.
 pub(in crate::lower) fn condition_help(text: &str) -> Option<Cow<'static, str>> {
+    if text.len() > MAX_TEXT {
+        return None;
+    }
     if let Some(help) = of_sql(text).or_else(|| of_lisp(text)) {
         return Some(help.into());
     }
@@ -320,6 +326,9 @@ fn of_lisp(text: &str) -> Option<String> {
 
 /// What works in place of a formula that cannot be read.
 pub(in crate::lower) fn math_help(text: &str) -> Option<Cow<'static, str>> {
+    if text.len() > MAX_TEXT {
+        return None;
+    }
     if let Some(help) = find(MATH, text) {
         return Some(help.into());
     }
@@ -418,7 +427,11 @@ fn of_writing(text: &str) -> Option<String> {
                 excerpt(&plain)
             ));
         }
-        let rest = text[at..].trim_start_matches(['%', ' ']);
+        // Before an ASCII character a text may be cut.
+        let rest = match *byte {
+            b'%' => text[at..].trim_start_matches(['%', ' ']),
+            _ => "",
+        };
         let percent = *byte == b'%' && digit(at - 1);
         if percent && (rest.is_empty() || rest.starts_with(['*', '+', '-', '/', ')'])) {
             let number = text[..at]
@@ -431,8 +444,8 @@ fn of_writing(text: &str) -> Option<String> {
         }
         let begins = byte.is_ascii_alphabetic() && !matches!(byte, b'e' | b'E' | b'x' | b'X');
         if begins && digit(at - 1) {
-            let start = text[..at].rfind(|c: char| !c.is_ascii_digit() && c != '.');
-            let start = start.map_or(0, |start| start + 1);
+            let number = |c: char| c.is_ascii_digit() || c == '.';
+            let start = text[..at].trim_end_matches(number).len();
             // A digit within a name is no factor.
             let named = start > 0 && bytes.get(start - 1).is_some_and(u8::is_ascii_alphanumeric);
             if !named {
@@ -464,6 +477,7 @@ mod tests {
             ("a ** 2", "no power"),
             ("`${a}`", "by their names"),
             ("a × 2", "`a * 2`"),
+            ("é5a", "`5 * a`"),
             ("a − 1", "`a - 1`"),
             ("5% * a", "`5 / 100`"),
             ("a * 20%", "`20 / 100`"),

@@ -11,11 +11,14 @@ fn mentioned(text: &str) -> Option<(usize, &str)> {
             .chars()
             .next_back()
             .is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '$' | '{'));
+        if !begins {
+            continue;
+        }
         let rest = &text[at + "args.".len()..];
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.'));
         let path = rest[..end.unwrap_or(rest.len())].trim_end_matches('.');
         let named = path.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if begins && named {
+        if named {
             return Some((at, path));
         }
     }
