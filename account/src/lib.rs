@@ -410,11 +410,8 @@ impl Account {
         act(&mut locked)
     }
 
-    /// Keeps an amount for what is about to be done, here and above.
-    ///
-    /// # Errors
-    /// If this account, or one above it, has less left than that. Nothing is kept then.
-    pub fn reserve(&self, want: Spend) -> Result<Reservation, Exhausted> {
+    /// Takes an amount, here and above, if all of them have it.
+    fn take(&self, want: Spend, into: impl Fn(&mut State) -> &mut Spend) -> Result<(), Exhausted> {
         self.with_all(|accounts| {
             for (ledger, state) in accounts.iter() {
                 if let Some(resource) = ledger.lacks(state, want) {
@@ -423,10 +420,19 @@ impl Account {
                 }
             }
             for (_, state) in accounts {
-                state.reserved = state.reserved.plus(want);
+                let taken = into(state);
+                *taken = taken.plus(want);
             }
             Ok(())
-        })?;
+        })
+    }
+
+    /// Keeps an amount for what is about to be done, here and above.
+    ///
+    /// # Errors
+    /// If this account, or one above it, has less left than that. Nothing is kept then.
+    pub fn reserve(&self, want: Spend) -> Result<Reservation, Exhausted> {
+        self.take(want, |state| &mut state.reserved)?;
         Ok(Reservation {
             account: self.clone(),
             kept: want,
@@ -438,8 +444,7 @@ impl Account {
     /// # Errors
     /// If this account, or one above it, has less left than that. Nothing is used then.
     pub fn spend(&self, amount: Spend) -> Result<(), Exhausted> {
-        self.reserve(amount)?.settle(amount);
-        Ok(())
+        self.take(amount, |state| &mut state.spent)
     }
 
     /// What may be used here; the largest numbers where there is no limit.

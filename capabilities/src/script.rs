@@ -5,6 +5,8 @@
 //! every call, so that a test can look at the arguments afterwards.
 
 use crate::error::CapabilityError;
+use a99_core::diag::suggest;
+use a99_core::text::Text;
 use a99_core::value::Value;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +16,14 @@ type Answer = Result<Value, CapabilityError>;
 /// Locks a mutex whose data stays valid whatever a panicking holder did.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is said of a member that a script's object does not have.
+pub(crate) fn unknown_member(key: &Text, known: &[&str]) -> String {
+    let near = suggest(&key.to_string_lossy(), known.iter().copied());
+    let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let known = known.join(", ");
+    format!("unknown member `{key}`; {near}known are {known}")
 }
 
 /// The calls that a scripted capability got, each as its list of arguments.

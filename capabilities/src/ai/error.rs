@@ -1,6 +1,6 @@
 //! Errors of language models.
 
-use super::TextResult;
+use super::{MAX_ANSWER_BYTES, TextResult};
 use crate::error::CapabilityError;
 use std::fmt;
 use std::time::Duration;
@@ -133,6 +133,13 @@ impl AiError {
             retry_after: None,
             partial: None,
         }
+    }
+
+    /// The answer has more bytes than one may have.
+    #[must_use]
+    pub fn too_large() -> AiError {
+        let text = format!("the model's answer has more than {MAX_ANSWER_BYTES} bytes");
+        AiError::new(AiCode::TooLarge, text)
     }
 
     /// The same with the time that the service asked for.

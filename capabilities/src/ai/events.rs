@@ -2,6 +2,7 @@
 
 use a99_account::Money;
 use a99_core::fuel::Fuel;
+use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 
 /// One event of a stream. After [`Done`](StreamEvent::Done),
@@ -34,6 +35,30 @@ pub struct ToolUse {
     pub name: String,
     /// The input: an object, or whatever the model wrote, as a text if it is no JSON.
     pub input: Value,
+}
+
+impl ToolUse {
+    /// The input as OpenAI's wire has it: JSON, or what the model wrote.
+    #[must_use]
+    pub fn arguments(&self) -> Text {
+        match self.input.as_text() {
+            Some(text) => text.clone(),
+            None => self.input.to_json_string().into(),
+        }
+    }
+
+    /// The use as a tool call of OpenAI's chat completions.
+    #[must_use]
+    pub fn to_call(&self) -> Value {
+        let mut function = Map::new();
+        function.insert("name", self.name.as_str());
+        function.insert("arguments", self.arguments());
+        let mut call = Map::new();
+        call.insert("id", self.id.as_str());
+        call.insert("type", "function");
+        call.insert("function", Value::Object(function));
+        Value::Object(call)
+    }
 }
 
 /// Tokens of an answer.
@@ -170,20 +195,7 @@ impl TextResult {
             false => message.insert("content", self.text.as_str()),
         };
         if !self.tool_uses.is_empty() {
-            let calls = self.tool_uses.iter().map(|used| {
-                let mut function = Map::new();
-                function.insert("name", used.name.as_str());
-                let written = match used.input.as_text() {
-                    Some(text) => text.clone(),
-                    None => used.input.to_json_string().into(),
-                };
-                function.insert("arguments", written);
-                let mut call = Map::new();
-                call.insert("id", used.id.as_str());
-                call.insert("type", "function");
-                call.insert("function", Value::Object(function));
-                Value::Object(call)
-            });
+            let calls = self.tool_uses.iter().map(ToolUse::to_call);
             message.insert("tool_calls", calls.collect::<Vec<Value>>());
         }
         Value::Object(message)

@@ -66,9 +66,8 @@ impl MeteredAi {
         }
     }
 
-    /// Keeps what a request may need, and limits its answer to that.
-    fn reserve(&self, request: &mut TextRequest) -> Result<Reservation, AiError> {
-        let prompt = tokens_of(request.prompt_bytes());
+    /// Keeps what a request with so many tokens may need, and limits its answer to that.
+    fn reserve(&self, request: &mut TextRequest, prompt: u64) -> Result<Reservation, AiError> {
         let wanted = request.max_tokens.map(u64::from);
         let left = self.account.left().tokens;
         let room = left.saturating_sub(prompt);
@@ -117,11 +116,11 @@ impl AiProvider for MeteredAi {
     }
 
     fn stream_text(&self, mut request: TextRequest) -> StreamHandle {
-        let kept = match self.reserve(&mut request) {
+        let prompt = tokens_of(request.prompt_bytes());
+        let kept = match self.reserve(&mut request, prompt) {
             Ok(kept) => kept,
             Err(error) => return StreamHandle::failed("unpaid", error),
         };
-        let prompt = tokens_of(request.prompt_bytes());
         let stream = self.provider.stream_text(request);
         let payer = self.clone();
         stream.on_end(move |answer| match answer {

@@ -2,7 +2,7 @@
 //! scripted provider and a model server play the same.
 
 use super::{StopReason, StreamEvent, ToolUse, Usage};
-use a99_core::diag::suggest;
+use crate::script::unknown_member;
 use a99_core::value::{Map, Value};
 use std::fmt;
 use std::time::Duration;
@@ -187,13 +187,7 @@ fn object<'v>(at: &str, value: &'v Value, known: &[&str]) -> Parsed<&'v Map> {
     };
     for key in map.keys() {
         if !known.iter().any(|known| *key == **known) {
-            let near = suggest(&key.to_string_lossy(), known.iter().copied());
-            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
-            let known = known.join(", ");
-            return wrong(
-                at,
-                format!("unknown member `{key}`; {near}known are {known}"),
-            );
+            return wrong(at, unknown_member(key, known));
         }
     }
     Ok(map)

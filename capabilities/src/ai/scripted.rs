@@ -71,10 +71,11 @@ impl ScriptedAi {
             return sink.fail(AiError::new(code, message).retry_after(turn.retry_after));
         }
         sink.answered_by(MODEL);
+        // A cut counts bytes, of which there are none here: half of the pieces come.
+        let half = turn.pieces().count() / 2;
         for (at, piece) in turn.pieces().enumerate() {
             match turn.fault {
-                // A cut counts bytes, of which there are none here: half of the pieces come.
-                Some(ModelFault::Cut(_)) if at >= turn.pieces().count() / 2 => return,
+                Some(ModelFault::Cut(_)) if at >= half => return,
                 Some(ModelFault::Stall(pieces)) if at >= pieces => {
                     return lock(&self.stalled).push(sink);
                 }

@@ -259,8 +259,7 @@ impl StreamSink {
             }
             std::mem::take(&mut state.readers)
         } else {
-            let text = format!("the model's answer has more than {MAX_ANSWER_BYTES} bytes");
-            state.fail(AiError::new(AiCode::TooLarge, text))
+            state.fail(AiError::too_large())
         };
         drop(state);
         wake(woken);

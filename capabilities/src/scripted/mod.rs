@@ -23,10 +23,10 @@ mod forms;
 mod replies;
 
 use crate::ai::{ModelScript, ScriptedAi};
+use crate::script::unknown_member;
 use crate::{
     Capabilities, CapabilityError, FixedClock, HashEmbedder, MemoryStore, SeededRandom, Store as _,
 };
-use a99_core::diag::suggest;
 use a99_core::value::{Map, Value};
 use replies::{ByKey, InOrder, shell};
 use std::fmt;
@@ -87,10 +87,7 @@ impl Script {
         };
         for key in members.keys() {
             if !Script::MEMBERS.iter().any(|known| *key == **known) {
-                let known = Script::MEMBERS.join(", ");
-                let near = suggest(&key.to_string_lossy(), Script::MEMBERS.iter().copied());
-                let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
-                let text = format!("unknown member `{key}`; {near}known are {known}");
+                let text = unknown_member(key, Script::MEMBERS);
                 return Err(ScriptError(text));
             }
         }

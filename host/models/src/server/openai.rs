@@ -49,10 +49,7 @@ fn frame(kind: &str, model: &str, number: usize) -> Map {
 
 /// The input of a tool as text.
 pub(super) fn written(used: &ToolUse) -> String {
-    match used.input.as_text() {
-        Some(text) => text.to_string_lossy().into_owned(),
-        None => used.input.to_json_string(),
-    }
+    used.arguments().to_string_lossy().into_owned()
 }
 
 /// A text in pieces, as models write it.

@@ -169,13 +169,29 @@ fn code(status: Option<u16>, kinds: &[Option<String>]) -> AiCode {
     }
 }
 
+/// What the tests of all wires need.
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod testing {
+    use super::{AiCode, Value, Wire, parse};
+    use crate::fuzz::answer;
+    use a99_capabilities::ai::TextResult;
 
-    fn value(json: &str) -> Value {
+    pub(super) fn value(json: &str) -> Value {
         parse(json).unwrap()
     }
+
+    /// The answer of these events.
+    pub(super) fn answer_of(wire: Wire, events: &[&str]) -> Result<TextResult, AiCode> {
+        let stream = events.iter().map(|data| format!("data: {data}\n\n"));
+        let stream: String = stream.collect();
+        answer(wire, &[stream.as_bytes()]).map_err(|error| error.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::value;
+    use super::*;
 
     #[test]
     fn errors_have_the_services_message_and_a_code() {

@@ -5,7 +5,7 @@ use super::pieces::{Open, Pieces};
 use super::{Ask, Decoder, Protocol, Step, malformed, told};
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiError, Format, Message, Part, Role, StopReason, StreamEvent, ToolChoice, ToolUse, Usage,
+    AiError, Format, Message, Part, Role, StopReason, StreamEvent, ToolChoice, Usage,
 };
 use a99_core::value::{Map, Value};
 
@@ -151,7 +151,7 @@ fn push_message(out: &mut Vec<Value>, message: &Message) {
                 let url = map([("url", image.to_url().into())]);
                 content.push(map([("type", "image_url".into()), ("image_url", url)]));
             }
-            Part::ToolUse(used) => calls.push(call(used)),
+            Part::ToolUse(used) => calls.push(used.to_call()),
             Part::ToolResult {
                 id,
                 content,
@@ -188,22 +188,6 @@ fn push_message(out: &mut Vec<Value>, message: &Message) {
             out.push(said.into());
         }
     }
-}
-
-fn call(used: &ToolUse) -> Value {
-    let arguments = match used.input.as_text() {
-        Some(text) => text.clone(),
-        None => used.input.to_json_string().into(),
-    };
-    let function = map([
-        ("name", used.name.as_str().into()),
-        ("arguments", Value::String(arguments)),
-    ]);
-    map([
-        ("id", used.id.as_str().into()),
-        ("type", "function".into()),
-        ("function", function),
-    ])
 }
 
 /// Whether a schema is one that services hold answers to exactly: each object in it says

@@ -1,7 +1,7 @@
 //! Tools in pieces: inputs that come as fragments of JSON text.
 
 use super::json::parse;
-use super::{AiCode, AiError, Step, StreamEvent};
+use super::{AiError, Step, StreamEvent};
 use a99_capabilities::ai::{MAX_ANSWER_BYTES, ToolUse};
 use a99_core::value::{Map, Value};
 use std::collections::BTreeMap;
@@ -52,8 +52,7 @@ impl Pieces {
         let more = piece.id.len() + piece.name.len() + piece.written.len();
         self.bytes = self.bytes.saturating_add(more).saturating_add(given);
         if self.bytes > MAX_ANSWER_BYTES {
-            let text = format!("the model's answer has more than {MAX_ANSWER_BYTES} bytes");
-            return Err(AiError::new(AiCode::TooLarge, text));
+            return Err(AiError::too_large());
         }
         let open = self.open.entry(at).or_default();
         if !piece.id.is_empty() {

@@ -1,24 +1,17 @@
+use super::super::testing::{answer_of, value};
 use super::super::{Ask, Protocol, Step};
 use super::OpenAi;
-use crate::fuzz::{answer, whole};
-use crate::wire::{Wire, parse};
+use crate::fuzz::whole;
+use crate::wire::Wire;
 use a99_capabilities::ai::{
     AiCode, Format, Image, Message, Part, Role, StopReason, TextRequest, TextResult, Tool,
     ToolChoice, ToolUse, Usage,
 };
 use a99_core::value::Value;
 
-fn value(json: &str) -> Value {
-    parse(json).unwrap()
-}
-
 /// The answer of these events.
 fn read(events: &[&str]) -> Result<TextResult, AiCode> {
-    let stream: String = events
-        .iter()
-        .map(|data| format!("data: {data}\n\n"))
-        .collect();
-    answer(Wire::OpenAi, &[stream.as_bytes()]).map_err(|error| error.code)
+    answer_of(Wire::OpenAi, events)
 }
 
 fn ask(request: &TextRequest, stream: bool) -> String {
