@@ -20,6 +20,21 @@ impl Drop for Server {
     }
 }
 
+/// A server that plays this script, and what it says of itself.
+fn serve(script: &str) -> (Server, Value) {
+    let folder = tempdir().expect("a folder");
+    let file = folder.path().join("turns.json");
+    fs::write(&file, script).expect("a script");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_a99"));
+    command.args(["dev", "model-server", "--json"]).arg(&file);
+    let child = command.stdout(Stdio::piped()).spawn();
+    let mut server = Server(child.expect("it starts"));
+    let mut line = String::new();
+    let out = server.0.stdout.take().expect("its output");
+    BufReader::new(out).read_line(&mut line).expect("a line");
+    (server, serde_json::from_str(&line).expect("JSON"))
+}
+
 fn ask(port: u16, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     let length = body.len();
@@ -32,17 +47,7 @@ fn ask(port: u16, path: &str, body: &str) -> String {
 
 #[test]
 fn a_script_is_played_on_both_wires() {
-    let folder = tempdir().unwrap();
-    let script = folder.path().join("turns.json");
-    fs::write(&script, r#"["one", {"text": ["t", "wo"]}]"#).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_a99"));
-    command.args(["dev", "model-server", "--json"]).arg(&script);
-    let child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut server = Server(child);
-    let mut line = String::new();
-    let out = server.0.stdout.take().unwrap();
-    BufReader::new(out).read_line(&mut line).unwrap();
-    let said: Value = serde_json::from_str(&line).unwrap();
+    let (_server, said) = serve(r#"["one", {"text": ["t", "wo"]}]"#);
     assert_eq!(said["ok"], true);
     let port = u16::try_from(said["port"].as_u64().unwrap()).unwrap();
     assert_eq!(said["url"], format!("http://127.0.0.1:{port}/v1"));
@@ -90,18 +95,8 @@ fn asked(options: &[&str]) -> (bool, Value) {
 
 #[test]
 fn a_run_asks_the_model_of_a_service() {
-    let folder = tempdir().unwrap();
-    let script = folder.path().join("turns.json");
     let turn = r#"[{"text": ["Hel", "lo"], "usage": {"promptTokens": 7, "completionTokens": 2}}]"#;
-    fs::write(&script, turn).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_a99"));
-    command.args(["dev", "model-server", "--json"]).arg(&script);
-    let child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut server = Server(child);
-    let mut line = String::new();
-    let out = server.0.stdout.take().unwrap();
-    BufReader::new(out).read_line(&mut line).unwrap();
-    let said: Value = serde_json::from_str(&line).unwrap();
+    let (_server, said) = serve(turn);
     let url = said["url"].as_str().unwrap().to_owned();
     // A budget that is too small for the prompt asks nobody.
     let (ok, printed) = asked(&["--llm", &url, "--model", "m", "--max-tokens", "10"]);

@@ -7,15 +7,18 @@
 #[path = "../../../postgres/tests/it/cluster.rs"]
 #[allow(dead_code, reason = "the tests of the server need more of it")]
 mod cluster;
+#[path = "../common/mod.rs"]
+mod common;
 mod twins;
 mod writers;
 
-use a99_capabilities::{FixedClock, Store, StoreMethod, block_on, suite};
+use a99_capabilities::{Store, StoreMethod, block_on, suite};
 use a99_core::value::Value;
 use a99_postgres::{PostgresCode, PostgresOptions};
 use a99_vectors::{PostgresVectorStore, VectorLimits, VectorUsage};
 use cluster::{Cluster, Database};
-use std::sync::{Arc, OnceLock};
+use common::{conforms, create, document, ids, object, vector};
+use std::sync::OnceLock;
 
 fn shared() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
@@ -34,32 +37,6 @@ fn store() -> (Database, PostgresVectorStore) {
     (database, store)
 }
 
-fn object(members: &[(&'static str, Value)]) -> Value {
-    Value::Object(members.iter().cloned().collect())
-}
-
-fn vector(numbers: &[f64]) -> Value {
-    Value::Array(numbers.iter().copied().map(Value::Number).collect())
-}
-
-fn document(id: &str, numbers: &[f64]) -> Value {
-    object(&[("id", id.into()), ("embedding", vector(numbers))])
-}
-
-fn create(store: &dyn Store, collection: &str) {
-    let made = store.create_collection(collection.into(), Value::Null, Value::Null);
-    block_on(made).unwrap();
-}
-
-fn ids(store: &dyn Store, collection: &str, query: &[f64], k: usize) -> Vec<String> {
-    let search = store.vector_search(collection.into(), vector(query), k.into(), Value::Null);
-    let found = block_on(search).unwrap().as_array().unwrap().to_vec();
-    let ids = found
-        .iter()
-        .map(|document| document.get("id").unwrap().as_str().unwrap().to_owned());
-    ids.collect()
-}
-
 /// What triggers have counted is what there is.
 fn counted(database: &Database) {
     let sum = database.sql(
@@ -74,20 +51,6 @@ fn counted(database: &Database) {
              (SELECT count(*) FROM vector_document WHERE collection = c.id))",
     );
     assert_eq!(sum, "t");
-}
-
-fn conforms(store: &PostgresVectorStore) {
-    block_on(suite::key_value(store)).unwrap();
-    block_on(suite::keys(store)).unwrap();
-    block_on(suite::documents(store)).unwrap();
-    // Again in collections that there are.
-    for _ in 0..2 {
-        block_on(suite::vectors(store)).unwrap();
-        block_on(suite::vector_changes(store)).unwrap();
-    }
-    let clock = Arc::new(FixedClock::new(1_000.0));
-    let store = store.with_clock(clock.clone());
-    block_on(suite::expiry(&store, &|now| clock.set(now))).unwrap();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Changes and searches at random: on a server as in a file and in memory, down to what
 //! namespaces hold.
 
+use crate::common::direction;
 use crate::{counted, create, document, object, open, store, vector};
 use a99_capabilities::{MemoryStore, Store, block_on};
 use a99_core::value::Value;
@@ -29,12 +30,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => prop::sample::select(vec![0, 3_000, 1 << 20]).prop_map(Step::Limit),
     ];
     prop::collection::vec(step, 1..60)
-}
-
-/// One of 256 directions of a half circle.
-fn direction(at: u8) -> [f64; 2] {
-    let angle = f64::from(at) * std::f64::consts::PI / 256.0;
-    [angle.cos(), angle.sin()]
 }
 
 fn apply(store: &dyn Store, step: &Step) -> Value {

@@ -1,25 +1,11 @@
 //! The laws of stores, and the errors of the store in memory.
 
+use crate::common::conforms;
 use crate::{add, block_on, create, document, ids, object, store, text, vector};
-use a99_capabilities::{FixedClock, MAX_KEY_BYTES, MemoryStore, Store, StoreMethod, suite};
+use a99_capabilities::{MAX_KEY_BYTES, MemoryStore, Store, StoreMethod, suite};
 use a99_core::value::Value;
 use a99_sqlite::SqliteStore;
 use a99_vectors::{MAX_DIMENSION, VectorStore};
-use std::sync::Arc;
-
-fn conforms(store: &VectorStore) {
-    block_on(suite::key_value(store)).unwrap();
-    block_on(suite::keys(store)).unwrap();
-    block_on(suite::documents(store)).unwrap();
-    // Again in collections that there are.
-    for _ in 0..2 {
-        block_on(suite::vectors(store)).unwrap();
-        block_on(suite::vector_changes(store)).unwrap();
-    }
-    let clock = Arc::new(FixedClock::new(1_000.0));
-    let store = store.with_clock(clock.clone());
-    block_on(suite::expiry(&store, &|now| clock.set(now))).unwrap();
-}
 
 #[test]
 fn vector_store_conforms() {

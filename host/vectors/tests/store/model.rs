@@ -1,5 +1,6 @@
 //! Changes and searches at random, on this store and the one in memory.
 
+use crate::common::direction;
 use crate::{block_on, create, document, store, vector};
 use a99_capabilities::{MemoryStore, Store};
 use a99_core::value::Value;
@@ -35,13 +36,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => prop::sample::select(vec![0, 3_000, 1 << 20]).prop_map(Step::Limit),
     ];
     prop::collection::vec(step, 1..120)
-}
-
-/// One of 256 directions of a half circle: two of them have clearly different scores with
-/// a query at its end, and those that are the same have exactly the same.
-fn direction(at: u8) -> [f64; 2] {
-    let angle = f64::from(at) * std::f64::consts::PI / 256.0;
-    [angle.cos(), angle.sin()]
 }
 
 fn all(store: &dyn Store, query: [f64; 2], k: u8, id: Option<u8>) -> Value {
