@@ -23,6 +23,9 @@ const FRESH: Duration = Duration::from_secs(1);
 /// After this time a connection that nobody used is closed.
 const STALE: Duration = Duration::from_secs(600);
 
+/// After this time what was given up and is not over is cancelled once more.
+const CANCEL_AGAIN: Duration = Duration::from_millis(50);
+
 /// Longest pause before another attempt.
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
@@ -253,6 +256,18 @@ impl Connection {
         drop(self.client);
         drop(self.driver.await);
     }
+
+    /// Closes it in the middle of something. A server passes over a cancellation that comes
+    /// before what it is meant for, so it is told until it is done.
+    async fn give_up(mut self, tls: &Tls) {
+        drop(self.client);
+        loop {
+            drop(self.cancel.cancel_query(tls.clone()).await);
+            if timeout(CANCEL_AGAIN, &mut self.driver).await.is_ok() {
+                return;
+            }
+        }
+    }
 }
 
 fn too_slow() -> PostgresError {
@@ -327,9 +342,8 @@ impl Drop for Lease {
         let pool = Arc::clone(&self.pool);
         // Its place is taken until the server is done with it.
         self.pool.handle.spawn(async move {
-            let cancel = connection.cancel.cancel_query(pool.tls.clone());
-            drop(timeout(pool.connect_timeout, cancel).await);
-            drop(timeout(pool.connect_timeout, connection.close()).await);
+            let time = pool.connect_timeout.saturating_mul(2);
+            drop(timeout(time, connection.give_up(&pool.tls)).await);
             drop(permit);
         });
     }
