@@ -11,6 +11,8 @@ use agent99::{Capabilities, ErrorCode, RunError, shell_atoms};
 #[cfg(feature = "sandbox")]
 use crate::commands::sandbox::builder;
 #[cfg(feature = "sandbox")]
+use crate::failure::USAGE;
+#[cfg(feature = "sandbox")]
 use crate::sandbox_args::SettingsArgs;
 #[cfg(feature = "sandbox")]
 use a99_batteries::sandbox::SandboxShell;
@@ -28,9 +30,13 @@ impl Computer {
     /// it.
     pub(crate) fn of(args: &RunArgs) -> Result<Computer, Failure> {
         if !args.sandbox && args.settings != SettingsArgs::default() {
-            return Err(Failure::usage(
-                "there is no sandbox to be set up without --sandbox",
-            ));
+            // What the command without the sandbox says of it.
+            let help = match args.settings.limits.memory {
+                Some(_) => "add `--sandbox`; for the program's own memory it is `--heap-mib 64`",
+                None => "add `--sandbox`",
+            };
+            let why = "there is no sandbox to be set up without --sandbox";
+            return Err(Failure::coded(USAGE[0], why, help));
         }
         let new = || SandboxShell::new(builder(&args.settings));
         Ok(Computer {

@@ -2,6 +2,7 @@
 //! its requests.
 
 use a99_core::diag::suggest;
+use a99_egress::{Policy, PolicyError};
 use agent99::Capabilities;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ impl Grant {
             }
             Some(("net", rules)) => rules,
             // A rule without its kind: what stands first is a host.
-            _ if host_of(text).contains(['.', '*']) && check(text).is_ok() => {
+            _ if host_of(text).contains(['.', '*']) && policy_of(text).is_ok() => {
                 return Err(format!("did you mean `net:{text}`?"));
             }
             Some((kind, _)) => {
@@ -48,7 +49,7 @@ impl Grant {
             }
             None => return Err("grants are net:RULE,..., as in net:api.example.com:443".into()),
         };
-        check(rules)?;
+        policy_of(rules)?;
         Ok(Grant {
             rules: rules.to_owned(),
         })
@@ -80,36 +81,18 @@ fn host_of(rule: &str) -> &str {
     rule.split(':').next().unwrap_or(rule)
 }
 
-/// Whether rules can be read.
-#[cfg(feature = "http")]
-fn check(rules: &str) -> Result<(), String> {
-    policy_of(rules).map(|_| ())
-}
-
-#[cfg(not(feature = "http"))]
-fn check(rules: &str) -> Result<(), String> {
-    // Read where the feature is that needs them: till then a grant is refused.
-    match rules.is_empty() || rules.contains(char::is_whitespace) {
-        true => Err("write HOST or HOST:PORT, such as example.com:443".to_owned()),
-        false => Ok(()),
-    }
-}
-
 /// The policy of rules in a row.
-#[cfg(feature = "http")]
-pub(crate) fn policy_of(rules: &str) -> Result<a99_http::Policy, String> {
+pub(crate) fn policy_of(rules: &str) -> Result<Policy, String> {
     format!("allow:{rules}")
         .parse()
-        .map_err(
-            |error: a99_http::PolicyError| match error.found.is_empty() {
-                true => error.help.to_string(),
-                false => format!(
-                    "`{}`: {}",
-                    a99_core::diag::excerpt(&error.found),
-                    error.help
-                ),
-            },
-        )
+        .map_err(|error: PolicyError| match error.found.is_empty() {
+            true => error.help.to_string(),
+            false => format!(
+                "`{}`: {}",
+                a99_core::diag::excerpt(&error.found),
+                error.help
+            ),
+        })
 }
 
 /// What is wrong with a setting, and what helps.
