@@ -2,18 +2,17 @@
 
 use crate::provider::Inner;
 use crate::reader::{Read, Reader, cut_off, read_whole};
-use crate::redact::shown;
 use crate::retry::{retry_after, seconds};
 use crate::service::{Model, Service};
-use crate::wire::{Ask, parse, told};
+use crate::wire::Ask;
 use a99_capabilities::ai::{AiCode, AiError, StreamSink, TextRequest};
-use a99_http::{FetchCode, FetchError, StreamingAnswer};
+use a99_http::{FetchError, StreamingAnswer};
 use std::future::Future;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout_at};
 
 /// Bytes of an error's body that are read.
-const MAX_ERROR_BYTES: usize = 64 << 10;
+pub(crate) const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// How long usage and the final mark are waited for when the answer is whole.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -175,32 +174,15 @@ impl Attempt<'_> {
                 break;
             }
         }
-        let body = String::from_utf8_lossy(&body);
-        let error = match parse(&body) {
-            Some(value) => told(&value, Some(status)),
-            None => AiError::new(AiCode::of_status(status), body),
-        };
-        let service = &self.service().name;
-        let message = self.shown(&error.message);
-        let text = match message.is_empty() {
-            true => format!("the model service `{service}` answers with {status}"),
-            false => format!("the model service `{service}` answers with {status}: {message}"),
-        };
-        AiError::new(error.code, text).retry_after(after)
+        self.service().refused(status, &body).retry_after(after)
     }
 
-    fn shown(&self, text: &str) -> String {
-        shown(text, self.service().config.key.as_ref())
+    fn failed(&self, error: &FetchError) -> AiError {
+        self.service().failed(error)
     }
 
-    /// An error of an answer with the service in it.
     fn named(&self, error: AiError) -> AiError {
-        let (service, message) = (&self.service().name, self.shown(&error.message));
-        let text = match message.is_empty() {
-            true => format!("the model service `{service}` ends its answer with an error"),
-            false => format!("the model service `{service}`: {message}"),
-        };
-        AiError::new(error.code, text).retry_after(error.retry_after)
+        self.service().named(error)
     }
 
     /// What came in time, or the error of what did not.
@@ -221,37 +203,5 @@ impl Attempt<'_> {
             };
             AiError::new(code, text)
         })
-    }
-
-    /// Why there was no connection, or no more of it.
-    fn failed(&self, error: &FetchError) -> AiError {
-        let code = match error.code() {
-            FetchCode::Denied | FetchCode::Scheme | FetchCode::Quota | FetchCode::Revoked => {
-                AiCode::Denied
-            }
-            FetchCode::Resolve
-            | FetchCode::Connect
-            | FetchCode::Timeout
-            | FetchCode::Tls
-            | FetchCode::NoRoots
-            | FetchCode::CaFile => AiCode::Unreachable,
-            FetchCode::Closed => AiCode::CutOff,
-            FetchCode::BodyTooLarge => AiCode::TooLarge,
-            FetchCode::Protocol
-            | FetchCode::HeaderTooLarge
-            | FetchCode::Encoding
-            | FetchCode::Redirect
-            | FetchCode::Status
-            | FetchCode::Json => AiCode::Malformed,
-            FetchCode::Runtime => AiCode::Unavailable,
-            FetchCode::Input
-            | FetchCode::Url
-            | FetchCode::Credentials
-            | FetchCode::Method
-            | FetchCode::Header
-            | FetchCode::Body => AiCode::Invalid,
-        };
-        let (service, why) = (&self.service().name, self.shown(&error.to_string()));
-        AiError::new(code, format!("the model service `{service}`: {why}"))
     }
 }

@@ -36,6 +36,7 @@ mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod price;
+mod probe;
 mod provider;
 mod reader;
 mod redact;
@@ -51,6 +52,7 @@ pub use audit::{Audit, ModelFinding, ModelKind};
 pub use config::{ModelConfig, SINGLE, ServiceConfig, Timeouts};
 pub use error::{ModelCode, ModelError};
 pub use price::{Cost, Price};
+pub use probe::ServiceReport;
 pub use provider::{Builder, ModelProvider};
 pub use retry::Retries;
 pub use wire::Wire;

@@ -99,7 +99,11 @@ impl Builder {
         let directory = Directory::new(&config)?;
         let fetch = match self.fetch {
             Some(fetch) => fetch,
-            None => Arc::new(network(&config)?),
+            None => {
+                let built = ModelProvider::network(&config)?.build();
+                let wrong = |error| ModelError::new(ModelCode::Network, format!("{error}"));
+                Arc::new(built.map_err(wrong)?)
+            }
         };
         Ok(ModelProvider(Arc::new(Inner {
             fetch,
@@ -125,30 +129,6 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// A network that reaches the services of a configuration.
-fn network(config: &ModelConfig) -> Result<HttpFetch, ModelError> {
-    let wrong = |text: String| ModelError::new(ModelCode::Network, text);
-    let rules = config
-        .services
-        .values()
-        .map(|service| rule_for(&service.url));
-    let rules: BTreeSet<String> = rules
-        .collect::<Result<_, _>>()
-        .map_err(|error| wrong(error.to_string()))?;
-    let rules: Vec<String> = rules.into_iter().collect();
-    let policy = format!("allow:{}", rules.join(","));
-    let policy: Policy = policy.parse().map_err(|error| wrong(format!("{error}")))?;
-    let limits = FetchLimits {
-        max_body_bytes: MAX_BODY_BYTES,
-        connect_timeout: seconds(config.timeouts.connect),
-        max_requests: None,
-        max_hosts: None,
-        ..FetchLimits::default()
-    };
-    let built = HttpFetch::builder().policy(policy).limits(limits).build();
-    built.map_err(|error| wrong(error.to_string()))
-}
-
 impl ModelProvider {
     /// The provider of a configuration, with a network of its own.
     ///
@@ -156,6 +136,41 @@ impl ModelProvider {
     /// Each of [`ModelCode`].
     pub fn new(config: ModelConfig) -> Result<ModelProvider, ModelError> {
         ModelProvider::builder(config).build()
+    }
+
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.0.directory
+    }
+
+    pub(crate) fn fetch(&self) -> &HttpFetch {
+        &self.0.fetch
+    }
+
+    /// A network that reaches the origins of a configuration's services and nothing else, for
+    /// hosts that give it more, such as authorities of their own.
+    ///
+    /// # Errors
+    /// [`ModelCode::Network`] for an address that is none.
+    pub fn network(config: &ModelConfig) -> Result<a99_http::Builder, ModelError> {
+        let wrong = |text: String| ModelError::new(ModelCode::Network, text);
+        let rules = config
+            .services
+            .values()
+            .map(|service| rule_for(&service.url));
+        let rules: BTreeSet<String> = rules
+            .collect::<Result<_, _>>()
+            .map_err(|error| wrong(error.to_string()))?;
+        let rules: Vec<String> = rules.into_iter().collect();
+        let policy = format!("allow:{}", rules.join(","));
+        let policy: Policy = policy.parse().map_err(|error| wrong(format!("{error}")))?;
+        let limits = FetchLimits {
+            max_body_bytes: MAX_BODY_BYTES,
+            connect_timeout: seconds(config.timeouts.connect),
+            max_requests: None,
+            max_hosts: None,
+            ..FetchLimits::default()
+        };
+        Ok(HttpFetch::builder().policy(policy).limits(limits))
     }
 
     /// Builds one with more than a configuration says.

@@ -2,10 +2,12 @@
 
 use crate::config::{ModelConfig, ServiceConfig};
 use crate::error::{ModelCode, ModelError};
+use crate::redact::shown;
+use crate::wire::{parse, told};
 use a99_capabilities::Secret;
 use a99_capabilities::ai::{AiCode, AiError, DEFAULT_ROLE, TextRequest};
 use a99_core::diag::suggest;
-use a99_http::{FetchCode, StreamRequest, rule_for};
+use a99_http::{FetchCode, FetchError, StreamRequest, rule_for};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The roles that every provider has, in the order in which one that has no models is
@@ -14,6 +16,9 @@ pub(crate) const ROLES: [&str; 4] = [DEFAULT_ROLE, "smart", "fast", "code"];
 
 /// Bytes of an answer's body, at most: an event has several hundred for a token.
 pub(crate) const MAX_BODY_BYTES: usize = 64 << 20;
+
+/// Bytes of a list of models, at most.
+const MAX_LIST_BYTES: usize = 4 << 20;
 
 /// A service that is asked.
 pub(crate) struct Service {
@@ -77,15 +82,30 @@ impl Service {
 
     /// A request with this body.
     pub(crate) fn request(&self, body: Vec<u8>) -> StreamRequest {
-        let protocol = self.config.wire.protocol();
         let accepted = match self.config.stream {
             true => "text/event-stream, application/json",
             false => "application/json",
         };
-        let mut request = StreamRequest::post(&self.url, body)
+        let request = StreamRequest::post(&self.url, body)
             .header("content-type", "application/json")
             .header("accept", accepted)
             .max_body_bytes(MAX_BODY_BYTES);
+        self.keyed(request)
+    }
+
+    /// A request for the list of its models.
+    pub(crate) fn list_request(&self) -> StreamRequest {
+        let own = self.config.wire.protocol().path();
+        let base = self.url.strip_suffix(own).unwrap_or(&self.url);
+        let request = StreamRequest::get(format!("{base}/models"))
+            .header("accept", "application/json")
+            .max_body_bytes(MAX_LIST_BYTES);
+        self.keyed(request)
+    }
+
+    /// The request with what every one of the service has: the wire's headers and the key.
+    fn keyed(&self, mut request: StreamRequest) -> StreamRequest {
+        let protocol = self.config.wire.protocol();
         for (name, value) in protocol.headers() {
             request = request.header(*name, *value);
         }
@@ -99,6 +119,68 @@ impl Service {
             request = request.credential(name, value);
         }
         request
+    }
+
+    /// A text of the service or of the network, without the key.
+    fn shown(&self, text: &str) -> String {
+        shown(text, self.config.key.as_ref())
+    }
+
+    /// The error of a status from 400 on and the body that came with it.
+    pub(crate) fn refused(&self, status: u16, body: &[u8]) -> AiError {
+        let body = String::from_utf8_lossy(body);
+        let error = match parse(&body) {
+            Some(value) => told(&value, Some(status)),
+            None => AiError::new(AiCode::of_status(status), body),
+        };
+        let (service, message) = (&self.name, self.shown(&error.message));
+        let text = match message.is_empty() {
+            true => format!("the model service `{service}` answers with {status}"),
+            false => format!("the model service `{service}` answers with {status}: {message}"),
+        };
+        AiError::new(error.code, text)
+    }
+
+    /// An error of an answer with the service in it.
+    pub(crate) fn named(&self, error: AiError) -> AiError {
+        let (service, message) = (&self.name, self.shown(&error.message));
+        let text = match message.is_empty() {
+            true => format!("the model service `{service}` ends its answer with an error"),
+            false => format!("the model service `{service}`: {message}"),
+        };
+        AiError::new(error.code, text).retry_after(error.retry_after)
+    }
+
+    /// Why there was no connection, or no more of it.
+    pub(crate) fn failed(&self, error: &FetchError) -> AiError {
+        let code = match error.code() {
+            FetchCode::Denied | FetchCode::Scheme | FetchCode::Quota | FetchCode::Revoked => {
+                AiCode::Denied
+            }
+            FetchCode::Resolve
+            | FetchCode::Connect
+            | FetchCode::Timeout
+            | FetchCode::Tls
+            | FetchCode::NoRoots
+            | FetchCode::CaFile => AiCode::Unreachable,
+            FetchCode::Closed => AiCode::CutOff,
+            FetchCode::BodyTooLarge => AiCode::TooLarge,
+            FetchCode::Protocol
+            | FetchCode::HeaderTooLarge
+            | FetchCode::Encoding
+            | FetchCode::Redirect
+            | FetchCode::Status
+            | FetchCode::Json => AiCode::Malformed,
+            FetchCode::Runtime => AiCode::Unavailable,
+            FetchCode::Input
+            | FetchCode::Url
+            | FetchCode::Credentials
+            | FetchCode::Method
+            | FetchCode::Header
+            | FetchCode::Body => AiCode::Invalid,
+        };
+        let (service, why) = (&self.name, self.shown(&error.to_string()));
+        AiError::new(code, format!("the model service `{service}`: {why}"))
     }
 }
 
@@ -188,6 +270,13 @@ impl Directory {
         let other = || ROLES.iter().find_map(|other| self.roles.get(*other));
         let found = own.or_else(|| ROLES.contains(&role).then(other).flatten());
         found.map(Vec::as_slice)
+    }
+
+    /// The models of a service that roles name.
+    pub(crate) fn wanted(&self, service: usize) -> BTreeSet<String> {
+        let models = self.roles.values().flatten();
+        let models = models.filter(|model| model.service == service);
+        models.map(|model| model.name.clone()).collect()
     }
 
     /// All roles, each with the model that is asked first.

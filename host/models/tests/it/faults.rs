@@ -436,3 +436,22 @@ fn without_a_runtime_there_is_an_error_and_one_may_be_given() {
     let first = a99_capabilities::block_on(stream.next());
     assert_eq!(first, Some(StreamEvent::Text("good".to_owned())));
 }
+
+#[tokio::test]
+async fn services_are_probed() {
+    let server = server(Vec::new()).await;
+    let mut config = config(Wire::OpenAi, &server.url());
+    let gone = ServiceConfig::new(Wire::Anthropic, "http://127.0.0.1:1");
+    config.services.insert("gone".to_owned(), gone);
+    let roles = vec![format!("local/{MODEL}"), "local/b".to_owned()];
+    config.roles.insert("smart".to_owned(), roles);
+    let reports = provider(config).probe(Duration::from_secs(10)).await;
+    let [gone, local] = &reports[..] else {
+        panic!("{reports:?}")
+    };
+    let error = gone.models.as_ref().unwrap_err();
+    assert_eq!(error.code, AiCode::Unreachable, "{error:?}");
+    assert_eq!(local.models.as_ref().unwrap(), &[MODEL]);
+    assert_eq!(local.wanted, ["b", MODEL]);
+    assert_eq!(local.missing().collect::<Vec<_>>(), ["b"]);
+}
