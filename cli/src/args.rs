@@ -125,6 +125,10 @@ pub(crate) enum Command {
     /// Print the settings and grants in force, and where each comes from
     #[command(after_help = EXIT_CODES)]
     Config(Box<ConfigCommandArgs>),
+    /// Say what a run would use, whether it can be reached, and what helps: the
+    /// command's features, the configuration, networks, models, embeddings, the store
+    #[command(after_help = EXIT_CODES)]
+    Doctor(Box<DoctorArgs>),
     /// Say what a code means and what helps
     Explain(ExplainArgs),
     /// Run commands in a Linux of their own, without KVM or root
@@ -174,6 +178,7 @@ impl Command {
             },
             Command::Repl(args) => args.json,
             Command::Config(args) => args.json,
+            Command::Doctor(args) => args.json,
             Command::Explain(args) => args.json,
             #[cfg(feature = "sandbox")]
             Command::Sandbox(args) => args.json(),
@@ -264,6 +269,20 @@ pub(crate) struct ConfigCommandArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
     /// Print everything, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The program whose configuration file is meant [default: one in this folder]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub program: Option<PathBuf>,
+    /// The settings.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Print the checks as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

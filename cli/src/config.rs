@@ -7,9 +7,11 @@
 mod advice;
 
 use crate::args::{ConfigArgs, KEYS, Key, Settings};
+use crate::embed;
 use crate::failure::{Failure, USAGE};
 use crate::files::{CONFIGURATION as FILE, open_regular, read_bounded};
 use crate::input::{self, STDIN};
+use crate::models::{SECTION, Section};
 use a99_core::diag::{LineIndex, excerpt};
 use advice::{example, form_of, help_for, reason, syntax, unknown};
 use clap::Parser;
@@ -46,6 +48,8 @@ pub(crate) struct ConfigFile {
     /// Whether `--config` named it.
     named: bool,
     settings: Settings,
+    /// Its section of language models, and the line of that.
+    models: Option<(Section, usize)>,
     lines: HashMap<&'static str, usize>,
     /// Line and column of each value.
     values: HashMap<&'static str, Vec<(u32, u32)>>,
@@ -55,6 +59,8 @@ pub(crate) struct ConfigFile {
 #[derive(Debug)]
 pub(crate) struct InForce {
     pub set: Settings,
+    /// Language models, unless `llm` names one.
+    pub models: Option<Section>,
     /// What should be known of it.
     pub warnings: Vec<String>,
     from: HashMap<&'static str, From>,
@@ -95,6 +101,15 @@ impl InForce {
             };
             from.insert(key.name, source);
         }
+        let section = file.as_ref().and_then(|file| file.models.as_ref());
+        let models = section.filter(|(section, _)| {
+            let is_private = section.asks_for_keys() && file.as_ref().is_some_and(|f| !f.named);
+            if is_private {
+                refused.push(SECTION);
+            }
+            !is_private && set.llm.is_none()
+        });
+        let models = models.map(|(section, _)| section.clone());
         if let (Some(file), false) = (&file, refused.is_empty()) {
             warnings.push(format!(
                 "`{}` of {} is not taken: what uses secrets needs `--config {}`",
@@ -110,12 +125,14 @@ impl InForce {
                 }
             }
         }
-        let config = InForce {
+        let mut config = InForce {
             set,
+            models,
             warnings,
             from,
             file,
         };
+        config.check_models()?;
         let headers = config.set.header.iter().map(|arg| arg.0.as_ref().err());
         let variables = config.set.env.iter().map(|arg| arg.0.as_ref().err());
         let first = |wrong: &mut dyn Iterator<Item = Option<&String>>| {
@@ -132,6 +149,57 @@ impl InForce {
             }
         }
         Ok(config)
+    }
+
+    /// Refuses what says of a model or an embedding less than is needed, or would send a key
+    /// to an address that nobody vouched for.
+    fn check_models(&mut self) -> Result<(), Failure> {
+        let set = &self.set;
+        let is_unnamed = |name: &str| {
+            let unnamed = self.file.as_ref().is_some_and(|file| !file.named);
+            unnamed && matches!(self.from.get(name), Some(From::Line(_)))
+        };
+        if set.llm.is_some() && set.model.is_none() {
+            let help = "add the model to ask for, as in `--model llama3.2`";
+            return Err(self.wrong("llm", 0, "it needs a model to ask for", help));
+        }
+        if set.llm_key_env.is_some() && is_unnamed("llm") {
+            let why = "the key would go to an address of a file that was found";
+            let help = "name the service, as in `--llm https://api.openai.com/v1`, or the file by \
+                        `--config`";
+            return Err(self.wrong("llm-key-env", 0, why, help));
+        }
+        let models = self.models.is_some();
+        let alone = [
+            (
+                "embed-model",
+                "embed",
+                set.embed_model.is_some() && set.embed.is_none(),
+            ),
+            (
+                "model",
+                "llm",
+                set.model.is_some() && set.llm.is_none() && !models,
+            ),
+            (
+                "llm-key-env",
+                "llm",
+                set.llm_key_env.is_some() && set.llm.is_none(),
+            ),
+        ];
+        for (name, of, _) in alone.into_iter().filter(|(_, _, alone)| *alone) {
+            match self.from.get(name) {
+                Some(From::Line(_)) => self
+                    .warnings
+                    .push(format!("`{name}` has no effect without `{of}`")),
+                _ => {
+                    let help = format!("add the service or folder, as in `--{of} {}`", example(of));
+                    let why = format!("it is for `--{of}`, which is missing");
+                    return Err(self.wrong(name, 0, why, help.replace('"', "")));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Where the setting comes from.
@@ -151,6 +219,11 @@ impl InForce {
         let keys = keys.filter(|key| matches!(self.from(key), From::Line(_)));
         let shown: Vec<String> = keys
             .map(|key| format!("{} = {}", key.name, key.shown(&self.set).join(", ")))
+            .chain(
+                self.models
+                    .iter()
+                    .map(|models| format!("[{SECTION}] {}", models.shown())),
+            )
             .collect();
         (!shown.is_empty()).then(|| format!("{}: {}", file.name, shown.join("; ")))
     }
@@ -293,8 +366,20 @@ impl ConfigFile {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut settings = Settings::default();
         let (mut lines, mut values) = (HashMap::new(), HashMap::new());
+        let mut models = None;
         for (word, value) in table.get_ref() {
             let at = word.span().start;
+            if word.get_ref() == SECTION {
+                match Section::read(value) {
+                    Ok(section) => models = Some((section, places.line(at))),
+                    Err((span, text, help)) => {
+                        let at = span.map_or(at, |span| span.start);
+                        let text = places.at(at, &format!("[{SECTION}]: {text}"));
+                        wrong.push((at, Failure::coded(BAD_VALUE, text, help)));
+                    }
+                }
+                continue;
+            }
             let Some(key) = KEYS.iter().find(|key| key.name == word.get_ref()) else {
                 wrong.push((at, unknown(word.get_ref(), &places, (at, value))));
                 continue;
@@ -316,6 +401,10 @@ impl ConfigFile {
         }
         // Paths are those beside the file.
         settings.ca = settings.ca.map(|path| folder.join(path));
+        settings.embed = settings.embed.map(|from| match embed::is_address(&from) {
+            true => from,
+            false => folder.join(from).display().to_string(),
+        });
         settings.store = settings.store.map(|place| place.relative_to(folder));
         for header in &mut settings.header {
             if let Ok(header) = &mut header.0 {
@@ -326,6 +415,7 @@ impl ConfigFile {
             name,
             named,
             settings,
+            models,
             lines,
             values,
         })

@@ -8,28 +8,20 @@ use agent99::Capabilities;
 #[cfg(feature = "embed")]
 use std::path::Path;
 
-/// What embeds the texts of a run.
-pub(crate) struct Choice<'a> {
-    /// A folder, or the address of a service.
-    pub from: Option<&'a str>,
-    /// The model that the service is asked for.
-    pub model: Option<&'a str>,
-}
-
 /// Whether it is an address.
-fn is_address(from: &str) -> bool {
+pub(crate) fn is_address(from: &str) -> bool {
     from.starts_with("https://") || from.starts_with("http://")
 }
 
 /// What the run is granted with it.
 #[cfg(feature = "embed")]
-pub(crate) fn grant(
-    choice: &Choice<'_>,
-    config: &InForce,
-    set: Capabilities,
-) -> Result<Capabilities, Failure> {
+pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
     use a99_embed::{EmbedModel, Precision, TextEmbedder};
-    let Some(from) = choice.from else {
+    let (from, model) = (
+        config.set.embed.as_deref(),
+        config.set.embed_model.as_deref(),
+    );
+    let Some(from) = from else {
         return Ok(set);
     };
     if set.embedder.is_some() {
@@ -37,9 +29,9 @@ pub(crate) fn grant(
         return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
     }
     if is_address(from) {
-        return by_service(from, choice.model, config, set);
+        return by_service(from, model, config, set);
     }
-    if choice.model.is_some() {
+    if model.is_some() {
         return Err(Failure::coded(
             USAGE[0],
             "--embed-model is for --embed with an address",
@@ -71,7 +63,7 @@ fn by_service(
         let help = "add `--embed-model NAME`, as in `--embed-model text-embedding-3-small`";
         return Err(Failure::coded(USAGE[0], why, help));
     };
-    let fetch = crate::network::to_origin(config, "--embed", url)?;
+    let fetch = crate::network::to_origin(config, &format!("--embed {url}"), url)?;
     Ok(set.with_embedder(a99_embed::EndpointEmbedder::new(fetch, url, model)))
 }
 
@@ -86,13 +78,9 @@ fn by_service(
 }
 
 #[cfg(not(feature = "embed"))]
-pub(crate) fn grant(
-    choice: &Choice<'_>,
-    _: &InForce,
-    set: Capabilities,
-) -> Result<Capabilities, Failure> {
-    match choice.from {
-        Some(from) if is_address(from) && choice.model.is_none() => Err(Failure::usage(
+pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+    match config.set.embed.as_deref() {
+        Some(from) if is_address(from) && config.set.embed_model.is_none() => Err(Failure::usage(
             "--embed with an address needs --embed-model NAME, the model to ask for",
         )),
         Some(_) => Err(Failure::missing_feature("`a99 run --embed`", "embed")),

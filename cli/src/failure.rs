@@ -297,6 +297,23 @@ impl Failure {
         self.exit()
     }
 
+    /// What is wrong in a line, and what helps.
+    pub(crate) fn told(&self) -> (String, String) {
+        match self {
+            Failure::Usage(message) => (message.clone(), String::new()),
+            Failure::Coded { message, help, .. } => (message.clone(), help.clone()),
+            Failure::Several(all) => {
+                let (texts, helps): (Vec<_>, Vec<_>) = all.iter().map(Failure::told).unzip();
+                (
+                    texts.join("; "),
+                    helps.into_iter().next().unwrap_or_default(),
+                )
+            }
+            Failure::Rejected { diagnostics, .. } => (diagnostics.to_string(), String::new()),
+            Failure::Artifact { error, name } => (format!("{name}: {error}"), String::new()),
+        }
+    }
+
     /// Writes it for people.
     pub(crate) fn show(&self) {
         match self {

@@ -104,6 +104,7 @@ fn dispatch(command: &Command) -> Exit {
         Command::Watch(args) => commands::watch::run(args),
         Command::Repl(args) => commands::repl::run(args),
         Command::Config(args) => commands::config::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
         Command::Explain(args) => commands::explain::run(args),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => commands::sandbox::run(args),

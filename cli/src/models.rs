@@ -1,70 +1,265 @@
-//! Language models of a run, by the service that `--llm` names.
+//! Language models of a run: the service that `--llm` names, or those of `[models]` in a
+//! configuration file.
 
 use crate::config::InForce;
 use crate::failure::Failure;
 use agent99::Capabilities;
 
-/// What answers the program's prompts.
-pub(crate) struct Choice<'a> {
-    /// The address of a service.
-    pub url: Option<&'a str>,
-    /// The model that it is asked for.
-    pub model: Option<&'a str>,
-    /// The variable that holds its key.
-    pub key_env: Option<&'a str>,
-}
+/// Name of the section of a configuration file.
+pub(crate) const SECTION: &str = "models";
 
-/// What the run is granted with it.
 #[cfg(feature = "models")]
-pub(crate) fn grant(
-    choice: &Choice<'_>,
-    config: &InForce,
-    set: Capabilities,
-) -> Result<Capabilities, Failure> {
+mod services {
+    use super::{Capabilities, Failure, InForce, SECTION};
+    use crate::commands::doctor::Check;
     use crate::failure::USAGE;
-    use a99_models::{ModelConfig, ModelProvider, Secret};
+    use a99_core::diag::suggest;
+    use a99_models::{ModelConfig, ModelError, ModelProvider, Secret, ServiceReport};
+    use agent99::capabilities::AiCode;
+    use serde::Deserialize as _;
+    use std::ops::Range;
     use std::sync::Arc;
-    let (Some(url), Some(model)) = (choice.url, choice.model) else {
-        return Ok(set);
-    };
-    let scripted = [
-        ("ai", set.ai.is_some()),
-        ("llm", set.llm.is_some()),
-        ("llmBattery", set.llm_battery.is_some()),
-    ];
-    if let Some((member, _)) = scripted.iter().find(|(_, there)| *there) {
-        let why = format!("--llm and the script's `{member}` exclude each other");
-        return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
-    }
-    let key = match choice.key_env {
-        None => None,
-        Some(name) => match std::env::var(name).map(|key| key.trim().to_owned()) {
-            Ok(key) if !key.is_empty() => Some(Secret::new(key)),
-            _ => {
-                let why = format!("--llm-key-env {name}: this variable is not set, or no text");
-                let help = format!("set it, as in `export {name}=...`");
-                return Err(Failure::coded(USAGE[0], why, help));
+    use toml::Spanned;
+    use toml::de::{DeValue, ValueDeserializer};
+
+    /// The check of services.
+    const CHECK: &str = "models";
+
+    /// Services, roles, prices and times, as a configuration file has them.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Section(ModelConfig);
+
+    /// What is wrong with a section: the bytes, the text, what helps.
+    type SectionError = (Option<Range<usize>>, String, String);
+
+    impl Section {
+        /// Reads a section.
+        ///
+        /// # Errors
+        /// The first mistake.
+        pub(crate) fn read(value: &Spanned<DeValue<'_>>) -> Result<Section, SectionError> {
+            let read = ModelConfig::deserialize(ValueDeserializer::from(value.clone()));
+            let config = read.map_err(|error| {
+                let text = error.message().to_owned();
+                let help = advice(&text);
+                (error.span(), text, help)
+            })?;
+            // Built once for what is wrong with it; keys come later.
+            match ModelProvider::new(config.clone()) {
+                Ok(_) => Ok(Section(config)),
+                Err(error) => Err((None, error.to_string(), advice(""))),
             }
-        },
-    };
-    let fetch = crate::network::to_origin(config, "--llm", url)?;
-    let provider = ModelProvider::builder(ModelConfig::single(url, model, key));
-    let provider = provider.fetch(Arc::new(fetch)).build().map_err(|error| {
-        let why = format!("--llm {url}: {error}");
-        Failure::coded(error.code().name(), why, "see `a99 run --help`")
-    })?;
-    Ok(set.with_ai(provider))
+        }
+
+        /// Whether it takes keys from the environment.
+        pub(crate) fn asks_for_keys(&self) -> bool {
+            let mut services = self.0.services.values();
+            services.any(|service| service.key_env.is_some())
+        }
+
+        /// The services that it grants, for people.
+        pub(crate) fn shown(&self) -> String {
+            let services = self.0.services.iter();
+            let services: Vec<String> = services
+                .map(|(name, service)| format!("{name} {}", service.url))
+                .collect();
+            services.join(", ")
+        }
+    }
+
+    /// What helps against a mistake of a section.
+    fn advice(text: &str) -> String {
+        // "unknown field `uri`, expected one of `wire`, `url`"
+        let mut names = text.split('`').skip(1).step_by(2);
+        let found = names.next().filter(|_| text.starts_with("unknown field"));
+        let near = found.and_then(|found| suggest(&found.replace('_', "-"), names));
+        match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`a99 run --help` and docs/grants.md show what `[models]` has".to_owned(),
+        }
+    }
+
+    /// The key of a service.
+    fn key(name: &str, from: &str) -> Result<Secret, Failure> {
+        match std::env::var(name).map(|key| key.trim().to_owned()) {
+            Ok(key) if !key.is_empty() => Ok(Secret::new(key)),
+            _ => {
+                let why = format!("{from} {name}: this variable is not set, or no text");
+                let help = format!("set it, as in `export {name}=...`");
+                Err(Failure::coded(USAGE[0], why, help))
+            }
+        }
+    }
+
+    /// The models of these settings, and how messages name where they are said.
+    fn chosen(config: &InForce) -> Result<Option<(ModelConfig, String)>, Failure> {
+        let set = &config.set;
+        if let (Some(url), Some(model)) = (&set.llm, &set.model) {
+            let name = config.named("llm-key-env", 0);
+            let key = set.llm_key_env.as_deref().map(|var| key(var, &name));
+            let models = ModelConfig::single(url, model, key.transpose()?);
+            return Ok(Some((models, format!("{} {url}", config.named("llm", 0)))));
+        }
+        let Some(Section(models)) = &config.models else {
+            return Ok(None);
+        };
+        let mut models = models.clone();
+        if let Some(model) = &set.model {
+            let default = agent99::capabilities::ai::DEFAULT_ROLE;
+            models.roles.insert(default.to_owned(), vec![model.clone()]);
+        }
+        for service in models.services.values_mut() {
+            if let Some(name) = &service.key_env {
+                service.key = Some(key(name, &format!("[{SECTION}]: key-env"))?);
+            }
+        }
+        Ok(Some((models, format!("[{SECTION}]"))))
+    }
+
+    /// The models of these settings, if there are any.
+    pub(crate) fn provider(config: &InForce) -> Result<Option<ModelProvider>, Failure> {
+        let Some((models, named)) = chosen(config)? else {
+            return Ok(None);
+        };
+        let wrong = |error: ModelError| {
+            let help = "`a99 run --help` and docs/grants.md show what names a model";
+            Failure::coded(error.code().name(), format!("{named}: {error}"), help)
+        };
+        let urls = models.services.values().map(|service| &*service.url);
+        let origins = crate::network::origins(&named, urls)?;
+        let fetch = ModelProvider::network(&models).map_err(wrong)?;
+        let fetch = crate::network::to_origins(config, &named, &origins, fetch)?;
+        let provider = ModelProvider::builder(models)
+            .fetch(Arc::new(fetch))
+            .build();
+        provider.map(Some).map_err(wrong)
+    }
+
+    /// Whether the services can be reached and have the models that they are asked for.
+    pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+        let provider = match provider(config) {
+            Ok(Some(provider)) => provider,
+            Ok(None) => return Vec::new(),
+            Err(failure) => return vec![Check::failed(CHECK, &failure)],
+        };
+        let reports = provider.probe(crate::network::PROBE_TIME).await;
+        reports.iter().map(check).collect()
+    }
+
+    fn check(report: &ServiceReport) -> Check {
+        let models = match &report.models {
+            Ok(models) => models,
+            Err(error) => {
+                let help = match error.code {
+                    AiCode::Unauthorized => {
+                        "name the variable with the key by `--llm-key-env`, or `key-env` of the service"
+                    }
+                    AiCode::Unreachable => "start the service, or name another address",
+                    _ => {
+                        "the address is that of the service\'s API, such as http://localhost:1234/v1"
+                    }
+                };
+                let text = format!("{}: {}", report.url, error.message);
+                return Check::problem(CHECK, text, help);
+            }
+        };
+        let ms = report.elapsed.as_millis();
+        let there = format!(
+            "{} answers within {ms} ms and has {} models",
+            report.url,
+            models.len()
+        );
+        let missing: Vec<&str> = report.missing().collect();
+        if missing.is_empty() {
+            return Check::ok(
+                CHECK,
+                format!("{there}; asked for: {}", report.wanted.join(", ")),
+            );
+        }
+        let known = models.iter().map(String::as_str);
+        let near = missing
+            .first()
+            .and_then(|name| suggest(name, known.clone()));
+        let near = near.or_else(|| known.clone().next().map(str::to_owned));
+        let help = near.map_or(String::new(), |near| {
+            format!("it has `{near}`, for instance")
+        });
+        let text = format!("{there}, but does not list `{}`", missing.join("`, `"));
+        Check::warning(CHECK, text, &help)
+    }
+
+    /// What the run is granted with it.
+    pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+        let scripted = [
+            ("ai", set.ai.is_some()),
+            ("llm", set.llm.is_some()),
+            ("llmBattery", set.llm_battery.is_some()),
+        ];
+        let scripted = scripted.iter().find(|(_, there)| *there);
+        if let (Some((member, _)), Some(_)) = (scripted, &config.set.llm) {
+            let named = config.named("llm", 0);
+            let why = format!("{named} and the script's `{member}` exclude each other");
+            return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
+        }
+        // A script answers in place of what a file grants to every run.
+        match scripted {
+            Some(_) => Ok(set),
+            None => Ok(match provider(config)? {
+                Some(provider) => set.with_ai(provider),
+                None => set,
+            }),
+        }
+    }
 }
 
 #[cfg(not(feature = "models"))]
-pub(crate) fn grant(
-    choice: &Choice<'_>,
-    _: &InForce,
-    set: Capabilities,
-) -> Result<Capabilities, Failure> {
-    let _ = (choice.model, choice.key_env);
-    match choice.url {
-        Some(_) => Err(Failure::missing_feature("`a99 run --llm`", "models")),
-        None => Ok(set),
+mod services {
+    use super::{Capabilities, Failure, InForce};
+    use crate::commands::doctor::Check;
+    use std::convert::Infallible;
+    use std::ops::Range;
+    use toml::Spanned;
+    use toml::de::DeValue;
+
+    /// A section that this binary cannot read.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Section(Infallible);
+
+    /// What is wrong with a section: the bytes, the text, what helps.
+    type SectionError = (Option<Range<usize>>, String, String);
+
+    impl Section {
+        pub(crate) fn read(_: &Spanned<DeValue<'_>>) -> Result<Section, SectionError> {
+            let text = "this binary was built without the feature `models`".to_owned();
+            let help = "install it from a checkout: `cargo install --path cli --features models`";
+            Err((None, text, help.to_owned()))
+        }
+
+        pub(crate) fn asks_for_keys(&self) -> bool {
+            match self.0 {}
+        }
+
+        pub(crate) fn shown(&self) -> String {
+            match self.0 {}
+        }
+    }
+
+    pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+        let failed = grant(config, Capabilities::none()).err();
+        let failed = failed.map(|failure| Check::failed("models", &failure));
+        failed.into_iter().collect()
+    }
+
+    pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+        match (&config.set.llm, &config.models) {
+            (Some(_), _) => {
+                let what = format!("`{}`", config.named("llm", 0));
+                Err(Failure::missing_feature(&what, "models"))
+            }
+            (None, Some(section)) => match section.0 {},
+            (None, None) => Ok(set),
+        }
     }
 }
+
+pub(crate) use services::{Section, checks, grant};

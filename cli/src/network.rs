@@ -1,41 +1,156 @@
 //! Network of a run: fetches as `--allow` grants them.
 
+use crate::commands::doctor::Check;
 use crate::config::InForce;
 use crate::failure::Failure;
 use agent99::Capabilities;
-
-/// What the run is granted with these settings.
 #[cfg(feature = "http")]
-pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+use std::time::{Duration, Instant};
+
+/// How long a server is waited for when it is only to be seen whether it is there.
+#[cfg(feature = "http")]
+pub(crate) const PROBE_TIME: Duration = Duration::from_secs(10);
+
+/// What `--allow` lets the program reach.
+#[cfg(feature = "http")]
+fn allowed(config: &InForce) -> Result<Option<a99_http::HttpFetch>, Failure> {
     let settings = &config.set;
     if settings.allow.is_empty() {
-        return Ok(set);
-    }
-    if set.fetch.is_some() {
-        let why = "it and the script's `fetch` exclude each other";
-        return Err(config.wrong("allow", 0, why, "leave one of them out"));
+        return Ok(None);
     }
     let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
     let policy = crate::grants::policy_of(&rules.join(","))
         .map_err(|error| config.wrong("allow", 0, error, "grants are net:RULE,..."))?;
-    let fetch = trusting(config, policy, |_| true)?.build();
+    let fetch = a99_http::HttpFetch::builder().policy(policy);
+    let fetch = trusting(config, fetch, |_| true)?.build();
     let fetch = fetch.map_err(|error| config.wrong("allow", 0, error, "see docs/grants.md"))?;
+    Ok(Some(fetch))
+}
+
+/// What the run is granted with these settings.
+#[cfg(feature = "http")]
+pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+    let Some(fetch) = allowed(config)? else {
+        return Ok(set);
+    };
+    if set.fetch.is_some() {
+        let why = "it and the script's `fetch` exclude each other";
+        return Err(config.wrong("allow", 0, why, "leave one of them out"));
+    }
     Ok(set.with_fetch(fetch))
 }
 
-/// Requests to one origin, with the headers that are for it. The program has no part in
-/// them.
+/// Whether the servers that rules name one by one can be reached.
+#[cfg(feature = "http")]
+pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+    let fetch = match allowed(config) {
+        Ok(Some(fetch)) => fetch,
+        Ok(None) => return Vec::new(),
+        Err(failure) => return vec![Check::failed(CHECK, &failure)],
+    };
+    let rules = config.set.allow.iter();
+    let rules = rules.flat_map(|grant| grant.rules.split(',').map(str::trim));
+    let mut checks = Vec::new();
+    for rule in rules {
+        checks.push(match urls(rule) {
+            urls if urls.is_empty() => {
+                Check::ok(CHECK, format!("{rule} names no single server to be asked"))
+            }
+            urls => server(&fetch, rule, &urls).await,
+        });
+    }
+    checks
+}
+
+/// The check of what `--allow` grants.
+const CHECK: &str = "network";
+
+/// Asks a server for its first page.
+#[cfg(feature = "http")]
+async fn server(fetch: &a99_http::HttpFetch, rule: &str, urls: &[String]) -> Check {
+    let mut failed = String::new();
+    for url in urls {
+        let started = Instant::now();
+        let asked = fetch.open(a99_http::StreamRequest::get(url));
+        let why = match tokio::time::timeout(PROBE_TIME, asked).await {
+            Ok(Ok(answer)) => {
+                let (status, ms) = (answer.status(), started.elapsed().as_millis());
+                return Check::ok(CHECK, format!("{rule} answers {status} within {ms} ms"));
+            }
+            // It is there, and would send elsewhere.
+            Ok(Err(error)) if error.code() == a99_http::FetchCode::Redirect => {
+                return Check::ok(CHECK, format!("{rule} answers with a redirect"));
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", PROBE_TIME.as_secs()),
+        };
+        if failed.is_empty() {
+            failed = why;
+        }
+    }
+    let help = "see that the name and the port are right and the server is up; `--ca FILE` trusts \
+                authorities of your own";
+    Check::problem(CHECK, format!("{rule}: {failed}"), help)
+}
+
+/// Where the one server of a rule is asked; nothing if the rule names several.
+#[cfg(feature = "http")]
+fn urls(rule: &str) -> Vec<String> {
+    let after = rule.rsplit_once(']').map_or(rule, |(_, after)| after);
+    let port = after.split_once(':').map(|(_, port)| port);
+    if rule.contains(['*', '/']) || port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return Vec::new();
+    }
+    match port {
+        None | Some("443") => vec![format!("https://{rule}/")],
+        Some("80") => vec![format!("http://{rule}/")],
+        // A server that speaks TLS refuses the other at once, not the other way round.
+        Some(_) => vec![format!("http://{rule}/"), format!("https://{rule}/")],
+    }
+}
+
+/// Requests to these origins, with the headers that are for them. The program has no part
+/// in them.
 #[cfg(all(feature = "http", any(feature = "embed", feature = "models")))]
+pub(crate) fn to_origins(
+    config: &InForce,
+    named: &str,
+    origins: &[String],
+    fetch: a99_http::Builder,
+) -> Result<a99_http::HttpFetch, Failure> {
+    let wrong = |why: String| Failure::usage(format!("{named}: {why}"));
+    let fetch = trusting(config, fetch, |header| {
+        origins.iter().any(|origin| origin == header)
+    })?;
+    fetch.build().map_err(|error| wrong(error.to_string()))
+}
+
+/// The origins of these addresses.
+#[cfg(feature = "models")]
+pub(crate) fn origins<'u>(
+    named: &str,
+    mut urls: impl Iterator<Item = &'u str>,
+) -> Result<Vec<String>, Failure> {
+    let wrong = |why: String| Failure::usage(format!("{named}: {why}"));
+    let found = urls.try_fold(Vec::new(), |mut all, url| {
+        all.push(origin(url)?.0);
+        Ok(all)
+    });
+    found.map_err(wrong)
+}
+
+/// Requests to the origin of this address.
+#[cfg(all(feature = "http", feature = "embed"))]
 pub(crate) fn to_origin(
     config: &InForce,
-    option: &str,
+    named: &str,
     url: &str,
 ) -> Result<a99_http::HttpFetch, Failure> {
-    let wrong = |why: String| Failure::usage(format!("{option} {url}: {why}"));
+    let wrong = |why: String| Failure::usage(format!("{named}: {why}"));
     let (origin, rule) = origin(url).map_err(wrong)?;
     let policy = crate::grants::policy_of(&rule).map_err(wrong)?;
-    let fetch = trusting(config, policy, |header| *header == origin)?;
-    fetch.build().map_err(|error| wrong(error.to_string()))
+    let fetch = a99_http::HttpFetch::builder().policy(policy);
+    to_origins(config, named, &[origin], fetch)
 }
 
 /// The origin of an address and the rule that names its server.
@@ -63,16 +178,15 @@ fn origin(url: &str) -> Result<(String, String), String> {
     Ok((format!("{scheme}://{authority}"), rule))
 }
 
-/// Requests under a policy, with the authorities and the headers of these settings, of
+/// These requests, with the authorities and the headers of these settings, of
 /// those the ones for origins that `sends` says.
 #[cfg(feature = "http")]
 fn trusting(
     config: &InForce,
-    policy: a99_http::Policy,
+    mut fetch: a99_http::Builder,
     sends: impl Fn(&str) -> bool,
 ) -> Result<a99_http::Builder, Failure> {
     let settings = &config.set;
-    let mut fetch = a99_http::HttpFetch::builder().policy(policy);
     if let Some(path) = &settings.ca {
         fetch = fetch.ca_file(path);
     }
@@ -97,6 +211,13 @@ fn trusting(
         }
     }
     Ok(fetch)
+}
+
+#[cfg(not(feature = "http"))]
+pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+    let failed = grant(config, Capabilities::none()).err();
+    let failed = failed.map(|failure| Check::failed(CHECK, &failure));
+    failed.into_iter().collect()
 }
 
 #[cfg(not(feature = "http"))]

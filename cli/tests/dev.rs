@@ -131,3 +131,179 @@ fn a_run_asks_the_model_of_a_service() {
         assert!(!ok && printed.to_string().contains(wanted), "{printed}");
     }
 }
+
+/// What the command says in a folder with these files.
+fn in_folder(files: &[(&str, &str)], args: &[&str]) -> harness::Done {
+    let folder = tempdir().expect("a folder");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("it works");
+    }
+    a99_in(folder.path(), args)
+}
+
+const ASK: &str = r#"{"a99": 4, "op": "seq", "steps": [
+    {"op": "llmPredict", "prompt": "Say something that is short.", "result": "said"},
+    {"op": "return", "value": "said"}]}"#;
+
+#[test]
+fn a_file_names_the_models_of_a_run() {
+    let turns = r#"["one", {"text": "two", "usage": {"promptTokens": 1000, "completionTokens": 500}}, "three", "four"]"#;
+    let (_server, said) = serve(turns);
+    let url = said["url"].as_str().unwrap();
+    let run = ["run", "ask.json", "--json"];
+    let said = |config: &str, args: &[&str]| {
+        let args: Vec<&str> = run.iter().chain(args).copied().collect();
+        let done = in_folder(&[("ask.json", ASK), ("agent99.toml", config)], &args);
+        serde_json::from_str::<Value>(&done.out).unwrap_or_else(|_| panic!("{done:?}"))
+    };
+    let plain = said(
+        &format!("llm = \"{url}\"\nmodel = \"m\"\nmax-tokens = 1000"),
+        &[],
+    );
+    assert_eq!(plain["result"], "one", "{plain}");
+    let table = format!(
+        "[models.services.local]\nurl = \"{url}\"\n[models.roles]\ndefault = \"local/a\"\n\
+         [models.prices.\"local/a\"]\nprompt = 3.0\ncompletion = 10.0\nfuel = 0.01"
+    );
+    let config = in_folder(&[("agent99.toml", &table)], &["config"]);
+    assert!(
+        config.out.contains(&format!("[models] local {url}")),
+        "{config:?}"
+    );
+    let priced = said(&table, &[]);
+    assert_eq!(priced["result"], "two", "{priced}");
+    // 1,000 tokens at 3 and 500 at 10 for a million of them.
+    assert_eq!(priced["usage"]["money"], 0.008, "{priced}");
+    assert!(
+        priced["fuel_used"].as_f64().is_some_and(|n| n > 15.0),
+        "{priced}"
+    );
+    // Options win, over the model alone or over all.
+    let other = said(&table, &["--model", "local/b"]);
+    assert_eq!(other["result"], "three", "{other}");
+    let unknown = said(&table, &["--model", "locale/b"]);
+    let error = unknown["error"].to_string();
+    assert!(error.contains("did you mean `local`?"), "{error}");
+    let own = said(&table, &["--llm", url, "--model", "c"]);
+    assert_eq!(own["result"], "four", "{own}");
+}
+
+#[test]
+fn mistakes_about_models_have_a_place() {
+    let run: &[&str] = &["run", "ask.json"];
+    let with_key = &["run", "ask.json", "--llm-key-env", "PATH"][..];
+    let service = "[models.services.a]\nurl = \"http://localhost:1/v1\"\n";
+    for (config, args, told) in [
+        (
+            "llm = \"http://localhost:1/v1\"",
+            run,
+            "agent99.toml:1:7: `llm`: it needs a model",
+        ),
+        (
+            "",
+            &["run", "ask.json", "--model", "m"],
+            "--model: it is for `--llm`, which is missing",
+        ),
+        ("model = \"m\"", run, "`model` has no effect without `llm`"),
+        (
+            "",
+            &["run", "ask.json", "--embed-model", "m"],
+            "it is for `--embed`",
+        ),
+        (
+            "llm = \"http://localhost:1/v1\"\nmodel = \"m\"",
+            with_key,
+            "the key would go to an address of a file that was found",
+        ),
+        (
+            "llm-key-env = \"PATH\"",
+            &[
+                "run",
+                "ask.json",
+                "--llm",
+                "http://localhost:1/v1",
+                "--model",
+                "m",
+            ],
+            "`llm-key-env` of agent99.toml is not taken",
+        ),
+        (
+            &format!("{service}uri = \"x\"\n"),
+            run,
+            "agent99.toml:3:1: [models]: unknown field `uri`",
+        ),
+        (
+            &format!("{service}[models.roles]\ndefault = \"b/m\"\n"),
+            run,
+            "no service is called `b`",
+        ),
+        (service, run, "name one under `roles.default`"),
+        (
+            &format!("{service}key-env = \"PATH\"\n[models.roles]\ndefault = \"a/m\"\n"),
+            run,
+            "`models` of agent99.toml is not taken",
+        ),
+        (
+            "[models.services.a]\nurl = \"http://localhost:1/v1\"\nkey-env = \"A99_NO_KEY\"\n\
+             [models.roles]\ndefault = \"a/m\"\n",
+            &["run", "ask.json", "--config", "agent99.toml"],
+            "key-env A99_NO_KEY: this variable is not set",
+        ),
+    ] {
+        let done = in_folder(&[("ask.json", ASK), ("agent99.toml", config)], args);
+        assert_ne!(done.code, 0, "{config}: {done:?}");
+        assert!(done.err.contains(told), "{config}: {told}: {done:?}");
+    }
+}
+
+#[test]
+fn doctor_says_what_is_reachable() {
+    let (_server, said) = serve("[]");
+    let url = said["url"].as_str().unwrap();
+    let port = said["port"].as_u64().unwrap();
+    let doctor = |config: &str| {
+        let done = in_folder(&[("agent99.toml", config)], &["doctor", "--json"]);
+        let said: Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{done:?}"));
+        assert_eq!(said["ok"] == true, done.code == 0, "{done:?}");
+        said
+    };
+    let row = |said: &Value, check: &str| -> (String, String) {
+        let rows = said["checks"].as_array().unwrap().iter();
+        let row = rows.rev().find(|row| row["check"] == check);
+        let row = row.unwrap_or_else(|| panic!("{check}: {said}"));
+        let text = format!("{} {}", row["message"], row["help"]);
+        (row["status"].as_str().unwrap().to_owned(), text)
+    };
+    let good = doctor(&format!(
+        "allow = \"net:localhost:{port}\"\nllm = \"{url}\"\nmodel = \"scripted\"\nstore = \"a.db\""
+    ));
+    assert_eq!(good["ok"], true, "{good}");
+    for (check, told) in [
+        ("command", "http"),
+        ("configuration", "agent99.toml is read"),
+        ("network", "answers 404"),
+        ("models", "asked for: scripted"),
+        ("store", "will be made"),
+    ] {
+        let (status, text) = row(&good, check);
+        assert!(status == "ok" && text.contains(told), "{check}: {text}");
+    }
+    let other = doctor(&format!("llm = \"{url}\"\nmodel = \"script\""));
+    let (status, text) = row(&other, "models");
+    assert_eq!(status, "warning");
+    assert!(
+        text.contains("does not list `script`") && text.contains("`scripted`"),
+        "{text}"
+    );
+    // Nobody listens there.
+    let bad = doctor(
+        "allow = \"net:localhost:1\"\nllm = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n\
+         embed = \"none\"\nstore = \"none/a.db\"",
+    );
+    for check in ["network", "models", "embeddings", "store"] {
+        let (status, text) = row(&bad, check);
+        assert_eq!(status, "problem", "{check}: {text}");
+    }
+    let wrong = doctor("fuel = \"much\"");
+    assert_eq!(row(&wrong, "configuration").0, "problem");
+}

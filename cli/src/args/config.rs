@@ -52,11 +52,35 @@ pub(crate) struct Settings {
     /// there in the next run [default: memory, for the run alone]
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
     pub store: Option<StorePlace>,
+    /// Let the program embed texts (storeVectorize) with the model in this folder,
+    /// which `a99 model import` makes, or by the service at this address, such as
+    /// `https://api.openai.com/v1`
+    #[arg(long, value_name = "DIR|URL", value_hint = ValueHint::AnyPath)]
+    pub embed: Option<String>,
+    /// The model that the service of `--embed` is asked for
+    #[arg(long, value_name = "NAME")]
+    pub embed_model: Option<String>,
+    /// Let the program ask a language model (llmPredict, llmPredictBattery, llmVision) of the
+    /// service at this address: `http://localhost:1234/v1` of LM Studio,
+    /// `http://localhost:11434/v1` of Ollama, `https://api.openai.com/v1`,
+    /// `https://api.anthropic.com/v1`. The program gets no network by it
+    #[arg(long, value_name = "URL")]
+    pub llm: Option<String>,
+    /// The model that the service of `--llm` is asked for, or `SERVICE/MODEL` of the
+    /// services that `[models]` of `agent99.toml` has
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The variable of the environment that holds the key for the service of `--llm`
+    #[arg(long, value_name = "VARIABLE")]
+    pub llm_key_env: Option<String>,
+    /// Tokens of language models that the program may use, those of its agents included
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
     /// Fuel the run may use [default: 1000]
     #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
     /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
-    /// [default: 10 ms for each unit of fuel; with `--allow` or `--llm`, 10m]
+    /// [default: 10 ms for each unit of fuel; with a network or a model, 10m]
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// Time that one call of an atom may take, or `none` for no limit; may be
@@ -148,8 +172,14 @@ keys! {
     "readable-context" readable_context Grant "nothing" Clone::clone;
     "header" header Private "none" ToString::to_string;
     "store" store Grant "memory, for the run alone" ToString::to_string;
+    "embed" embed Grant "nothing" Clone::clone;
+    "embed-model" embed_model Limit "none" Clone::clone;
+    "llm" llm Grant "nothing" Clone::clone;
+    "model" model Limit "none" Clone::clone;
+    "llm-key-env" llm_key_env Private "none" Clone::clone;
+    "max-tokens" max_tokens Limit "no limit" ToString::to_string;
     "fuel" fuel Limit "1000" ToString::to_string;
-    "timeout" timeout Limit "10 ms for each unit of fuel; with `allow` or `--llm`, 10m" |time| format!("{time:?}");
+    "timeout" timeout Limit "10 ms for each unit of fuel; with a network or a model, 10m" |time| format!("{time:?}");
     "atom-timeout" atom_timeout Limit "that of each atom" |(op, time)| match time {
         Some(time) => format!("{op}={time:?}"),
         None => format!("{op}=none"),
@@ -208,6 +238,12 @@ mod tests {
         ("readable-context", "user.id"),
         ("header", "https://a.example x-key={env:KEY}"),
         ("store", "a.db"),
+        ("embed", "minilm"),
+        ("embed-model", "m"),
+        ("llm", "http://localhost:1234/v1"),
+        ("model", "m"),
+        ("llm-key-env", "KEY"),
+        ("max-tokens", "5"),
         ("fuel", "5"),
         ("timeout", "5s"),
         ("atom-timeout", "map=5s"),

@@ -41,29 +41,6 @@ pub(crate) struct RunArgs {
     /// JSON file with the answers of networks, models and agents (see --help)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,
-    /// Let the program embed texts (storeVectorize) with the model in this folder,
-    /// which `a99 model import` makes, or by the service at this address, such as
-    /// `https://api.openai.com/v1`
-    #[arg(long, value_name = "DIR|URL", value_hint = ValueHint::AnyPath)]
-    pub embed: Option<String>,
-    /// The model that the service of `--embed` is asked for
-    #[arg(long, value_name = "NAME", requires = "embed")]
-    pub embed_model: Option<String>,
-    /// Let the program ask a language model (llmPredict, llmPredictBattery, llmVision) of the
-    /// service at this address: `http://localhost:1234/v1` of LM Studio,
-    /// `http://localhost:11434/v1` of Ollama, `https://api.openai.com/v1`,
-    /// `https://api.anthropic.com/v1`. The program gets no network by it
-    #[arg(long, value_name = "URL", requires = "model")]
-    pub llm: Option<String>,
-    /// The model that the service of `--llm` is asked for
-    #[arg(long, value_name = "NAME", requires = "llm")]
-    pub model: Option<String>,
-    /// The variable of the environment that holds the key for the service of `--llm`
-    #[arg(long, value_name = "VARIABLE", requires = "llm")]
-    pub llm_key_env: Option<String>,
-    /// Tokens of language models that the program may use, those of its agents included
-    #[arg(long, value_name = "N")]
-    pub max_tokens: Option<u64>,
     /// Let the program run commands (shellExec) in a Linux of its own, which
     /// starts with the first one and ends with the run
     #[arg(long, hide = cfg!(not(feature = "sandbox")))]

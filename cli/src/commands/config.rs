@@ -39,6 +39,9 @@ pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
         };
         text += &format!("{line:<60} # {from}\n");
     }
+    if let Some(models) = &config.models {
+        text += &format!("# [{}] {}\n", crate::models::SECTION, models.shown());
+    }
     output::out(&text);
     for warning in &config.warnings {
         output::note("warning", warning);
@@ -81,6 +84,9 @@ fn json(config: &InForce) -> Value {
         },
     );
     out.insert("settings", settings);
+    if let Some(models) = &config.models {
+        out.insert(crate::models::SECTION, models.shown());
+    }
     out.insert("warnings", texts(&config.warnings));
     Value::Object(out)
 }

@@ -63,10 +63,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let signal = AbortSignal::new();
     let options = options(args, &config, input.context)?.signal(signal.clone());
     let limits = AccountLimits {
-        tokens: args.max_tokens,
+        tokens: config.set.max_tokens,
         ..AccountLimits::default()
     };
-    let options = match args.max_tokens {
+    let options = match config.set.max_tokens {
         Some(_) => options.account(Account::new("", limits)),
         None => options,
     };
@@ -87,17 +87,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
         let granted = network::with_xml(network::grant(&config, granted)?);
-        let choice = embed::Choice {
-            from: args.embed.as_deref(),
-            model: args.embed_model.as_deref(),
-        };
-        let granted = embed::grant(&choice, &config, granted)?;
-        let choice = models::Choice {
-            url: args.llm.as_deref(),
-            model: args.model.as_deref(),
-            key_env: args.llm_key_env.as_deref(),
-        };
-        let granted = models::grant(&choice, &config, granted)?;
+        let granted = embed::grant(&config, granted)?;
+        let granted = models::grant(&config, granted)?;
         let granted = store.grant(&config, granted)?;
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;
@@ -349,7 +340,7 @@ fn options(
         })
         .trace(args.trace.is_some());
     // What waits for others needs more time than its fuel stands for.
-    let waits = !set.allow.is_empty() || args.llm.is_some();
+    let waits = !set.allow.is_empty() || set.llm.is_some() || config.models.is_some();
     let usual = waits.then_some(WITH_NETWORK);
     let time = args.timeout_ms.map(Duration::from_millis);
     if let Some(time) = set.timeout.filter(|_| time.is_none()).or(time).or(usual) {

@@ -82,6 +82,27 @@ const OTHERS: &[(&[&str], &str)] = &[
     (&["environment", "vars", "variables", "envs"], "env"),
     (&["random-seed", "rng"], "seed"),
     (&["time", "clock", "date"], "now"),
+    (
+        &[
+            "provider", "base-url", "endpoint", "llm-url", "api-base", "service",
+        ],
+        "llm",
+    ),
+    (
+        &["api-key", "key", "token", "llm-key", "api-key-env"],
+        "llm-key-env",
+    ),
+    (&["llm-model", "model-name", "engine"], "model"),
+    (
+        &[
+            "token-limit",
+            "max-output-tokens",
+            "tokens",
+            "budget-tokens",
+        ],
+        "max-tokens",
+    ),
+    (&["embedder", "embeddings", "embedding"], "embed"),
 ];
 
 /// The error of a key that there is none of.
@@ -136,6 +157,11 @@ pub(super) fn example(name: &str) -> &'static str {
         "readable-context" => "[\"user.id\"]",
         "header" => "[\"https://api.example.com authorization=Bearer {env:TOKEN}\"]",
         "store" => "\"notes.db\"",
+        "embed" => "\"minilm\"",
+        "embed-model" => "\"text-embedding-3-small\"",
+        "llm" => "\"http://localhost:11434/v1\"",
+        "model" => "\"llama3.2\"",
+        "llm-key-env" => "\"OPENAI_API_KEY\"",
         "timeout" => "\"5s\"",
         "atom-timeout" => "[\"httpFetch=5s\"]",
         "cost-model" => "\"metered\"",
