@@ -405,6 +405,8 @@ impl ConfigFile {
             true => from,
             false => folder.join(from).display().to_string(),
         });
+        let agents = settings.agent.into_iter();
+        settings.agent = agents.map(|agent| agent.relative_to(folder)).collect();
         settings.store = settings.store.map(|place| place.relative_to(folder));
         for header in &mut settings.header {
             if let Ok(header) = &mut header.0 {

@@ -9,6 +9,7 @@
 
 #![warn(unreachable_pub)]
 
+mod agents;
 mod args;
 mod artifact;
 mod commands;

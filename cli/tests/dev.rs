@@ -307,3 +307,75 @@ fn doctor_says_what_is_reachable() {
     let wrong = doctor("fuel = \"much\"");
     assert_eq!(row(&wrong, "configuration").0, "problem");
 }
+
+#[test]
+fn sub_agents_share_a_budget() {
+    let turn = r#"{"text": "a finding", "usage": {"promptTokens": 100, "completionTokens": 50}}"#;
+    let (_server, said) = serve(&format!("[{turn}, {turn}, {turn}, {turn}]"));
+    let url = said["url"].as_str().unwrap();
+    let lead = r#"{"a99": 4, "op": "seq", "steps": [
+        {"op": "callAll", "items": {"=": "['a', 'b']"}, "as": "topic",
+         "call": {"op": "agentRun", "agentId": "researcher", "input": {"topic": "topic"}},
+         "result": "found"},
+        {"op": "return", "value": "found"}]}"#;
+    let researcher = r#"{"a99": 4, "op": "seq", "steps": [
+        {"op": "llmPredict", "prompt": "Find something about this.", "result": "said"},
+        {"op": "return", "value": "said"}]}"#;
+    let config = format!(
+        "llm = \"{url}\"\nmodel = \"m\"\nagent = [\"researcher=researcher.json,share=0.4,tokens=4000\"]"
+    );
+    let files = [
+        ("lead.json", lead),
+        ("researcher.json", researcher),
+        ("agent99.toml", &config),
+    ];
+    let run = |args: &[&str]| {
+        let args: Vec<&str> = ["run", "lead.json", "--json"]
+            .iter()
+            .chain(args)
+            .copied()
+            .collect();
+        let done = in_folder(&files, &args);
+        serde_json::from_str::<Value>(&done.out).unwrap_or_else(|_| panic!("{done:?}"))
+    };
+    let both = run(&["--max-tokens", "20000"]);
+    assert_eq!(both["result"][1]["value"], "a finding", "{both}");
+    assert_eq!(both["usage"]["tokens"], 300, "{both}");
+    assert_eq!(both["usage"]["children"][0]["name"], "researcher", "{both}");
+    // Of what is too little for two, one gets its answer, or none.
+    let one = run(&["--max-tokens", "160"]);
+    assert!(
+        one["usage"]["tokens"].as_f64().unwrap_or(0.0) <= 160.0,
+        "{one}"
+    );
+    assert!(
+        one.to_string().contains("the budget of tokens is used up"),
+        "{one}"
+    );
+    for (args, told) in [
+        (
+            &["run", "lead.json", "--agent", "r=none.json"][..],
+            "none.json: there is no such file",
+        ),
+        (&["run", "lead.json", "--agent", "r"], "NAME=FILE"),
+        (
+            &[
+                "run",
+                "lead.json",
+                "--agent",
+                "r=lead.json",
+                "--agent",
+                "r=lead.json",
+            ],
+            "two agents are called `r`",
+        ),
+        (
+            &["run", "lead.json", "--agent", "research=researcher.json"],
+            "did you mean `research`?",
+        ),
+    ] {
+        let done = in_folder(&files, args);
+        let said = format!("{}{}", done.err, done.out);
+        assert!(said.contains(told), "{told}: {done:?}");
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! [`KEYS`] is the list of them: a key of `agent99.toml` has the name of its option.
 
+use crate::agents::AgentArg;
 use crate::duration::time;
 use crate::grants::{EnvArg, Grant, HeaderArg};
 use crate::store::StorePlace;
@@ -76,6 +77,14 @@ pub(crate) struct Settings {
     /// Tokens of language models that the program may use, those of its agents included
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
+    /// Money that its models may cost, by the prices that `[models]` of `agent99.toml` has
+    #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
+    pub max_money: Option<f64>,
+    /// Let the program call this program as a sub-agent by its name (agentRun). It is granted
+    /// what the program is, and uses its fuel: all that is left, or a `,share=` from 0 to 1,
+    /// or at most `,fuel=N`; `,tokens=N` bounds what models it may use. May be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = AgentArg::parse)]
+    pub agent: Vec<AgentArg>,
     /// Fuel the run may use [default: 1000]
     #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
@@ -178,6 +187,8 @@ keys! {
     "model" model Limit "none" Clone::clone;
     "llm-key-env" llm_key_env Private "none" Clone::clone;
     "max-tokens" max_tokens Limit "no limit" ToString::to_string;
+    "max-money" max_money Limit "no limit" ToString::to_string;
+    "agent" agent Grant "none" ToString::to_string;
     "fuel" fuel Limit "1000" ToString::to_string;
     "timeout" timeout Limit "10 ms for each unit of fuel; with a network or a model, 10m" |time| format!("{time:?}");
     "atom-timeout" atom_timeout Limit "that of each atom" |(op, time)| match time {
@@ -244,6 +255,8 @@ mod tests {
         ("model", "m"),
         ("llm-key-env", "KEY"),
         ("max-tokens", "5"),
+        ("max-money", "5"),
+        ("agent", "a=a.json"),
         ("fuel", "5"),
         ("timeout", "5s"),
         ("atom-timeout", "map=5s"),

@@ -10,10 +10,10 @@ use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
 use crate::store::{self, StorePlace};
-use crate::{embed, help, models, network, output};
+use crate::{agents, embed, help, models, network, output};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
-use agent99::account::{Account, AccountLimits};
+use agent99::account::{Account, AccountLimits, Money};
 use agent99::{
     AbortSignal, Agent, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome,
     RunError, RunOptions, Text, Value,
@@ -62,14 +62,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let trace = trace.transpose()?;
     let signal = AbortSignal::new();
     let options = options(args, &config, input.context)?.signal(signal.clone());
-    let limits = AccountLimits {
-        tokens: config.set.max_tokens,
-        ..AccountLimits::default()
-    };
-    let options = match config.set.max_tokens {
-        Some(_) => options.account(Account::new("", limits)),
-        None => options,
-    };
+    // What sub-agents run with; their steps are no lines of this run's trace.
+    let inherited = options.clone().trace(false);
+    let options = options.account(Account::new("", account_limits(&config)?));
     let undeclared = undeclared(&agent, &input.args);
     let progress = args
         .progress
@@ -90,6 +85,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         let granted = embed::grant(&config, granted)?;
         let granted = models::grant(&config, granted)?;
         let granted = store.grant(&config, granted)?;
+        let granted = agents::grant(&engine, &config, keys.as_ref(), &inherited, granted)?;
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;
         Ok(engine.run(&agent, input.args, options, granted).await)
@@ -130,6 +126,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let exit = outcome.error.as_ref().map(|error| Exit::of(error.code));
     Ok(exit.unwrap_or(Exit::Ok))
+}
+
+/// What the run may use of models.
+fn account_limits(config: &InForce) -> Result<AccountLimits, Failure> {
+    let money = config.set.max_money.map(|units| {
+        let wrong = || config.wrong("max-money", 0, "it is too much", "write a smaller number");
+        Money::from_units(units).ok_or_else(wrong)
+    });
+    Ok(AccountLimits {
+        tokens: config.set.max_tokens,
+        money: money.transpose()?,
+        ..AccountLimits::default()
+    })
 }
 
 /// What the run takes besides the program.
@@ -201,6 +210,13 @@ pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
         .chain(args.script.as_deref())
         .chain(args.config.config.as_deref())
         .chain(args.require_signed.as_deref())
+        .chain(
+            args.config
+                .set
+                .agent
+                .iter()
+                .map(|agent| agent.file.as_path()),
+        )
         .chain(values)
 }
 

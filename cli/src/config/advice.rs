@@ -102,6 +102,11 @@ const OTHERS: &[(&[&str], &str)] = &[
         ],
         "max-tokens",
     ),
+    (
+        &["max-cost", "spend", "max-spend", "cost-limit", "money"],
+        "max-money",
+    ),
+    (&["agents", "sub-agents", "subagents", "sub-agent"], "agent"),
     (&["embedder", "embeddings", "embedding"], "embed"),
 ];
 
@@ -161,6 +166,7 @@ pub(super) fn example(name: &str) -> &'static str {
         "embed-model" => "\"text-embedding-3-small\"",
         "llm" => "\"http://localhost:11434/v1\"",
         "model" => "\"llama3.2\"",
+        "agent" => "[\"researcher=researcher.json\"]",
         "llm-key-env" => "\"OPENAI_API_KEY\"",
         "timeout" => "\"5s\"",
         "atom-timeout" => "[\"httpFetch=5s\"]",

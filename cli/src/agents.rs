@@ -1,0 +1,191 @@
+//! Sub-agents of a run: the programs that `--agent` names, for `agentRun`.
+
+use crate::config::InForce;
+use crate::failure::{Failure, USAGE};
+use crate::input;
+use a99_core::diag::suggest;
+use agent99::account::AccountLimits;
+use agent99::artifact::sign::TrustedKeys;
+use agent99::{AgentRegistry, Capabilities, Engine, Fuel, RunOptions, Share, SubAgent};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What an agent may have beside its file.
+const MEMBERS: [&str; 3] = ["share", "fuel", "tokens"];
+
+/// An agent as it is written: `NAME=FILE[,share=PART][,fuel=N][,tokens=N]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AgentArg {
+    /// What `agentRun` calls it.
+    pub name: String,
+    /// The program or artifact.
+    pub file: PathBuf,
+    /// The part of the caller's fuel that one of its runs may use.
+    share: Option<f64>,
+    /// Units of the caller's fuel that one of its runs may use.
+    fuel: Option<f64>,
+    /// Tokens of language models that one of its runs may use.
+    tokens: Option<u64>,
+}
+
+impl AgentArg {
+    /// Reads an agent.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub(crate) fn parse(text: &str) -> Result<AgentArg, String> {
+        let form = "write NAME=FILE, as in `researcher=researcher.json`";
+        let (name, rest) = text.split_once('=').ok_or(form)?;
+        let mut agent = AgentArg {
+            name: name.trim().to_owned(),
+            file: PathBuf::new(),
+            share: None,
+            fuel: None,
+            tokens: None,
+        };
+        let mut file = rest;
+        // From the end: a path may have commas in it.
+        while let Some((before, last)) = file.rsplit_once(',') {
+            let Some((key, value)) = last.split_once('=') else {
+                break;
+            };
+            agent.set(key.trim(), value.trim())?;
+            file = before;
+        }
+        agent.file = PathBuf::from(file.trim());
+        if agent.name.is_empty() || agent.file.as_os_str().is_empty() {
+            return Err(form.to_owned());
+        }
+        if agent.share.is_some() && agent.fuel.is_some() {
+            return Err("`share` and `fuel` exclude each other".to_owned());
+        }
+        Ok(agent)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let number = |most: f64| match value.parse::<f64>() {
+            Ok(n) if (0.0..=most).contains(&n) => Ok(n),
+            _ => Err(format!(
+                "`{key}={value}`: expected a number from 0 to {most}"
+            )),
+        };
+        match key {
+            "share" => self.share = Some(number(1.0)?),
+            "fuel" => self.fuel = Some(number(1e12)?),
+            "tokens" => self.tokens = Some(number(1e15)? as u64),
+            _ => {
+                let near = suggest(key, MEMBERS.into_iter());
+                let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                let known = MEMBERS.join(", ");
+                return Err(format!("there is no `{key}`, known are {known}{near}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same with a path that was written in this folder.
+    pub(crate) fn relative_to(self, folder: &Path) -> AgentArg {
+        AgentArg {
+            file: folder.join(self.file),
+            ..self
+        }
+    }
+
+    fn share(&self) -> Result<Share, String> {
+        Ok(match (self.share, self.fuel) {
+            (Some(part), _) => Share::Part(part),
+            (_, Some(units)) => {
+                Share::AtMost(Fuel::from_decimal(units).map_err(|e| e.to_string())?)
+            }
+            (None, None) => Share::All,
+        })
+    }
+}
+
+impl fmt::Display for AgentArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.file.display())?;
+        let tokens = self.tokens.map(|tokens| tokens as f64);
+        for (key, value) in MEMBERS.iter().zip([self.share, self.fuel, tokens]) {
+            if let Some(value) = value {
+                write!(f, ",{key}={value}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the run is granted with its sub-agents: they are granted what it is, and run with
+/// its options.
+pub(crate) fn grant(
+    engine: &Engine,
+    config: &InForce,
+    keys: Option<&TrustedKeys>,
+    options: &RunOptions,
+    set: Capabilities,
+) -> Result<Capabilities, Failure> {
+    let agents = &config.set.agent;
+    if agents.is_empty() {
+        return Ok(set);
+    }
+    let wrong = |at: usize, why: String, help: &str| config.wrong("agent", at, why, help);
+    if set.agent.is_some() {
+        let why = "it and the script's `agent` exclude each other".to_owned();
+        return Err(wrong(0, why, "leave one of them out"));
+    }
+    let mut registry = AgentRegistry::builder(engine);
+    for (at, arg) in agents.iter().enumerate() {
+        let source = input::read_for(&config.named("agent", at), &arg.file)?;
+        if let Some(keys) = keys {
+            source.check_signature(keys)?;
+        }
+        let (agent, _) = input::agent_in(engine, source, false)?;
+        let share = arg.share();
+        let share = share.map_err(|why| wrong(at, why, "write a smaller number"))?;
+        let limits = AccountLimits {
+            tokens: arg.tokens,
+            ..AccountLimits::default()
+        };
+        let agent = SubAgent::new(agent).share(share).limits(limits);
+        registry = registry.sub_agent(&arg.name, agent.options(options.clone()));
+    }
+    let registry = registry.granted(set).build();
+    let registry = registry.map_err(|error| {
+        let named = config.named("agent", 0);
+        Failure::coded(
+            USAGE[0],
+            format!("{named}: {error}"),
+            "give each agent a name of its own",
+        )
+    })?;
+    Ok(registry.capabilities())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AgentArg;
+
+    #[test]
+    fn agents_have_a_name_a_file_and_shares() {
+        for text in [
+            "a=a.json",
+            "a=a,b.json",
+            "writer=x/y.a99b,share=0.5,tokens=100",
+            "writer=x/y.ajs,fuel=20",
+        ] {
+            assert_eq!(AgentArg::parse(text).unwrap().to_string(), text);
+        }
+        for (text, told) in [
+            ("a.json", "NAME=FILE"),
+            ("=a.json", "NAME=FILE"),
+            ("a=,share=1", "NAME=FILE"),
+            ("a=b,share=2", "from 0 to 1"),
+            ("a=b,shares=1", "did you mean `share`?"),
+            ("a=b,tokens=-1", "from 0"),
+            ("a=b,share=0.5,fuel=1", "exclude"),
+        ] {
+            let why = AgentArg::parse(text).unwrap_err();
+            assert!(why.contains(told), "{text}: {why}");
+        }
+    }
+}
