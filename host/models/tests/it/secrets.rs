@@ -1,8 +1,11 @@
 //! Keys stay where they are: sent to their service, and shown nowhere.
 
 use crate::{config, provider, server};
+use a99_capabilities::Capabilities;
 use a99_capabilities::ai::{AiProvider, ModelTurn, TextRequest};
 use a99_models::{ModelCode, ModelConfig, ModelProvider, Secret, ServiceConfig, Wire};
+use agent99::{Engine, Next, RunOptions, json};
+use std::time::Duration;
 
 const KEY: &str = "sk-proj-0123456789abcdef";
 
@@ -71,6 +74,74 @@ async fn n20_no_error_and_no_printed_value_has_a_key() {
             shown.contains("Incorrect API key provided: ......"),
             "{shown}"
         );
+    }
+}
+
+/// All that a host may keep of a run: snapshots at each call, inputs of calls, events of the
+/// trace, usage, the outcome.
+async fn kept(program: &str, models: ModelProvider) -> Vec<Vec<u8>> {
+    let engine = Engine::new();
+    let agent = engine.compile(program).unwrap();
+    let granted = Capabilities::none().with_ai(models);
+    let (sink, events) = std::sync::mpsc::sync_channel(100);
+    let options = RunOptions::new().trace(true).trace_to(sink);
+    let mut run = engine.start(&agent, json!({}), options, granted);
+    let mut kept = Vec::new();
+    loop {
+        match run.next(Duration::ZERO) {
+            Next::Call(call) => {
+                kept.push(run.snapshot().unwrap());
+                kept.push(format!("{call:?} {:?}", call.args()).into_bytes());
+                let id = call.id.clone();
+                let answer = call.start(None).await;
+                kept.push(format!("{answer:?}").into_bytes());
+                run.answer(&id, answer).unwrap();
+                kept.push(run.snapshot().unwrap());
+            }
+            Next::Done(outcome) => {
+                kept.push(format!("{outcome:?}").into_bytes());
+                kept.push(serde_json::to_vec(&*outcome).unwrap());
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(run);
+    kept.extend(events.iter().map(|event| format!("{event:?}").into_bytes()));
+    kept
+}
+
+#[tokio::test]
+async fn n20_nothing_that_is_kept_of_a_run_has_a_key() {
+    const PROGRAM: &str = r#"{"a99": 4, "op": "seq", "steps": [
+        {"op": "llmPredict", "prompt": "Hello?", "result": "a"},
+        {"op": "consoleLog", "message": "a"},
+        {"op": "try", "try": [
+            {"op": "llmPredictBattery", "user": "And now?", "result": "b"}
+        ], "catch": [{"op": "varSet", "key": "b", "value": "error"}]},
+        {"op": "llmPredict", "prompt": "Once more?", "result": "c"},
+        {"op": "return", "value": {"a": "a", "b": "b", "c": "c"}}
+    ]}"#;
+    for wire in Wire::ALL {
+        let refused = || ModelTurn {
+            status: Some(401),
+            message: Some(format!("Incorrect API key provided: {KEY}.")),
+            ..ModelTurn::default()
+        };
+        let server = server(vec![ModelTurn::text("good"), refused(), refused()]).await;
+        let kept = kept(PROGRAM, provider(with_key(*wire, &server.url()))).await;
+        assert_eq!(server.requests().len(), 3);
+        let sent = format!("{:?}", server.requests()[0].header("authorization"));
+        let sent = format!("{sent} {:?}", server.requests()[0].header("x-api-key"));
+        assert!(sent.contains(KEY), "{sent}");
+        let all = kept.iter().map(|bytes| String::from_utf8_lossy(bytes));
+        let all: Vec<_> = all.collect();
+        let mentions = |piece: &str| all.iter().filter(|text| text.contains(piece)).count();
+        assert!(mentions("good") >= 5, "what is kept is looked through");
+        assert!(mentions("Incorrect API key") >= 4);
+        for piece in [KEY, "sk-proj-", "0123456789abcdef"] {
+            assert_eq!(mentions(piece), 0, "{piece}");
+        }
     }
 }
 
