@@ -4,6 +4,7 @@
 use super::{StopReason, StreamEvent, ToolUse, Usage};
 use crate::script::unknown_member;
 use a99_core::value::{Map, Value};
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 /// | `tools` | tools that it wants to be called: `{"name": NAME, "input": VALUE, "id": TEXT}` |
 /// | `stop` | why it ends: `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`; what fits if left out |
 /// | `usage` | `{"promptTokens": N, "completionTokens": N, "cachedTokens": N, "reasoningTokens": N}` |
+/// | `when` | a text: the turn answers only requests that have it in a text of theirs |
 /// | `delayMs` | milliseconds before each piece |
 /// | `status` | an HTTP status from 400 on in place of an answer |
 /// | `message` | the text of that error |
@@ -42,6 +44,8 @@ pub struct ModelTurn {
     pub stop: Option<StopReason>,
     /// Tokens; counted from the bytes if there are none.
     pub usage: Option<Usage>,
+    /// A text that a request has in one of its own, if the turn answers such requests only.
+    pub when: Option<String>,
     /// The time before each piece.
     pub delay: Duration,
     /// A status from 400 on, and no answer.
@@ -107,6 +111,13 @@ impl ModelTurn {
         }
     }
 
+    /// Takes the first turn for a request whose texts `says` looks through.
+    pub fn next(turns: &mut VecDeque<ModelTurn>, says: impl Fn(&str) -> bool) -> Option<ModelTurn> {
+        let fits = |turn: &ModelTurn| turn.when.as_deref().is_none_or(&says);
+        let at = turns.iter().position(fits)?;
+        turns.remove(at)
+    }
+
     /// Why it ends.
     #[must_use]
     pub fn stop_reason(&self) -> StopReason {
@@ -147,6 +158,7 @@ const MEMBERS: &[&str] = &[
     "tools",
     "stop",
     "usage",
+    "when",
     "delayMs",
     "status",
     "message",
@@ -286,6 +298,7 @@ fn turn(at: &str, value: &Value) -> Parsed<ModelTurn> {
             }
             "stop" => turn.stop = Some(StopReason::named(&text(&at, value)?)),
             "usage" => turn.usage = Some(usage(&at, value)?),
+            "when" => turn.when = Some(text(&at, value)?),
             "delayMs" => {
                 let ms = number(&at, value, MAX_SECONDS * 1000.0)?;
                 turn.delay = Duration::from_millis(ms);

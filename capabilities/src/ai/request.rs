@@ -236,6 +236,19 @@ impl TextRequest {
         sizes.fold(system, usize::saturating_add)
     }
 
+    /// Whether one of its texts has this in it: the system's, those of messages, what tools
+    /// gave.
+    #[must_use]
+    pub fn says(&self, text: &str) -> bool {
+        let part = |part: &Part| match part {
+            Part::Text(said) | Part::ToolResult { content: said, .. } => said.contains(text),
+            Part::Image(_) | Part::ToolUse(_) => false,
+        };
+        let mut parts = self.messages.iter().flat_map(|message| &message.content);
+        let system = self.system.as_ref();
+        system.is_some_and(|system| system.contains(text)) || parts.any(part)
+    }
+
     /// What no service takes.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ const MODEL: &str = "scripted";
 const ROLES: [&str; 4] = ["fast", "smart", "code", DEFAULT_ROLE];
 
 /// Plays a [`ModelScript`] without a network: each request is answered at once by the next
-/// turn, and after the last it is unavailable. A turn's delay is left out.
+/// turn for it, and after the last it is unavailable. A turn's delay is left out.
 ///
 /// ```
 /// use a99_capabilities::ai::{AiProvider, ScriptedAi, TextRequest};
@@ -131,10 +131,10 @@ impl AiProvider for ScriptedAi {
             return StreamHandle::failed(id, AiError::new(AiCode::UnknownRole, text));
         }
         let bytes = request.prompt_bytes();
+        let turn = ModelTurn::next(&mut lock(&self.turns), |text| request.says(text));
         requests.push(request);
         drop(requests);
         let (sink, handle) = StreamHandle::new(id);
-        let turn = lock(&self.turns).pop_front();
         match turn {
             Some(turn) => self.play(&turn, bytes, sink),
             None => {
@@ -161,6 +161,26 @@ mod tests {
             if let Err(law) = block_on(case.run(&model)) {
                 panic!("{}: {law}", case.name);
             }
+        }
+    }
+
+    #[test]
+    fn a_turn_may_be_for_some_requests_only() {
+        let of = |when: &str, said: &str| ModelTurn {
+            when: (!when.is_empty()).then(|| when.to_owned()),
+            ..ModelTurn::text(said)
+        };
+        let turns = vec![of("cats", "a"), of("dogs", "b"), of("", "c")];
+        let model = ScriptedAi::new(ModelScript { turns });
+        for (asked, said) in [
+            ("What of dogs?", Some("b")),
+            ("And dogs?", Some("c")),
+            ("And dogs?", None),
+            ("Of cats?", Some("a")),
+        ] {
+            let answer = block_on(model.generate_text(TextRequest::new(asked)));
+            let answer = answer.ok().map(|answer| answer.text);
+            assert_eq!(answer.as_deref(), said, "{asked}");
         }
     }
 

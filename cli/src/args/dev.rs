@@ -13,13 +13,14 @@ Scripts:
     tools       tools to call: {\"name\": NAME, \"input\": VALUE, \"id\": TEXT}
     stop        why it ends: end_turn, max_tokens, stop_sequence, tool_use, refusal
     usage       {promptTokens, completionTokens, cachedTokens, reasoningTokens}
+    when        a text: the turn answers only requests that have it in a text of theirs
     delayMs     milliseconds before each piece
     status      an HTTP status from 400 on in place of an answer
     message     the text of that error
     retryAfter  seconds that the service wants nobody to ask again
     fault       {\"cut\": BYTES}, {\"stall\": PIECES} or {\"malformed\": PIECES}
 
-  Each request is answered by the next turn, and with 503 after the last.";
+  Each request is answered by the next turn that is for it, and with 503 after the last.";
 
 /// Options of `dev`.
 #[derive(Debug, Args)]

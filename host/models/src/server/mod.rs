@@ -87,8 +87,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A server that answers each request with the next turn of a [`ModelScript`], and with 503
-/// after the last. It speaks both wires, streamed and whole:
+/// A server that answers each request with the next turn of a [`ModelScript`] that is for it,
+/// and with 503 after the last. It speaks both wires, streamed and whole:
 ///
 /// | request | answer |
 /// |---|---|
@@ -244,6 +244,14 @@ async fn model(
         .and_then(Value::as_str)
         .unwrap_or(MODEL)
         .to_owned();
+    let turn = match is_object {
+        true => ModelTurn::next(&mut lock(&state.turns), |text| {
+            ["system", "messages"]
+                .iter()
+                .any(|key| body.get(key).is_some_and(|value| says(value, text)))
+        }),
+        false => None,
+    };
     state.keep(ModelRequest {
         path: request.path,
         headers: request.headers,
@@ -255,7 +263,6 @@ async fn model(
             .send(stream)
             .await;
     }
-    let turn = lock(&state.turns).pop_front();
     let Some(turn) = turn else {
         let text = "the script has no more turns";
         return Answer::json(503, &failure(Some(wire), 503, text))
@@ -280,6 +287,15 @@ async fn model(
     };
     let _open = Open::new(&state.open);
     play(stream, &turn, parts, media, streams).await
+}
+
+/// Whether a text in a value, which is as deep as JSON may be here, has this in it.
+fn says(value: &Value, text: &str) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| says(item, text)),
+        Value::Object(map) => map.iter().any(|(_, member)| says(member, text)),
+        _ => value.as_str().is_some_and(|said| said.contains(text)),
+    }
 }
 
 /// An answer that is not finished.
