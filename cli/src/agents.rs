@@ -130,6 +130,10 @@ pub(crate) fn grant(
     }
     let wrong = |at: usize, why: String, help: &str| config.wrong("agent", at, why, help);
     if set.agent.is_some() {
+        // A script answers in place of what a file says.
+        if !config.is_option("agent") {
+            return Ok(set);
+        }
         let why = "it and the script's `agent` exclude each other".to_owned();
         return Err(wrong(0, why, "leave one of them out"));
     }

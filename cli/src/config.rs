@@ -243,6 +243,11 @@ impl InForce {
         }
     }
 
+    /// Whether an option says it, and not a file.
+    pub(crate) fn is_option(&self, name: &str) -> bool {
+        matches!(self.from.get(name), Some(From::Option))
+    }
+
     /// What a run finds wrong with a value of a setting, and what helps.
     pub(crate) fn wrong(
         &self,

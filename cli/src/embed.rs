@@ -25,6 +25,10 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
         return Ok(set);
     };
     if set.embedder.is_some() {
+        // A script answers in place of what a file says.
+        if !config.is_option("embed") {
+            return Ok(set);
+        }
         let why = "--embed and the script's `embed` exclude each other";
         return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
     }

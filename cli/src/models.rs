@@ -196,12 +196,11 @@ mod services {
             ("llmBattery", set.llm_battery.is_some()),
         ];
         let scripted = scripted.iter().find(|(_, there)| *there);
-        if let (Some((member, _)), Some(_)) = (scripted, &config.set.llm) {
-            let named = config.named("llm", 0);
-            let why = format!("{named} and the script's `{member}` exclude each other");
+        if let (Some((member, _)), true) = (scripted, config.is_option("llm")) {
+            let why = format!("--llm and the script's `{member}` exclude each other");
             return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
         }
-        // A script answers in place of what a file grants to every run.
+        // A script answers in place of what a file says.
         match scripted {
             Some(_) => Ok(set),
             None => Ok(match provider(config)? {

@@ -34,6 +34,10 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
         return Ok(set);
     };
     if set.fetch.is_some() {
+        // A script answers in place of what a file says.
+        if !config.is_option("allow") {
+            return Ok(set);
+        }
         let why = "it and the script's `fetch` exclude each other";
         return Err(config.wrong("allow", 0, why, "leave one of them out"));
     }

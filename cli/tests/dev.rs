@@ -379,3 +379,48 @@ fn sub_agents_share_a_budget() {
         assert!(said.contains(told), "{told}: {done:?}");
     }
 }
+
+/// Each example with turns of a model gives what its `expected.json` says, from a folder of
+/// its own and with nothing changed but the port.
+#[test]
+fn examples_with_models_give_what_they_say() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let folders = fs::read_dir(root)
+        .expect("the examples")
+        .map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = folders
+        .filter(|folder| folder.join("turns.json").exists())
+        .collect();
+    assert!(folders.len() >= 2, "{folders:?}");
+    for folder in folders {
+        let name = folder.display();
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+        let (_server, said) = serve(&read("turns.json"));
+        let url = said["url"].as_str().unwrap();
+        let copy = tempdir().expect("a folder");
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.replace("http://localhost:8089/v1", url);
+            fs::write(copy.path().join(path.file_name().unwrap()), text).unwrap();
+        }
+        let check = a99_in(copy.path(), &["check", "--deny-warnings", "."]);
+        assert!(
+            !check.err.contains("warning[") && !check.err.contains("error["),
+            "{name}: {check:?}"
+        );
+        let mut args = vec!["run", "agent.ajs", "--args", "@args.json", "--json"];
+        if folder.join("script.json").exists() {
+            args.extend(["--script", "script.json"]);
+        }
+        let done = a99_in(copy.path(), &args);
+        let said: Value =
+            serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{name}: {done:?}"));
+        let expected: Value = serde_json::from_str(&read("expected.json")).expect("JSON");
+        assert_eq!(said["result"], expected["result"], "{name}: {said}");
+        assert_eq!(
+            said["usage"]["tokens"], expected["tokens"],
+            "{name}: {said}"
+        );
+    }
+}
