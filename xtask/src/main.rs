@@ -59,6 +59,8 @@ Usage: cargo xtask TASK
   snapshots [--mutants N] [--seed S] [--at N]
                              suspend and restore runs of all vectors at their calls
                              and pauses, or restore changed snapshots (bench profile)
+  sources [--count N]        random programs in the source form beside Node, 20,000
+                             by default
   rates [--quick] [--json] [--record] [FILTER]
                              CPU time for each unit of fuel, over all atoms,
                              builtins and forms (bench profile); fails above the
@@ -130,6 +132,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("bench", args) => bench::bench(args),
         ("mutate", args) => run_program("a99-testkit", "mutate", args),
         ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
+        ("sources", args) => stages::sources(args),
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
         ("embed", []) => embed::test(&stage::Progress::default()),

@@ -1,8 +1,9 @@
 //! The stages of `test`, `slow` and `bless`.
 
 use crate::shell::{Failed, cargo, metadata, run};
-use crate::stage::Stages;
+use crate::stage::{Progress, Stages};
 use crate::{cosim, deny, docs, guest, tidy};
+use std::process::Command;
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
 /// fails keeps no other from its verdict.
@@ -31,6 +32,33 @@ const WITH_POSTGRES: [(&str, &str); 3] = [
     ("a99-cli", "server"),
 ];
 
+/// Random programs in the source form that CI asks Node about.
+const SOURCES_OF_CI: u64 = 4_000;
+
+/// The same for `cargo xtask sources`, unless it says otherwise.
+const SOURCES: u64 = 20_000;
+
+/// The tests of the source form that ask Node.
+fn beside_node(count: u64) -> Command {
+    let mut test = cargo("test");
+    test.args(["--package", "a99-testkit", "--test", "it"]);
+    test.args(["--", "--ignored", "source"]);
+    test.env("A99_SOURCES", count.to_string());
+    test
+}
+
+/// Asks Node about random programs.
+pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
+    let count = match *args {
+        [] => SOURCES,
+        ["--count", n] => n
+            .parse()
+            .map_err(|_| Failed(format!("`{n}` is no number")))?,
+        _ => return Err(Failed("expected [--count N]".to_owned())),
+    };
+    Progress::default().tests(&mut beside_node(count))
+}
+
 /// What takes long and seldom breaks: dependencies, features, documentation,
 /// what needs Node, Python, PostgreSQL, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
@@ -49,9 +77,7 @@ pub(crate) fn slow() -> Result<(), Failed> {
         progress.tests(test.args(["--", "--ignored"]))
     });
     stages.run("the source form beside Node", |progress| {
-        let mut test = cargo("test");
-        test.args(["--package", "a99-testkit", "--test", "it"]);
-        progress.tests(test.args(["--", "--ignored", "source"]))
+        progress.tests(&mut beside_node(SOURCES_OF_CI))
     });
     // A feature, because it needs the server: what a contributor runs before each change
     // needs nothing but the toolchain.

@@ -93,8 +93,8 @@ fn random_programs_give_what_javascript_gave() {
     assert!(errors * 10 < kept.lines().count(), "{errors} programs fail");
 }
 
-/// `cargo xtask slow` asks Node about 20,000 programs, or as many as `A99_SOURCES` says;
-/// `BLESS=1` keeps the first answers.
+/// `cargo xtask sources` asks Node about 20,000 programs, or as many as `A99_SOURCES` says,
+/// `cargo xtask slow` about some of them; `BLESS=1` keeps the first answers.
 #[test]
 #[ignore = "needs Node"]
 fn random_programs_give_what_node_gives() {
