@@ -494,6 +494,9 @@ fn parse(
                     false => format!("`{}`", excerpt(places.written(part.span()))),
                 };
                 let help = match part.get_ref() {
+                    DeValue::Table(_) if name == "model" || name == "llm" => {
+                        format!("language models have a section: write `[{SECTION}.services.NAME]`")
+                    }
                     DeValue::Table(table) if !key.may_hold_secret() => {
                         let pairs = table.iter().map(|(op, value)| {
                             let value = places.written(value.span());

@@ -40,14 +40,24 @@ mod services {
         pub(crate) fn read(value: &Spanned<DeValue<'_>>) -> Result<Section, SectionError> {
             let read = ModelConfig::deserialize(ValueDeserializer::from(value.clone()));
             let config = read.map_err(|error| {
-                let text = error.message().to_owned();
+                // In the file's words, in place of Rust's.
+                let text = error.message().replace("expected f64", "expected a number");
+                let text = text.replace("expected struct ModelConfig", "expected a section");
+                let text = text.replace("expected struct ", "expected a table of ");
+                let text = text.replace("expected a map", "expected a table");
+                let text = text
+                    .replace("a string", "a text")
+                    .replace(": string ", ": text ");
                 let help = advice(&text);
                 (error.span(), text, help)
             })?;
             // Built once for what is wrong with it; keys come later.
             match ModelProvider::new(config.clone()) {
                 Ok(_) => Ok(Section(config)),
-                Err(error) => Err((None, error.to_string(), advice(""))),
+                Err(error) => {
+                    let text = error.to_string();
+                    Err((place(value, &text), text, advice("")))
+                }
             }
         }
 
@@ -65,6 +75,37 @@ mod services {
                 .collect();
             services.join(", ")
         }
+    }
+
+    /// The place of what a mistake begins with, such as `services.local.url: ...`.
+    fn place(section: &Spanned<DeValue<'_>>, text: &str) -> Option<Range<usize>> {
+        let path = text.split_once(": ")?.0;
+        let mut found = None;
+        let mut value = section;
+        let mut rest = path;
+        while !rest.is_empty() {
+            let DeValue::Table(table) = value.get_ref() else {
+                break;
+            };
+            // A name may have dots of its own, and quotes around it.
+            let after = |name: &str| {
+                let quoted = format!("{name:?}");
+                let after = rest
+                    .strip_prefix(name)
+                    .or_else(|| rest.strip_prefix(&quoted))?;
+                (after.is_empty() || after.starts_with('.')).then_some(after.len())
+            };
+            let mut entries = table.iter();
+            let next =
+                entries.find_map(|(name, value)| Some((name, value, after(name.get_ref())?)));
+            let Some((name, inner, left)) = next else {
+                break;
+            };
+            found = Some(name.span());
+            value = inner;
+            rest = rest[rest.len() - left..].trim_start_matches('.');
+        }
+        found
     }
 
     /// What helps against a mistake of a section.

@@ -239,6 +239,33 @@ fn mistakes_about_models_have_a_place() {
         ),
         (service, run, "name one under `roles.default`"),
         (
+            "models = 3",
+            run,
+            "agent99.toml:1:10: [models]: invalid type: integer `3`, expected a section",
+        ),
+        (
+            &format!("{service}[models.roles]\ndefault = \"m\"\n"),
+            run,
+            "agent99.toml:4:1: [models]: roles.default: `m` is not SERVICE/MODEL",
+        ),
+        (
+            &format!(
+                "{service}[models.roles]\ndefault = \"a/m\"\n[models.prices.\"a/m\"]\nfuel = -1"
+            ),
+            run,
+            "agent99.toml:6:1: [models]: prices.\"a/m\".fuel: -1 is no price",
+        ),
+        (
+            "[services.a]\nurl = \"http://localhost:1\"",
+            run,
+            "write `[models.services]`",
+        ),
+        (
+            "[model.services.a]\nurl = \"http://localhost:1\"",
+            run,
+            "`[models.services.NAME]`",
+        ),
+        (
             &format!("{service}key-env = \"PATH\"\n[models.roles]\ndefault = \"a/m\"\n"),
             run,
             "`models` of agent99.toml is not taken",

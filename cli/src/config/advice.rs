@@ -3,6 +3,7 @@
 use super::{Places, SYNTAX, UNKNOWN_KEY};
 use crate::args::{KEYS, RunArgs};
 use crate::failure::Failure;
+use crate::models::SECTION;
 use crate::words;
 use a99_core::diag::{excerpt, suggest};
 use clap::Args as _;
@@ -110,6 +111,9 @@ const OTHERS: &[(&[&str], &str)] = &[
     (&["embedder", "embeddings", "embedding"], "embed"),
 ];
 
+/// Tables of the section of language models.
+const MODEL_TABLES: [&str; 5] = ["services", "roles", "prices", "timeouts", "retries"];
+
 /// The error of a key that there is none of.
 pub(super) fn unknown(
     word: &str,
@@ -136,6 +140,9 @@ pub(super) fn unknown(
         _ => Vec::new(),
     };
     let help = match near {
+        _ if MODEL_TABLES.contains(&&*words) => {
+            format!("language models have a section: write `[{SECTION}.{words}]`")
+        }
         _ if !inside.is_empty() => format!(
             "there are no sections: write `{}` at the top of the file, without `[{}]`",
             inside.join("`, `"),
