@@ -51,7 +51,7 @@ pub use a99_capabilities::Secret;
 pub use audit::{Audit, ModelFinding, ModelKind};
 pub use config::{ModelConfig, SINGLE, ServiceConfig, Timeouts};
 pub use error::{ModelCode, ModelError};
-pub use price::{Cost, Price};
+pub use price::Price;
 pub use probe::ServiceReport;
 pub use provider::{Builder, ModelProvider};
 pub use retry::Retries;

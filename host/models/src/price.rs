@@ -1,6 +1,7 @@
 //! Prices: what tokens cost in money and in fuel.
 
-use a99_capabilities::ai::Usage;
+use a99_account::Money;
+use a99_capabilities::ai::{Cost, Usage};
 use a99_core::fuel::Fuel;
 use serde::Deserialize;
 
@@ -18,17 +19,8 @@ pub struct Price {
     pub fuel: f64,
 }
 
-/// What an answer cost.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Money in billionths.
-    pub nanos: u64,
-    /// Fuel.
-    pub fuel: Fuel,
-}
-
 impl Price {
-    /// What tokens cost: rounded up, and never less than nothing.
+    /// What tokens cost: money rounded up to millionths, and never less than nothing.
     ///
     /// ```
     /// use a99_capabilities::ai::Usage;
@@ -37,7 +29,7 @@ impl Price {
     /// let price = Price { prompt: 3.0, completion: 15.0, ..Price::default() };
     /// let usage = Usage { prompt_tokens: 1_000, completion_tokens: 200, ..Usage::default() };
     /// // 0.006 of whatever the prices are in.
-    /// assert_eq!(price.cost(usage).nanos, 6_000_000);
+    /// assert_eq!(price.cost(usage).money.micro(), 6_000);
     /// ```
     #[must_use]
     pub fn cost(&self, usage: Usage) -> Cost {
@@ -51,7 +43,7 @@ impl Price {
         let micro = (self.fuel * a99_core::fuel::MICRO_PER_UNIT as f64).round() as u128;
         let fuel = micro.saturating_mul(u128::from(usage.total()));
         Cost {
-            nanos: u64::try_from(sum.div_ceil(1000)).unwrap_or(u64::MAX),
+            money: Money::from_micro(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)),
             fuel: Fuel::from_micro(i64::try_from(fuel).unwrap_or(i64::MAX)),
         }
     }
@@ -91,7 +83,7 @@ mod tests {
             ..Usage::default()
         };
         let cost = price.cost(usage);
-        assert_eq!(cost.nanos, 250_000 + 225_000 + 100_000);
+        assert_eq!(cost.money.micro(), 250 + 225 + 100);
         assert_eq!(cost.fuel.micro(), 10_100_000);
         assert_eq!(price.cost(Usage::default()), Cost::default());
         let odd = Usage {
@@ -99,7 +91,8 @@ mod tests {
             cached_tokens: u64::MAX,
             ..Usage::default()
         };
-        assert_eq!(price.cost(odd).nanos, 5 * 250);
+        // 1.25 millionths.
+        assert_eq!(price.cost(odd).money.micro(), 2);
         let huge = Usage {
             prompt_tokens: u64::MAX,
             completion_tokens: u64::MAX,
@@ -114,7 +107,7 @@ mod tests {
         assert_eq!(
             dear.cost(huge),
             Cost {
-                nanos: u64::MAX,
+                money: Money::from_micro(u64::MAX),
                 fuel: Fuel::MAX
             }
         );
@@ -126,7 +119,7 @@ mod tests {
             prompt: 0.000_001,
             ..Price::default()
         };
-        assert_eq!(cheap.cost(one).nanos, 1, "rounded up");
+        assert_eq!(cheap.cost(one).money.micro(), 1, "rounded up");
     }
 
     #[test]

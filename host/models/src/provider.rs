@@ -3,12 +3,11 @@
 use crate::attempt::Attempt;
 use crate::config::{ModelConfig, Timeouts};
 use crate::error::{ModelCode, ModelError};
-use crate::price::{Cost, Price};
+use crate::price::Price;
 use crate::retry::{Budget, Retries, seconds};
 use crate::service::{Directory, MAX_BODY_BYTES, Model};
-use a99_account::Money;
 use a99_capabilities::ai::{
-    self, AiCode, AiError, AiProvider, StreamHandle, StreamSink, TextRequest, Usage,
+    self, AiCode, AiError, AiProvider, Cost, StreamHandle, StreamSink, TextRequest, Usage,
 };
 use a99_capabilities::{BoxFuture, Random, SystemRandom};
 use a99_http::{FetchLimits, HttpFetch, Policy, rule_for};
@@ -235,15 +234,11 @@ impl AiProvider for ModelProvider {
         handle
     }
 
-    fn price(&self, model: Option<&str>, usage: Usage) -> ai::Cost {
+    fn price(&self, model: Option<&str>, usage: Usage) -> Cost {
         let roles = self.0.directory.list();
         let model = model.or_else(|| roles.get(ai::DEFAULT_ROLE).map(String::as_str));
         let cost = model.and_then(|model| self.cost(model, usage));
-        let cost = cost.unwrap_or_default();
-        ai::Cost {
-            money: Money::from_micro(cost.nanos.div_ceil(1000)),
-            fuel: cost.fuel,
-        }
+        cost.unwrap_or_default()
     }
 }
 
