@@ -291,9 +291,10 @@ pub use a99_vm::typed;
 #[cfg(feature = "macros")]
 pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
-    AbortSignal, Call, CostOverride, Equality, Executable, HostState, Limits, LinkError, Next,
-    OptionError, Outcome, Quota, Run, RunClock, RunFault, RunMemory, RunOptions, SnapshotError,
-    TraceCall, TraceCallEnd, TraceEvent, TraceSink, Vm,
+    AbortSignal, Call, CallEnd, CostOverride, Equality, EventLimits, EventSink, EventStream,
+    Executable, HostState, Limits, LinkError, Next, OptionError, Outcome, Quota, Run, RunClock,
+    RunEvent, RunEventKind, RunFault, RunMemory, RunOptions, SnapshotError, TraceCall,
+    TraceCallEnd, TraceEvent, TraceSink, Vm, event_channel,
 };
 pub use answer::find_program;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};

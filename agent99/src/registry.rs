@@ -286,6 +286,7 @@ impl Inner {
         options.depth = call.depth.saturating_add(1);
         options.parent = Some(Arc::new(call.id));
         options.account = Some(call.account.child(name, agent.limits));
+        options.events = call.events.map(|events| events.in_agent(name));
         let most = options.limits.agent_depth;
         if options.depth > most {
             let text = format!("Agent depth limit exceeded (max {most}).");

@@ -1,6 +1,7 @@
 //! What asynchronous atoms share: finding their capability and turning its
 //! answers into the machine's.
 
+use crate::told::ToldAi;
 use a99_capabilities::ai::MeteredAi;
 use a99_capabilities::{AiProvider, Capabilities, CapabilityError};
 use a99_core::value::{Map, Value};
@@ -34,12 +35,20 @@ pub(crate) fn required<T: ?Sized>(
 }
 
 /// The models that were granted, paid from the run's account and, where tokens cost fuel,
-/// from its fuel.
+/// from its fuel. Who listens to the run is told of whole answers while they come.
 pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
     let provider = granted(call, |c| &c.ai)?;
     let locals = Arc::clone(&call.locals);
     let metered = MeteredAi::new(provider, call.account.clone());
-    Some(Arc::new(metered.with_fuel(move |fuel| locals.charge(fuel))))
+    let metered = metered.with_fuel(move |fuel| locals.charge(fuel));
+    Some(match &call.events {
+        None => Arc::new(metered),
+        Some(events) => Arc::new(ToldAi {
+            provider: Arc::new(metered),
+            events: events.clone(),
+            call: call.id.clone(),
+        }),
+    })
 }
 
 /// The inputs of a call by position; `undefined` where there is none.

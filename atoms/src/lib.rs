@@ -46,6 +46,7 @@ mod strings;
 mod template;
 #[cfg(test)]
 mod testing;
+mod told;
 
 pub use io::store::restore_store;
 

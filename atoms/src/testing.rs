@@ -4,13 +4,13 @@ use a99_capabilities::{Capabilities, Random, SystemRandom};
 use a99_core::costs::CostModel;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
-use a99_vm::RunOptions;
 use a99_vm::atom::{
     AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
 };
 use a99_vm::heap::{Heap, Val};
 use a99_vm::json;
 use a99_vm::native::{Cx, Fault, Host, Meter, StopReason};
+use a99_vm::{EventSink, RunOptions};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -38,6 +38,7 @@ pub(crate) struct Bench {
     grants: HostGrants,
     context: Arc<Value>,
     now_ms: f64,
+    events: Option<EventSink>,
 }
 
 impl Bench {
@@ -48,6 +49,7 @@ impl Bench {
             grants: HostGrants(None),
             context: Arc::new(Value::Undefined),
             now_ms: 1_000.0,
+            events: None,
         }
     }
 
@@ -68,6 +70,14 @@ impl Bench {
     pub(crate) fn at(&self, now_ms: f64) -> Bench {
         Bench {
             now_ms,
+            ..self.clone()
+        }
+    }
+
+    /// With somebody who listens.
+    pub(crate) fn telling(&self, events: EventSink) -> Bench {
+        Bench {
+            events: Some(events),
             ..self.clone()
         }
     }
@@ -95,6 +105,7 @@ impl Bench {
             now_ms: self.now_ms,
             deadline: None,
             id: Default::default(),
+            events: self.events.clone(),
         };
         let mut future = pin!(body(call));
         loop {

@@ -5,6 +5,7 @@ use a99_account::Account;
 use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
+use a99_events::EventSink;
 use std::sync::Arc;
 
 /// What the host should know of the run that calls a sub-agent (decision D41).
@@ -21,6 +22,9 @@ pub struct AgentCall {
     pub id: CallId,
     /// The caller's account, of which the sub-agent's is a child (D83).
     pub account: Account,
+    /// Where the caller's events go, if anybody listens: the sub-agent's go there, too,
+    /// with its name ([`EventSink::in_agent`]).
+    pub events: Option<EventSink>,
 }
 
 /// The answer of a sub-agent.
@@ -131,6 +135,7 @@ pub(crate) mod suite {
             context: Arc::new(Value::Undefined),
             id: CallId::default(),
             account: Account::default(),
+            events: None,
         };
         let input = || Value::Object(Map::new());
         let reply = expect(

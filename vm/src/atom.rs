@@ -21,6 +21,7 @@ use a99_core::fuel::Fuel;
 use a99_core::sig::{AtomSig, Signatures};
 use a99_core::text::Text;
 use a99_core::value::Value;
+use a99_events::EventSink;
 use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
 use std::any::Any;
@@ -322,6 +323,19 @@ pub struct HostCall {
     pub id: CallId,
     /// The run's account: what the call uses beside fuel is used of it.
     pub account: Account,
+    /// Where the call may send what the host is to learn of it while it goes on; nothing
+    /// where nobody listens.
+    pub events: Option<EventSink>,
+}
+
+impl HostCall {
+    /// Sends the host of the run a chunk, as `streamChunk` does, and waits until there is
+    /// room for it. Nothing happens where nobody listens.
+    pub async fn send_chunk(&self, value: Value) {
+        if let Some(events) = &self.events {
+            events.send_chunk(self.id.clone(), value).await;
+        }
+    }
 }
 
 /// Charges a run for the time of a call, whichever way the call ends: an atom

@@ -116,6 +116,7 @@ fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answere
         cancelled,
     } = request;
     call.deadline = session.deadline.and_then(|at| clock.at(at));
+    call.events = call.events.map(|events| events.without_waiting());
     let op = call.op.clone();
     let mut future = Vm::start_atom(&atom, call);
     let mut context = Context::from_waker(Waker::noop());

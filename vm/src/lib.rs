@@ -78,6 +78,10 @@ pub mod trace;
 pub mod typed;
 pub mod vm;
 
+pub use a99_events::{
+    CallEnd, EventLimits, EventSink, EventStream, MAX_TEXT_BYTES, RunEvent, RunEventKind,
+    event_channel,
+};
 pub use driver::AbortSignal;
 pub use host_state::HostState;
 pub use link::{Executable, LinkError};

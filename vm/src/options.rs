@@ -14,6 +14,7 @@ use a99_core::fuel::{Fuel, FuelError, cost_from_f64};
 use a99_core::sig::AtomTimeout;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
+use a99_events::{EventSink, RunEvent};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
@@ -172,6 +173,8 @@ pub struct RunOptions {
     pub trace: bool,
     /// Where events of the trace go as they are made.
     pub trace_to: Option<Arc<Box<dyn TraceSink>>>,
+    /// Where events of the run go while it goes on (D87).
+    pub events: Option<EventSink>,
     /// The meaning of `==`.
     pub equality: Equality,
     /// How deep this run itself is nested in sub-agents.
@@ -201,6 +204,7 @@ impl Default for RunOptions {
             limits: Limits::default(),
             trace: false,
             trace_to: None,
+            events: None,
             equality: Equality::Loose,
             depth: 0,
             parent: None,
@@ -368,6 +372,42 @@ impl RunOptions {
     pub fn trace_to(mut self, sink: impl TraceSink + 'static) -> RunOptions {
         self.trace_to = Some(Arc::new(Box::new(sink)));
         self
+    }
+
+    /// Sends events of the run while it goes on, such as the pieces of models' answers and
+    /// what the program sends by `streamChunk` (D87). Whoever reads slowly makes the calls
+    /// wait that send text or chunks; their times and the run's go on meanwhile. With
+    /// [`RunOptions::trace_to`] the same sink gets the steps, too.
+    ///
+    /// ```
+    /// use a99_vm::{RunOptions, event_channel};
+    ///
+    /// let (sink, stream) = event_channel(64);
+    /// let options = RunOptions::new().trace_to(sink.clone()).events(sink);
+    /// # drop((options, stream));
+    /// ```
+    #[must_use]
+    pub fn events(mut self, sink: EventSink) -> RunOptions {
+        self.events = Some(sink);
+        self
+    }
+
+    /// Calls a function with each event of the run. Its time is the run's:
+    /// [`EventSink::to_function`].
+    ///
+    /// ```
+    /// use a99_vm::{RunEventKind, RunOptions};
+    ///
+    /// let options = RunOptions::new().on_event(|event| {
+    ///     if let RunEventKind::Text { text, .. } = &event.kind {
+    ///         print!("{text}");
+    ///     }
+    /// });
+    /// assert!(options.events.is_some());
+    /// ```
+    #[must_use]
+    pub fn on_event(self, call: impl Fn(RunEvent) + Send + Sync + 'static) -> RunOptions {
+        self.events(EventSink::to_function(call))
     }
 
     /// Gives the host's atoms a value that they ask for by its type

@@ -8,11 +8,13 @@ use crate::machine::{LoadRequest, Machine};
 use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
 use crate::run::{self, Run, RunClock, RunHost, Session, SnapshotError, Stopwatch};
+use a99_core::call_id::CallId;
 use a99_core::diag::{excerpt, suggest};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::Artifact;
+use a99_events::{CallEnd, EventSink, RunEventKind};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -255,16 +257,13 @@ impl Vm {
     /// an error of that atom.
     #[inline]
     pub(crate) fn start_atom(atom: &AtomDef, call: HostCall) -> AnswerFuture {
-        let started = catch_unwind(AssertUnwindSafe(|| match &atom.body {
-            AtomBody::Async(body) => body(call),
-            AtomBody::AsyncDyn(body) => body(call),
-            _ => Box::pin(std::future::ready(Err(AtomError::new(
-                "Invalid program: not an atom that waits",
-            )))),
-        }));
-        started.unwrap_or_else(|_| {
-            Box::pin(std::future::ready(Err(AtomError::new("The atom failed"))))
-        })
+        match &call.events {
+            Some(events) => {
+                let told = ToldCall::begin(events, &call);
+                Box::pin(told.follow(atom.body.clone(), call))
+            }
+            None => start_body(&atom.body, call),
+        }
     }
 
     /// Compiles, verifies and links a program that arrived at run time.
@@ -287,6 +286,65 @@ impl Vm {
             Some(linked) => linked.map(Arc::new).map_err(|e| Text::from(e.to_string())),
             None => Err(Text::from("Loading was stopped")),
         }
+    }
+}
+
+/// Begins an execution of a body.
+#[inline]
+fn start_body(body: &AtomBody, call: HostCall) -> AnswerFuture {
+    let started = catch_unwind(AssertUnwindSafe(|| match body {
+        AtomBody::Async(body) => body(call),
+        AtomBody::AsyncDyn(body) => body(call),
+        _ => Box::pin(std::future::ready(Err(AtomError::new(
+            "Invalid program: not an atom that waits",
+        )))),
+    }));
+    started.unwrap_or_else(|_| Box::pin(std::future::ready(Err(AtomError::new("The atom failed")))))
+}
+
+/// A call whose beginning and end the host is told of. An end is told where the beginning
+/// was, however the call ends.
+struct ToldCall {
+    /// Nothing if there was no room for the beginning, or the end was told.
+    events: Option<EventSink>,
+    id: CallId,
+}
+
+impl ToldCall {
+    fn begin(events: &EventSink, call: &HostCall) -> ToldCall {
+        let started = RunEventKind::CallStarted {
+            call: call.id.clone(),
+            op: Text::from(&*call.op),
+        };
+        ToldCall {
+            events: events.try_send(started).then(|| events.clone()),
+            id: call.id.clone(),
+        }
+    }
+
+    async fn follow(mut self, body: AtomBody, call: HostCall) -> Result<HostReply, AtomError> {
+        let answer = start_body(&body, call).await;
+        self.end(match &answer {
+            Ok(_) => CallEnd::Answered,
+            Err(_) => CallEnd::Failed,
+        });
+        answer
+    }
+
+    fn end(&mut self, end: CallEnd) {
+        if let Some(events) = self.events.take() {
+            let call = std::mem::take(&mut self.id);
+            events.send_beyond(RunEventKind::CallEnded { call, end });
+        }
+    }
+}
+
+impl Drop for ToldCall {
+    fn drop(&mut self) {
+        self.end(match std::thread::panicking() {
+            true => CallEnd::Failed,
+            false => CallEnd::Stopped,
+        });
     }
 }
 

@@ -54,6 +54,7 @@ fn run(mut call: HostCall) -> Answer {
             context: call.context.clone(),
             id: call.id.clone(),
             account: call.account.clone(),
+            events: call.events.clone(),
         };
         let reply = agent.run(id, input, about).await.map_err(failed)?;
         // Fuel never rises by what a host says (F01).

@@ -30,6 +30,7 @@ use a99_core::fuel::Fuel;
 use a99_core::json::Document;
 use a99_core::text::Text;
 use a99_core::value::Value;
+use agent99::EventSink;
 
 /// The time limit of ordinary atoms in the references, in milliseconds.
 pub const REFERENCE_ATOM_TIMEOUT_MS: u64 = 1_000;
@@ -74,6 +75,8 @@ pub struct RunSpec {
     pub metered: bool,
     /// The capabilities: one script for all of them.
     pub script: SharedScript,
+    /// Who listens to the run, where the script does not.
+    pub listener: Option<EventSink>,
 }
 
 /// A trace event of an engine.

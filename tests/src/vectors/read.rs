@@ -260,6 +260,7 @@ impl Vector {
         let args = self.whole.get("args").map_or(Value::Undefined, decode);
         let script = Script::new(self.whole.get("capabilities"), &self.whole, &self.ignore);
         Ok(RunSpec {
+            listener: None,
             program: Document::from_value(ast),
             args,
             fuel: Fuel::from_decimal(fuel).map_err(|e| e.to_string())?,

@@ -8,6 +8,7 @@ mod call_all;
 mod compiled;
 mod complete;
 mod differential;
+mod events;
 mod lint;
 mod migration;
 mod options;

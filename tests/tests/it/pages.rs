@@ -259,6 +259,7 @@ impl Granted {
                     context: Arc::new(Value::Undefined),
                     id: agent99::CallId::default(),
                     account: Default::default(),
+                    events: None,
                 };
                 let reply = wait.block_on(set.agent.as_ref()?.run(next(), next(), call));
                 reply.map(|reply| match reply.outcome {

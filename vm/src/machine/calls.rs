@@ -316,6 +316,7 @@ impl Machine {
                 deadline: None,
                 id: CallId::default(),
                 account: self.options.account.get_or_insert_default().clone(),
+                events: self.options.events.clone(),
             },
             atom,
             cancelled,

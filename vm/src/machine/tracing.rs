@@ -13,7 +13,9 @@ use crate::native::{Host, StopReason};
 use crate::options::RunOptions;
 use crate::run::Answered;
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
-use crate::trace::{CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent, TraceLog, TraceSink};
+use crate::trace::{
+    CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent, TraceLog, TraceSink, load_calls, save_call,
+};
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Function, Location, Op, Program, Step};
 use a99_core::text::Text;
@@ -108,7 +110,7 @@ impl Tracer {
             w.i64(open.fuel);
             put_vals(w, &open.vars);
             w.len(open.calls.len());
-            open.calls.iter().for_each(|call| call.save(w));
+            open.calls.iter().for_each(|call| save_call(call, w));
         }
         w.len(self.frames.len());
         self.frames.iter().for_each(|floor| w.len(*floor));
@@ -134,7 +136,7 @@ impl Tracer {
                 step: r.u32()?,
                 fuel: r.i64()?,
                 vars: check.vals(r)?,
-                calls: TraceCall::load_all(r)?,
+                calls: load_calls(r)?,
             };
             held += open.vars.len() * size_of::<Val>() + open.calls.len() * CALL_BYTES;
             self.open.push(open);

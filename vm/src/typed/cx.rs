@@ -93,6 +93,13 @@ impl AtomCx {
         self.call.cancelled.clone()
     }
 
+    /// Sends the host of the run a chunk while the function runs, as `streamChunk` does, and
+    /// waits until there is room for it ([`RunOptions::events`](crate::RunOptions::events)).
+    /// Nothing happens where nobody listens.
+    pub async fn send_chunk(&self, value: impl Into<Value>) {
+        self.call.send_chunk(value.into()).await;
+    }
+
     /// Adds a warning to the run's outcome.
     pub fn warn(&self, text: impl Into<Text>) {
         self.call.locals.warn(text);

@@ -1,0 +1,116 @@
+//! Models whose answers the host of a run is told of while they come.
+
+use a99_capabilities::ai::{
+    AiError, Cost, StreamEvent, StreamHandle, TextRequest, TextResult, Usage,
+};
+use a99_capabilities::{AiProvider, BoxFuture};
+use a99_core::call_id::CallId;
+use a99_vm::EventSink;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Asks another provider, and sends text and thinking of whole answers to the run's events
+/// as they come. While there is no room for a piece, the rest of the answer waits in its
+/// stream, which is bounded.
+pub(crate) struct ToldAi {
+    pub(crate) provider: Arc<dyn AiProvider>,
+    pub(crate) events: EventSink,
+    pub(crate) call: CallId,
+}
+
+impl AiProvider for ToldAi {
+    fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>> {
+        self.provider.list_roles()
+    }
+
+    fn stream_text(&self, request: TextRequest) -> StreamHandle {
+        self.provider.stream_text(request)
+    }
+
+    fn price(&self, model: Option<&str>, usage: Usage) -> Cost {
+        self.provider.price(model, usage)
+    }
+
+    fn generate_text(&self, request: TextRequest) -> BoxFuture<'_, Result<TextResult, AiError>> {
+        let mut stream = self.provider.stream_text(request);
+        Box::pin(async move {
+            while !self.events.is_closed()
+                && let Some(event) = stream.next().await
+            {
+                let (text, thinking) = match &event {
+                    StreamEvent::Text(text) => (text, false),
+                    StreamEvent::Thinking(text) => (text, true),
+                    _ => continue,
+                };
+                self.events.send_text(&self.call, text, thinking).await;
+            }
+            stream.done().await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+    use a99_capabilities::ai::{ModelFault, ModelScript, ModelTurn, ScriptedAi};
+    use a99_capabilities::{Capabilities, block_on};
+    use a99_vm::{MAX_TEXT_BYTES, RunEventKind, event_channel};
+
+    fn told(turn: ModelTurn) -> (Result<TextResult, AiError>, Vec<(bool, String)>) {
+        let (events, mut stream) = event_channel(1_000);
+        let model = ToldAi {
+            provider: Arc::new(ScriptedAi::new(ModelScript { turns: vec![turn] })),
+            events,
+            call: CallId::default(),
+        };
+        let answer = block_on(model.generate_text(TextRequest::new("x")));
+        let mut pieces = Vec::new();
+        while let Some(event) = stream.try_next() {
+            pieces.push(match event.kind {
+                RunEventKind::Text { text, .. } => (false, text),
+                RunEventKind::Thinking { text, .. } => (true, text),
+                other => panic!("{other:?}"),
+            });
+        }
+        (answer, pieces)
+    }
+
+    #[test]
+    fn pieces_are_the_answer() {
+        let pieces = ["Hel", "lo", &"é".repeat(MAX_TEXT_BYTES)];
+        let turn = ModelTurn {
+            thinking: vec!["hm".to_owned()],
+            text: pieces.map(str::to_owned).to_vec(),
+            ..ModelTurn::default()
+        };
+        let (answer, told) = told(turn);
+        assert_eq!(told[0], (true, "hm".to_owned()));
+        assert_eq!(told[1], (false, "Hel".to_owned()));
+        let text: String = told[1..].iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(text, answer.unwrap().text);
+        assert!(told.iter().all(|(_, text)| text.len() <= MAX_TEXT_BYTES));
+    }
+
+    #[test]
+    fn what_fails_is_told_as_far_as_it_came() {
+        let turn = ModelTurn {
+            text: vec!["half".to_owned(), "more".to_owned()],
+            fault: Some(ModelFault::Malformed(1)),
+            ..ModelTurn::default()
+        };
+        let (answer, told) = told(turn);
+        assert_eq!(told, [(false, "half".to_owned())]);
+        assert_eq!(answer.unwrap_err().partial.unwrap().text, "half");
+    }
+
+    #[test]
+    fn nobody_listens_to_whole_models() {
+        let models = Capabilities::none().with_ai(ScriptedAi::replies(["hi"]));
+        let (events, stream) = event_channel(1);
+        drop(stream);
+        let bench = Bench::with(models).telling(events);
+        let reply = bench.call("llmPredict", r#"["Say hi"]"#);
+        assert_eq!(reply.unwrap(), r#""hi""#);
+    }
+}
