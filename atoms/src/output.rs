@@ -1,11 +1,13 @@
-//! `consoleLog`, `consoleWarn` and `consoleError` (language section 2.7).
+//! `consoleLog`, `consoleWarn`, `consoleError` and `streamChunk` (language section 2.7).
 
-use crate::def::{Adjust, Kind, TENTH, native, req};
+use crate::def::{Adjust, Kind, TENTH, host, native, req};
+use crate::grants::{Answer, inputs};
 use a99_core::costs::{READ, Sizes};
 
+use a99_core::sig::{Gives, JsonKinds};
 use a99_core::text::Text;
 use a99_core::value::Value;
-use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::atom::{AtomDef, HostCall, Scope};
 use a99_vm::convert::{BoundaryLimits, cut};
 use a99_vm::heap::{Oom, Val};
 use a99_vm::json::{Replacer, stringify};
@@ -44,6 +46,16 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .metered(READ)
         .whole_price()
         .io(),
+        // Its time is that of whoever reads.
+        host(
+            "streamChunk",
+            "Sends data to the host while the program runs; gives null.",
+            TENTH,
+            &[req("data", Kind::Any, "What is sent.")],
+            stream_chunk,
+        )
+        .gives(Gives::always(JsonKinds::NULL))
+        .untimed(),
     ]
 }
 
@@ -71,6 +83,15 @@ fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
 fn error(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let message = text_of(cx, args[0], scope.limits())?;
     Err(Fault::by("console.error", message))
+}
+
+/// Whoever listens gets the data; a run that nobody listens to pays the same.
+fn stream_chunk(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [data] = inputs(&mut call);
+        call.send_chunk(data).await;
+        Ok(Value::Null.into())
+    })
 }
 
 /// Text as it is, anything else as JSON; what has no JSON is `undefined`. It

@@ -219,6 +219,11 @@ impl Builder {
         self.atom("consoleError", vec![("message", message.into())])
     }
 
+    /// `streamChunk`: data for the host while the program runs.
+    pub fn stream_chunk(self, data: impl Into<Operand>) -> Self {
+        self.atom("streamChunk", vec![("data", data.into())])
+    }
+
     /// `storeProcedure`: keeps a program and gives its token.
     pub fn store_procedure(self, ast: impl Into<Operand>, options: ProcedureOptions) -> Self {
         let params = vec![

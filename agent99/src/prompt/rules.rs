@@ -119,6 +119,7 @@ pub(super) const SELDOM: &[&str] = &[
     "consoleLog",
     "consoleWarn",
     "consoleError",
+    "streamChunk",
     "storeProcedure",
     "releaseProcedure",
     "clearExpiredProcedures",

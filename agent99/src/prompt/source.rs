@@ -122,6 +122,7 @@ pub(super) const SELDOM: &[&str] = &[
     "consoleLog",
     "consoleWarn",
     "consoleError",
+    "streamChunk",
     "callAll",
 ];
 

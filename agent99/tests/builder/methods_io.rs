@@ -96,6 +96,10 @@ pub(crate) fn io() -> Vec<Row> {
             r#"{"op":"consoleWarn","message":"m"}"#,
         ),
         (
+            new().stream_chunk("m"),
+            r#"{"op":"streamChunk","data":"m"}"#,
+        ),
+        (
             new().console_error("m"),
             r#"{"op":"consoleError","message":"m"}"#,
         ),

@@ -44,6 +44,7 @@ const ATOMS: &[Row] = &[
     ("consoleLog", &[("message", Any)]),
     ("consoleWarn", &[("message", Any)]),
     ("consoleError", &[("message", Any)]),
+    ("streamChunk", &[("data", Any)]),
     ("storeGet", &[("key", Text)]),
     ("storeSet", &[("key", Text), ("value", Any), ("ttlMs", Num)]),
     ("storeDelete", &[("key", Text)]),

@@ -133,6 +133,20 @@ impl Machine<'_> {
             "random" => self.random(node, scope),
             "uuid" => Ok(OVal::str(&uuid())),
             "consoleLog" | "consoleWarn" | "consoleError" => self.console(op, node, scope),
+            "streamChunk" => {
+                let data = self.inputs(&["data"], node, scope)?;
+                let data = data.iter().map(|v| self.export(v)).collect::<Res<_>>()?;
+                let data = self.hold(data)?;
+                if self.host.provides("events.chunk") {
+                    // Nobody answers a chunk.
+                    self.host.call("events.chunk", data);
+                }
+                let answer = Answer {
+                    result: Ok(Value::Null),
+                    delay_ms: 0.0,
+                };
+                self.wait(op, answer).map(|v| from_value(&v))
+            }
             "storeProcedure" | "releaseProcedure" | "clearExpiredProcedures" => {
                 self.procedure(op, node, scope)
             }

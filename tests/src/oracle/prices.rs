@@ -98,6 +98,7 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
         "agentRun" | "runCode" => (ONE, 0.0),
         "xmlParse" | "transpileCode" | "storeProcedure" => (ONE, SECOND),
         "consoleLog" | "consoleWarn" | "consoleError" | "releaseProcedure" => (TENTH, SECOND),
+        "streamChunk" => (TENTH, 0.0),
         "clearExpiredProcedures" => (5 * TENTH, SECOND),
         "storeVectorize" => (20 * ONE, 60_000.0),
         "storeSearch" | "storeCreateCollection" | "storeVectorDelete" => (5 * ONE, SECOND),

@@ -14,7 +14,7 @@ use agent99::capabilities::{
 use agent99::{
     AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, CostModel,
     CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Map, Outcome, Params,
-    RunOptions, all_atoms,
+    RunEventKind, RunOptions, all_atoms,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -419,7 +419,28 @@ pub(super) fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
         };
         options.costs.insert(op.clone(), price);
     }
+    if let Some(listener) = &spec.listener {
+        options = options.trace_to(listener.clone()).events(listener.clone());
+    }
+    if provides_events(&spec.script) {
+        let script = spec.script.clone();
+        options = options.on_event(move |event| {
+            if let RunEventKind::Chunk { value, .. } = event.kind {
+                let mut script = script.lock().unwrap_or_else(|e| e.into_inner());
+                // What the script says of it is among its problems.
+                script.call(CHUNKS, &[value]);
+            }
+        });
+    }
     options
+}
+
+/// The method by which a script is told what `streamChunk` sends, if it provides it.
+const CHUNKS: &str = "events.chunk";
+
+fn provides_events(script: &SharedScript) -> bool {
+    let script = script.lock().unwrap_or_else(|e| e.into_inner());
+    script.provides(CHUNKS)
 }
 
 fn event(event: agent99::TraceEvent) -> EngineEvent {

@@ -128,6 +128,7 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
                 "responseFormat": key}),
             json!({"llmBattery": [text(answer), text(answer)]}),
         ),
+        "streamChunk" => Call::scripted(json!({"data": [key]}), json!({})),
         "agentRun" => Call::scripted(
             json!({"agentId": key, "input": {"a": key}}),
             json!({"agents": by_key(text(answer).into())}),

@@ -25,7 +25,14 @@ fn suspends(names: &[&str], engine: &SuspendedEngine) -> usize {
 /// `cargo xtask snapshots`.
 #[test]
 fn vectors_survive_each_of_their_calls() {
-    let files = ["agents", "io", "memo_cache", "own-shell", "own-v3"];
+    let files = [
+        "agents",
+        "io",
+        "memo_cache",
+        "own-chunks",
+        "own-shell",
+        "own-v3",
+    ];
     assert!(suspends(&files, &SuspendedEngine::at_all(u32::MAX)) > 200);
 }
 

@@ -68,6 +68,7 @@ const OPS: &[(&[&str], &str)] = &[
     (&["sql", "selectsql", "dbquery", "database", "querydb", "mongo", "postgres", "mysql", "query"], "use `storeQuery {query, result}`"),
     (&["readstore", "getstate", "loadstate", "recall", "memoryget", "readmemory", "redisget", "dbget", "load"], "use `storeGet {key, result}`"),
     (&["writestore", "savestate", "persist", "remember", "memoryset", "writememory", "redisset", "dbput", "save"], "use `storeSet {key, value}`"),
+    (&["stream", "streamtext", "streamoutput", "emitchunk", "sendchunk", "writechunk", "emitevent", "progress", "reportprogress", "notifyuser"], "use `streamChunk {data}`"),
     (&["warn", "warning", "logwarning"], "use `consoleWarn {message}`"),
     (&["abort", "panic", "die", "throwerror", "throw", "raise", "fail", "raiseerror", "throwexception", "failwith"], "use `Error {args: [\"text\"]}`"),
     (&["todo", "null", "empty", "start", "trigger", "manualtrigger", "noop", "nop", "pass"], "leave the step out"),
