@@ -38,6 +38,7 @@ mod sandbox_image_args;
 mod sandbox_limits;
 mod script;
 mod store;
+mod stream;
 mod words;
 mod write;
 

@@ -59,6 +59,105 @@ fn a_script_is_played_on_both_wires() {
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
 }
 
+/// A program that asks twice at once, and sends what came.
+const STREAMS: &str = r#"{"a99": 4, "op": "seq", "steps": [
+    {"op": "llmPredict", "prompt": "Say something.", "result": "said"},
+    {"op": "streamChunk", "data": {"said": {"=": "said"}}},
+    {"op": "streamChunk", "data": "said"},
+    {"op": "return", "value": "said"}]}"#;
+
+const SLOW: &str = r#"[{"text": ["Hel", "lo\u001b[2J", " you"], "delayMs": 20}]"#;
+
+#[test]
+fn a_run_shows_what_comes_as_it_comes() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("agent.json"), STREAMS).unwrap();
+    let run = |more: &[&str]| {
+        let (_server, said) = serve(SLOW);
+        let url = said["url"].as_str().unwrap();
+        let mut args = vec![
+            "run",
+            "agent.json",
+            "--stream",
+            "--llm",
+            url,
+            "--model",
+            "m",
+        ];
+        args.extend(more);
+        a99_in(folder.path(), &args)
+    };
+    let done = run(&[]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let mut lines = done.err.lines();
+    let first = lines.next().unwrap();
+    assert!(
+        first.starts_with("Hello") && first.ends_with(" you"),
+        "{done:?}"
+    );
+    assert!(!done.err.contains('\u{1b}'), "{done:?}");
+    assert!(
+        lines.next().unwrap().starts_with(r#"{"said":"Hello"#),
+        "{done:?}"
+    );
+    assert!(lines.next().unwrap().starts_with("Hello"), "{done:?}");
+    assert!(lines.next().unwrap().starts_with("fuel used"), "{done:?}");
+    assert!(done.out.starts_with("\"Hello"), "{done:?}");
+
+    let done = run(&["--json"]);
+    let lines: Vec<Value> = done
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let events: Vec<&str> = lines
+        .iter()
+        .map(|line| line["event"].as_str().unwrap())
+        .collect();
+    let one = ["call", "chunk", "call_end"];
+    assert_eq!(events[..1], ["call"]);
+    assert_eq!(
+        events[events.len() - 8..],
+        [&["call_end"], &one[..], &one[..], &["outcome"]].concat()
+    );
+    let texts = lines.iter().filter(|line| line["event"] == "text");
+    let texts: Vec<&str> = texts.map(|line| line["text"].as_str().unwrap()).collect();
+    assert!(texts.len() >= 2, "in pieces: {texts:?}");
+    let outcome = lines.last().unwrap();
+    assert_eq!(outcome["result"], texts.concat());
+    assert!(outcome["fuel_used"].as_f64().unwrap() > 0.0);
+    assert_eq!(done.err, "");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_nothing() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("agent.json"), STREAMS).unwrap();
+    let (_server, said) = serve(SLOW);
+    let url = said["url"].as_str().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_a99"))
+        .current_dir(folder.path())
+        .args([
+            "run",
+            "agent.json",
+            "--stream",
+            "--json",
+            "--llm",
+            url,
+            "--model",
+            "m",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    assert!(line.starts_with(r#"{"event":"call""#), "{line}");
+    drop(out);
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn mistakes_of_scripts_have_a_place() {
     let folder = tempdir().unwrap();

@@ -28,6 +28,11 @@ pub(crate) struct RunArgs {
     /// Show on standard error how far the run is
     #[arg(long)]
     pub progress: bool,
+    /// Show what models write and what the program sends (streamChunk) as it comes, on
+    /// standard error; with --json a line of JSON for each event on standard output, and the
+    /// outcome in the last
+    #[arg(long, conflicts_with = "progress")]
+    pub stream: bool,
     /// Write one line of JSON for each executed step to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,

@@ -6,10 +6,12 @@ use crate::config::InForce;
 use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, JsonArg};
+use crate::output::Format;
 use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
 use crate::store::{self, StorePlace};
+use crate::stream::Stream;
 use crate::{agents, embed, help, models, network, output};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
@@ -74,6 +76,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         None => options,
     };
 
+    let format = match args.program.json {
+        true => Format::Json,
+        false => Format::Human,
+    };
+    let stream = args.stream.then(|| Stream::start(format)).transpose()?;
+    let (stream, events) = stream.unzip();
+    let options = RunOptions { events, ..options };
+
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -92,6 +102,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     });
     if let Some(progress) = progress {
         progress.end();
+    }
+    if let Some(stream) = stream {
+        stream.end();
     }
     store.close();
     let mut outcome = outcome?;
@@ -118,7 +131,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         write_lines(file, lines).map_err(|error| Failure::about(&name, error))?;
     }
     if args.program.json {
-        output::json(&outcome_json(&outcome, agent.warnings(), place));
+        let json = outcome_json(&outcome, agent.warnings(), place);
+        output::json(&match args.stream {
+            true => as_event(json),
+            false => json,
+        });
     } else {
         super::show_warnings(&agent, &source);
         let place = place.map(|place| (source.name.as_str(), place));
@@ -439,6 +456,16 @@ fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics, place: Option<(u32
         map.insert("diagnostics", diagnostics.to_json());
     }
     json
+}
+
+/// The outcome as the last line of a stream of events.
+fn as_event(outcome: Value) -> Value {
+    let mut map = Map::new();
+    map.insert("event", "outcome");
+    if let Value::Object(members) = outcome {
+        map.extend(members);
+    }
+    Value::Object(map)
 }
 
 /// JSON about a place in the program, with line and column of a source that is no JSON.

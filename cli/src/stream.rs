@@ -1,0 +1,161 @@
+//! Events of a run as they come: what models write and what the program sends.
+
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use a99_core::text::escape_for_terminal;
+use agent99::{EventSink, EventStream, RunEvent, RunEventKind, Value, event_channel};
+use std::thread::JoinHandle;
+
+/// Events that wait to be written: beyond them the run waits, too.
+const WAITING: usize = 256;
+
+/// Writes events on a thread of its own, so that a reader that is slow holds calls and not
+/// the run.
+pub(crate) struct Stream(JoinHandle<()>);
+
+impl Stream {
+    /// Starts to write, for people or for programs; where the run sends its events.
+    pub(crate) fn start(format: Format) -> Result<(Stream, EventSink), Failure> {
+        let (sink, stream) = event_channel(WAITING);
+        let thread = std::thread::Builder::new()
+            .name("events".to_owned())
+            .spawn(move || write(stream, format))
+            .map_err(|error| Failure::about("cannot start to write events", error))?;
+        Ok((Stream(thread), sink))
+    }
+
+    /// Waits until all is written of a run that is over.
+    pub(crate) fn end(self) {
+        let _ = self.0.join();
+    }
+}
+
+fn write(mut stream: EventStream, format: Format) {
+    let mut shown = Shown::default();
+    while let Some(event) = stream.next_blocking() {
+        match format {
+            Format::Json => output::json(&event.to_json()),
+            Format::Human => output::err_plain(&shown.text(&event)),
+        }
+    }
+    output::err_plain(shown.end_line());
+}
+
+/// Text as it is shown to people: answers as they are written, each chunk in a line.
+#[derive(Default)]
+struct Shown {
+    /// Who wrote the line that has not ended.
+    speaker: Option<Speaker>,
+}
+
+/// An agent and its call.
+type Speaker = (Vec<String>, String);
+
+impl Shown {
+    fn text(&mut self, event: &RunEvent) -> String {
+        let Some(call) = event.kind.call() else {
+            return String::new();
+        };
+        let agents = event.agents.iter().map(ToString::to_string).collect();
+        let speaker = (agents, call.to_string());
+        match &event.kind {
+            RunEventKind::Text { text, .. } => {
+                let mut out = String::new();
+                if self.speaker.as_ref().is_some_and(|last| *last != speaker) {
+                    out.push_str(self.end_line());
+                }
+                out.push_str(&escaped(text));
+                let goes_on = !text.ends_with('\n');
+                self.speaker = goes_on.then_some(speaker);
+                out
+            }
+            RunEventKind::Chunk { value, .. } => {
+                let text = match value {
+                    Value::String(text) => escaped(&text.to_string_lossy()),
+                    Value::Undefined => String::new(),
+                    other => escaped(&other.to_json_string()),
+                };
+                format!("{}{text}\n", self.end_line())
+            }
+            RunEventKind::CallEnded { .. } if self.speaker.as_ref() == Some(&speaker) => {
+                self.end_line().to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// What ends a line that was begun.
+    fn end_line(&mut self) -> &'static str {
+        match self.speaker.take() {
+            Some(_) => "\n",
+            None => "",
+        }
+    }
+}
+
+/// What programs and models write, for a terminal; lines stay lines.
+fn escaped(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(escape_for_terminal).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent99::{CallEnd, CallId};
+
+    fn shown(events: &[(u64, &str)]) -> String {
+        let (sink, mut stream) = event_channel(100);
+        let mut out = String::new();
+        let mut shown = Shown::default();
+        for (step, text) in events {
+            let call = CallId::new(None, *step, 0);
+            sink.try_send(match *text {
+                "." => RunEventKind::CallEnded {
+                    call,
+                    end: CallEnd::Answered,
+                },
+                text => match text.strip_prefix("chunk ") {
+                    Some(data) => RunEventKind::Chunk {
+                        call,
+                        value: serde_json::from_str::<serde_json::Value>(data)
+                            .expect("JSON")
+                            .into(),
+                    },
+                    None => RunEventKind::Text {
+                        call,
+                        text: text.to_owned(),
+                    },
+                },
+            });
+            out += &shown.text(&stream.try_next().expect("it was sent"));
+        }
+        out + shown.end_line()
+    }
+
+    #[test]
+    fn lines_are_those_of_one_speaker() {
+        assert_eq!(shown(&[(0, "Hel"), (0, "lo"), (0, ".")]), "Hello\n");
+        assert_eq!(
+            shown(&[(0, "a"), (1, "b"), (1, "c\n"), (0, "d")]),
+            "a\nbc\nd\n"
+        );
+        assert_eq!(
+            shown(&[
+                (0, "a"),
+                (1, r#"chunk {"n":[1]}"#),
+                (1, "."),
+                (2, r#"chunk "t""#)
+            ]),
+            "a\n{\"n\":[1]}\nt\n"
+        );
+        assert_eq!(shown(&[(0, "a\n"), (0, ".")]), "a\n");
+    }
+
+    #[test]
+    fn nothing_reaches_a_terminal_unescaped() {
+        let out = shown(&[(0, "a\u{1b}[2Jb\nc\r"), (1, "chunk \"\\u001b]0;x\\u0007\"")]);
+        assert!(!out.contains(['\u{1b}', '\r', '\u{7}']), "{out:?}");
+        assert!(out.starts_with("a") && out.contains("b\nc"), "{out:?}");
+    }
+}
