@@ -260,7 +260,9 @@ impl Vm {
         match &call.events {
             Some(events) => {
                 let told = ToldCall::begin(events, &call);
-                Box::pin(told.follow(atom.body.clone(), call))
+                // Begun now, as where nobody listens.
+                let answer = start_body(&atom.body, call);
+                Box::pin(told.follow(answer))
             }
             None => start_body(&atom.body, call),
         }
@@ -322,8 +324,8 @@ impl ToldCall {
         }
     }
 
-    async fn follow(mut self, body: AtomBody, call: HostCall) -> Result<HostReply, AtomError> {
-        let answer = start_body(&body, call).await;
+    async fn follow(mut self, answer: AnswerFuture) -> Result<HostReply, AtomError> {
+        let answer = answer.await;
         self.end(match &answer {
             Ok(_) => CallEnd::Answered,
             Err(_) => CallEnd::Failed,
