@@ -66,7 +66,7 @@ const STREAMS: &str = r#"{"a99": 4, "op": "seq", "steps": [
     {"op": "streamChunk", "data": "said"},
     {"op": "return", "value": "said"}]}"#;
 
-const SLOW: &str = r#"[{"text": ["Hel", "lo\u001b[2J", " you"], "delayMs": 20}]"#;
+const SLOW: &str = r#"[{"status": 503, "retryAfter": 0}, {"text": ["Hel", "lo\u001b[2J", " you"], "delayMs": 20}]"#;
 
 #[test]
 fn a_run_shows_what_comes_as_it_comes() {

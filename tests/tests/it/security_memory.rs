@@ -1,11 +1,13 @@
-//! Threats M08 to M12: memory that runs out, depth and cycles. What needs a
+//! Threats M08 to M13: memory that runs out, depth and cycles. What needs a
 //! count of the allocator stands in `tests/memory.rs`.
 
 use crate::attack::{
     ENGINE, bin, call, fails, forever, func, id, index, list, lit, record, ret, rich, run_with,
     seq, set, stopped, times, value, within,
 };
-use agent99::{Capabilities, Engine, ErrorCode, Outcome, RunOptions, Value, json};
+use agent99::{
+    Capabilities, Engine, ErrorCode, EventLimits, Outcome, RunOptions, Value, event_channel, json,
+};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -242,5 +244,33 @@ fn m12_one_run_cannot_ask_for_more_than_the_pool_has() {
         let options = rich().heap_bytes(ceiling);
         let outcome = rt.block_on(pool.run(&agent, json!({}), options, Capabilities::none()));
         assert_eq!(outcome.error.map(|e| e.code), error, "{ceiling}");
+    }
+}
+
+#[test]
+fn m13_events_that_nobody_reads_are_bounded() {
+    const LIMIT: usize = 1 << 20;
+    let limits = EventLimits {
+        events: 10_000,
+        bytes: LIMIT,
+    };
+    for data in [json!("args.text"), json!("args.many")] {
+        let sends = json!([{"op": "streamChunk", "data": data}]);
+        let agent = ENGINE.compile(seq(json!([forever(sends)]))).unwrap();
+        let (sink, mut stream) = event_channel(limits);
+        let options = rich().timeout_ms(200).events(sink);
+        let args = json!({"text": "x".repeat(100_000), "many": vec![1; 1_000]});
+        let rt = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let outcome = rt.block_on(ENGINE.run(&agent, args, options, Capabilities::none()));
+        stopped(&outcome, ErrorCode::RunTimeout);
+        let waiting = stream.waiting_bytes();
+        assert!(waiting > LIMIT / 2 && waiting < LIMIT + 1_000, "{waiting}");
+        // The call that waits sent nothing, and the others all.
+        let chunks = std::iter::from_fn(|| stream.try_next());
+        let chunks = chunks.filter(|event| event.kind.name() == "chunk");
+        assert!(chunks.count() > 5);
     }
 }
