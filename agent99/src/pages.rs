@@ -15,3 +15,7 @@ pub struct ByModels;
 /// Runs that a host drives itself.
 #[doc = include_str!("../../docs/run.md")]
 pub struct ByHand;
+
+/// From agent-99 and its successors.
+#[doc = include_str!("../../docs/migration.md")]
+pub struct FromAgent99;

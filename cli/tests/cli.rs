@@ -199,28 +199,6 @@ fn exit_130_is_an_interrupt() {
     assert!(started.elapsed().as_secs() < 60);
 }
 
-/// Sends for ever, and nobody reads while it does.
-#[test]
-#[cfg(unix)]
-fn exit_130_is_an_interrupt_of_a_stream() {
-    const SENDS: &str = r#"{"op":"seq","steps":[{"op":"while","condition":"1 == 1","body":[
-        {"op":"streamChunk","data":"x"}]}]}"#;
-    let args = [
-        "--stream",
-        "--json",
-        "--fuel",
-        "1e12",
-        "--timeout-ms",
-        "600000",
-    ];
-    let done = harness::interrupted(&[&["run"], &args[..]].concat(), SENDS.as_bytes());
-    assert_eq!(done.code, 130, "{}", done.err);
-    let last = done.out.lines().last().expect("an outcome");
-    let last: serde_json::Value = serde_json::from_str(last).expect("JSON");
-    assert_eq!(last["event"], "outcome");
-    assert_eq!(last["error"]["code"], "run.aborted");
-}
-
 /// Sorts equal texts of four million units, which takes a quarter of an hour.
 #[cfg(unix)]
 const SORT: &str = r#"{"op":"seq","steps":[

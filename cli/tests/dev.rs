@@ -158,6 +158,28 @@ fn a_reader_that_leaves_ends_nothing() {
     assert!(child.wait().unwrap().success());
 }
 
+/// Sends for ever, and nobody reads while it does.
+#[test]
+#[cfg(unix)]
+fn exit_130_is_an_interrupt_of_a_stream() {
+    const SENDS: &str = r#"{"op":"seq","steps":[{"op":"while","condition":"1 == 1","body":[
+        {"op":"streamChunk","data":"x"}]}]}"#;
+    let args = [
+        "--stream",
+        "--json",
+        "--fuel",
+        "1e12",
+        "--timeout-ms",
+        "600000",
+    ];
+    let done = harness::interrupted(&[&["run"], &args[..]].concat(), SENDS.as_bytes());
+    assert_eq!(done.code, 130, "{}", done.err);
+    let last = done.out.lines().last().expect("an outcome");
+    let last: Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(last["event"], "outcome");
+    assert_eq!(last["error"]["code"], "run.aborted");
+}
+
 #[test]
 fn mistakes_of_scripts_have_a_place() {
     let folder = tempdir().unwrap();
