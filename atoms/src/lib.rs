@@ -47,6 +47,7 @@ mod template;
 #[cfg(test)]
 mod testing;
 mod told;
+mod tool_loop;
 
 pub use io::store::restore_store;
 
@@ -92,10 +93,11 @@ fn core_families() -> [Vec<AtomDef>; 19] {
     ]
 }
 
-/// The battery atoms (language section 2.8).
+/// The battery atoms (language section 2.8), and `llmToolLoop` (section 2.11), followed by
+/// internal ones.
 #[must_use]
 pub fn battery_atoms() -> AtomSet {
-    collect([io::battery::atoms()])
+    collect([io::battery::atoms(), tool_loop::atoms()])
 }
 
 /// The browser atoms (language section 2.8).
@@ -115,7 +117,12 @@ pub fn shell_atoms() -> AtomSet {
 /// Core, battery, browser and shell atoms.
 #[must_use]
 pub fn all_atoms() -> AtomSet {
-    let others = [io::battery::atoms(), browser::atoms(), io::shell::atoms()];
+    let others = [
+        io::battery::atoms(),
+        tool_loop::atoms(),
+        browser::atoms(),
+        io::shell::atoms(),
+    ];
     collect(core_families().into_iter().chain(others))
 }
 

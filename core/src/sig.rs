@@ -45,6 +45,7 @@ pub enum Form {
     AgentRun,
     RunCode,
     CallAll,
+    ToolLoop,
 }
 
 /// The most calls of a `callAll` that are under way at once (language section 2.10).
@@ -81,6 +82,7 @@ impl Form {
             Form::AgentRun => "agentRun",
             Form::RunCode => "runCode",
             Form::CallAll => "callAll",
+            Form::ToolLoop => "llmToolLoop",
         }
     }
 }

@@ -71,7 +71,7 @@ mod mismatch;
 pub mod native;
 pub mod options;
 pub mod run;
-mod schema;
+pub mod schema;
 pub mod strict_schema;
 pub mod trace;
 #[cfg(feature = "typed")]

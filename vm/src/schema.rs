@@ -152,6 +152,16 @@ pub(crate) fn check(
     schema::check(data, schema, &mut paid, false)
 }
 
+/// Why a value of the program does not match a schema that is a value of the program too,
+/// if it does not. Whatever is no schema allows everything.
+///
+/// # Errors
+/// Fuel, memory, a stop.
+pub fn mismatch(cx: &mut Cx<'_>, val: Val, schema: Val) -> Result<Option<SchemaError>, Fault> {
+    let schema = read(cx, schema)?;
+    Ok(check(cx, val, &schema)?.err())
+}
+
 /// Whether a value of the program matches.
 ///
 /// # Errors

@@ -5,7 +5,8 @@ use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::store::{offering, search_priced};
 use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, granted, inputs, models, present, reply, required};
-use a99_capabilities::ai::{ProviderBattery, TextRequest};
+use crate::tool_loop::chat_inputs;
+use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::sig::{Gives, JsonKinds};
@@ -25,6 +26,7 @@ const DEFAULT_SYSTEM: &str = "You are a helpful agent.";
 pub(crate) fn atoms() -> Vec<AtomDef> {
     let mut all = stores();
     all.extend(chat_models());
+    all.push(chat_atom());
     all
 }
 
@@ -211,6 +213,21 @@ fn chat_models() -> Vec<AtomDef> {
     ]
 }
 
+/// One round of a talk: the price of `llmPredictBattery`.
+fn chat_atom() -> AtomDef {
+    host(
+        "llmChat",
+        "One answer of a chat model, with the tools that it asks for: `{text, toolCalls: [{id, \
+         name, input}], stopReason, message, usage: {inputTokens, outputTokens}}`; `message` is \
+         what to append to `messages`.",
+        100 * MICRO,
+        &chat_inputs(),
+        chat,
+    )
+    .gives(Gives::always(JsonKinds::OBJECT))
+    .timeout_ms(LLM_TIMEOUT_MS)
+}
+
 fn store(call: &HostCall, method: StoreMethod) -> Result<Arc<dyn Store>, AtomError> {
     offering(call, method).ok_or_else(|| {
         let name = method.as_str();
@@ -314,6 +331,28 @@ fn vision(mut call: HostCall) -> Answer {
         let user = present([("text", prompt), ("images", images)]);
         let system = or_default(system, DEFAULT_SYSTEM);
         reply(model.predict(system, user, Value::Undefined, format).await)
+    })
+}
+
+fn chat(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [prompt, messages, tools, rest @ ..] = inputs::<12>(&mut call);
+        let missing = || AtomError::missing("Capability 'ai' missing");
+        let models = models(&call).ok_or_else(missing)?;
+        let [system, tool_choice, response_format, options @ ..] = rest;
+        const OPTIONS: [&str; 6] = ["model", "role", "maxTokens", "temperature", "seed", "stop"];
+        let options = OPTIONS.into_iter().zip(options);
+        let given = options.filter(|(_, value)| !value.is_undefined());
+        let round = ChatRound {
+            messages,
+            prompt,
+            system,
+            tools,
+            tool_choice,
+            response_format,
+            options: given.collect(),
+        };
+        reply(round.ask(&*models).await)
     })
 }
 

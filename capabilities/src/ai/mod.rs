@@ -6,10 +6,12 @@
 //! and a provider of one's own runs the cases of `suite::AiCase` in a test (feature `testing`).
 
 mod adapters;
+mod chat;
 mod error;
 mod events;
 mod metered;
 mod model_script;
+mod read;
 mod request;
 mod scripted;
 mod stream;
@@ -17,6 +19,7 @@ mod stream;
 pub(crate) mod suite;
 
 pub use adapters::{ProviderBattery, ProviderLlm};
+pub use chat::ChatRound;
 pub use error::{AiCode, AiError};
 pub use events::{Cost, StopReason, StreamEvent, TextResult, ToolUse, Usage};
 pub use metered::MeteredAi;
