@@ -274,7 +274,13 @@ impl Ledger {
     /// What is neither spent nor reserved.
     fn left(&self, state: &State) -> Spend {
         let taken = state.spent.plus(state.reserved);
-        self.limits.most().minus(taken)
+        let left = self.limits.most().minus(taken);
+        // What has no limit never gets less.
+        Spend {
+            calls: self.limits.calls.map_or(u64::MAX, |_| left.calls),
+            tokens: self.limits.tokens.map_or(u64::MAX, |_| left.tokens),
+            money: self.limits.money.map_or(Money(u64::MAX), |_| left.money),
+        }
     }
 
     /// What of an amount there is too little of.

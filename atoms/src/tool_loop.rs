@@ -152,7 +152,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "The result of a loop.",
             &[
                 STATE,
-                opt("reason", Kind::Text, "Why it ends, if the state does not say."),
+                opt(
+                    "reason",
+                    Kind::Text,
+                    "Why it ends, if the state does not say.",
+                ),
                 opt("responseFormat", Kind::Any, "As of `llmToolLoop`."),
             ],
             end,
@@ -543,7 +547,9 @@ fn fits(cx: &mut Cx<'_>, input: Val, schema: Val) -> Result<Option<String>, Faul
     };
     if let Some(mismatch) = mismatch(cx, input, schema)? {
         let found = found_at(cx, input, &mismatch.pointer);
-        return Ok(Some(match mismatch.message.starts_with("Expected ") {
+        let message = &mismatch.message;
+        let of_kind = message.starts_with("Expected ") || message == "Union mismatch";
+        return Ok(Some(match of_kind {
             true => format!("does not fit: {mismatch}, found {}", kind(found)),
             false => format!("does not fit: {mismatch}"),
         }));
@@ -585,7 +591,10 @@ fn found_at(cx: &Cx<'_>, input: Val, place: &str) -> Val {
     for step in pointer::parse(place) {
         at = match at {
             Val::Arr(r) => {
-                let item = step.parse().ok().and_then(|n: usize| cx.heap.items(r).get(n));
+                let item = step
+                    .parse()
+                    .ok()
+                    .and_then(|n: usize| cx.heap.items(r).get(n));
                 item.copied().unwrap_or(Val::Undefined)
             }
             other => member(cx, other, &step),

@@ -151,7 +151,10 @@ mod tests {
         assert_eq!(second.get("text").and_then(Value::as_str), Some("Rain."));
         let asked = model.requests();
         assert_eq!(asked[0].tool_choice, ToolChoice::Required);
-        assert_eq!((asked[0].max_tokens, asked[0].role.as_deref()), (Some(50), Some("fast")));
+        assert_eq!(
+            (asked[0].max_tokens, asked[0].role.as_deref()),
+            (Some(50), Some("fast"))
+        );
         assert!(matches!(&asked[1].messages[2].content[0],
             Part::ToolResult { id, is_error: true, .. } if id == "c1"));
     }
@@ -164,7 +167,10 @@ mod tests {
             (r#""none""#, ToolChoice::None),
             (r#""any""#, ToolChoice::Required),
             (r#""weather""#, ToolChoice::Tool("weather".into())),
-            (r#"{"type":"function","function":{"name":"weather"}}"#, ToolChoice::Tool("weather".into())),
+            (
+                r#"{"type":"function","function":{"name":"weather"}}"#,
+                ToolChoice::Tool("weather".into()),
+            ),
         ] {
             let json = format!(r#"{{"prompt":"x","toolChoice":{given}}}"#);
             assert_eq!(choice(&json), wanted, "{given}");
@@ -174,7 +180,10 @@ mod tests {
         let Format::Schema { name, schema: read } = asked.request().unwrap().format else {
             panic!("{asked:?}");
         };
-        assert_eq!((name.as_str(), read.to_json_string()), ("answer", schema.to_owned()));
+        assert_eq!(
+            (name.as_str(), read.to_json_string()),
+            ("answer", schema.to_owned())
+        );
     }
 
     #[test]
@@ -182,15 +191,28 @@ mod tests {
         for (json, error) in [
             ("{}", "Model Error: `prompt` or `messages` is needed"),
             (r#"{"prompt":1}"#, "Model Error: `prompt` must be a text"),
-            (r#"{"messages":"hi"}"#, "Model Error: `messages` must be a list"),
-            (r#"{"prompt":"x","tools":{}}"#, "Model Error: `tools` must be a list"),
-            (r#"{"prompt":"x","toolChoice":1}"#, "Model Error: `toolChoice` must be a text"),
+            (
+                r#"{"messages":"hi"}"#,
+                "Model Error: `messages` must be a list",
+            ),
+            (
+                r#"{"prompt":"x","tools":{}}"#,
+                "Model Error: `tools` must be a list",
+            ),
+            (
+                r#"{"prompt":"x","toolChoice":1}"#,
+                "Model Error: `toolChoice` must be a text",
+            ),
             (
                 r#"{"prompt":"x","options":{"maxTokens":0}}"#,
                 "Model Error: `maxTokens` must be a whole number from 1 on",
             ),
         ] {
-            assert_eq!(round(json).request().unwrap_err().to_string(), error, "{json}");
+            assert_eq!(
+                round(json).request().unwrap_err().to_string(),
+                error,
+                "{json}"
+            );
         }
     }
 }

@@ -295,4 +295,3 @@ pub(super) fn format(value: &Value) -> Read<Format> {
         }
     }
 }
-

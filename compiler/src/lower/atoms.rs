@@ -16,6 +16,13 @@ pub(super) struct Call {
     pub(super) n: u8,
 }
 
+impl Call {
+    /// A call of this op.
+    pub(super) fn new(op: u32, base: Reg, n: u8) -> Call {
+        Call { op, base, n }
+    }
+}
+
 impl<'a> Lower<'_, 'a> {
     pub(super) fn atom_step(&mut self, step: NodeId, name: &str) {
         let Some(sig) = self.s.sigs.signature(name) else {

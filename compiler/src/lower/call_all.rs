@@ -15,6 +15,33 @@ use a99_core::sig::Form;
 /// How many calls are under way at once unless the step says otherwise.
 const LIMIT: f64 = 8.0;
 
+/// Whose calls are prepared.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// Those of `callAll`.
+    OfStep,
+    /// Those of tools of `llmToolLoop`.
+    OfTools,
+}
+
+impl Calls {
+    fn form(self) -> &'static str {
+        match self {
+            Calls::OfStep => "callAll",
+            Calls::OfTools => "llmToolLoop",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Calls::OfStep => {
+                "write `\"calls\": [{\"op\": ...}, ...]`, or `items`, `as` and one `call`"
+            }
+            Calls::OfTools => "write `\"call\": {\"op\": ..., inputs}`",
+        }
+    }
+}
+
 impl Lower<'_, '_> {
     pub(super) fn form_call_all(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
@@ -38,10 +65,10 @@ impl Lower<'_, '_> {
                     if self.e.is_over() {
                         break;
                     }
-                    self.prepare(call, out);
+                    self.prepare(call, out, Calls::OfStep);
                 }
             } else {
-                self.refuse_call(calls, "callAll: calls is not an array");
+                self.refuse_call(calls, "callAll: calls is not an array", Calls::OfStep);
             }
             return self.call_all(step, out, limit, mark);
         }
@@ -50,8 +77,8 @@ impl Lower<'_, '_> {
         self.loops += 1;
         let opened = self.turn_scope(step, &i, None, None);
         match given("call") {
-            Some(call) => self.prepare(call, out),
-            None => self.refuse_call(step, "callAll: call is missing"),
+            Some(call) => self.prepare(call, out, Calls::OfStep),
+            None => self.refuse_call(step, "callAll: call is missing", Calls::OfStep),
         }
         self.end_turn(&i, opened);
         self.e.bind(i.exit);
@@ -77,12 +104,17 @@ impl Lower<'_, '_> {
 
     /// Prepares a call and appends it to the list; an error on the way is its
     /// answer.
-    fn prepare(&mut self, call: NodeId, out: Held) {
+    pub(super) fn prepare(&mut self, call: NodeId, out: Held, calls: Calls) {
+        self.prepare_with(out, |l, dst| l.prepared(call, dst, calls));
+    }
+
+    /// The same of a call that this code prepares.
+    pub(super) fn prepare_with(&mut self, out: Held, code: impl FnOnce(&mut Self, Reg)) {
         let mark = self.mark();
         let bound = self.vars.mark();
         let dst = self.temp();
         let start = self.e.pc();
-        self.prepared(call, dst);
+        code(self, dst);
         let (handler, end) = (self.e.label(), self.e.label());
         self.e.protect(start, handler);
         self.e.jump(Op::Jmp { to: Target(0) }, end);
@@ -106,11 +138,12 @@ impl Lower<'_, '_> {
     }
 
     /// The code that prepares a call, or fails.
-    fn prepared(&mut self, call: NodeId, dst: Reg) {
+    fn prepared(&mut self, call: NodeId, dst: Reg, calls: Calls) {
         let doc = self.s.doc;
         self.e.at = Some((call, None));
         if doc.kind(call) != Kind::Object {
-            return self.refuse_call(call, "callAll: a call must be an object with an op");
+            let text = format!("{}: a call must be an object with an op", calls.form());
+            return self.refuse_call(call, &text, calls);
         }
         let name = Self::shown(key_text(doc, doc.get(call, "op"), self.s.arena));
         let known = self.s.sigs.signature(&name).filter(|_| !name.contains(':'));
@@ -119,8 +152,9 @@ impl Lower<'_, '_> {
             return self.throw(&format!("Unknown Atom: {name}"));
         };
         if sig.form.is_some_and(|form| form != Form::AgentRun) {
-            let text = format!("callAll: '{name}' is no call: it runs in the program itself");
-            return self.refuse_call(call, &text);
+            let form = calls.form();
+            let text = format!("{form}: '{name}' is no call: it runs in the program itself");
+            return self.refuse_call(call, &text, calls);
         }
         self.lint_inputs(call, &name);
         self.lint_literals(call, &name);
@@ -141,11 +175,11 @@ impl Lower<'_, '_> {
     }
 
     /// Warns of what is no call, and makes code that fails.
-    fn refuse_call(&mut self, node: NodeId, text: &str) {
+    fn refuse_call(&mut self, node: NodeId, text: &str, calls: Calls) {
         let diag = self
             .s
             .warn(codes::MALFORMED_STEP, node, text.into())
-            .with_help("write `\"calls\": [{\"op\": ...}, ...]`, or `items`, `as` and one `call`");
+            .with_help(calls.help());
         self.s.push(diag);
         self.throw(text);
     }

@@ -26,6 +26,16 @@ pub(crate) struct Condition<'a> {
 impl<'a> Lower<'_, 'a> {
     /// Reads the condition of a step.
     pub(super) fn condition(&mut self, step: NodeId) -> Condition<'a> {
+        self.condition_at(step, "condition", self.s.doc.get(step, "vars"))
+    }
+
+    /// Reads the condition under a key of a step; a text may read these `vars`.
+    pub(super) fn condition_at(
+        &mut self,
+        step: NodeId,
+        key: &str,
+        vars: Option<NodeId>,
+    ) -> Condition<'a> {
         let doc = self.s.doc;
         let arena = self.s.arena;
         let plain = |ir: Ir<'a>| Condition {
@@ -34,7 +44,7 @@ impl<'a> Lower<'_, 'a> {
             prefix: None,
             vars: None,
         };
-        let Some(node) = doc.get(step, "condition") else {
+        let Some(node) = doc.get(step, key) else {
             let at = At {
                 node: step,
                 inner: None,
@@ -106,7 +116,7 @@ impl<'a> Lower<'_, 'a> {
             ir,
             is_text: true,
             prefix: Some(prefix.0),
-            vars: doc.get(step, "vars"),
+            vars,
         }
     }
 

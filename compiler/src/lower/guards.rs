@@ -51,8 +51,44 @@ impl Lower<'_, '_> {
         params: &[Param],
         base: Reg,
     ) {
+        let load = |l: &mut Self, i: usize| l.input(step, params, i, base);
+        self.guarded(step, guard, params.len(), base, load);
+    }
+
+    /// The inputs of a call into the registers from `base`, loaded one by one; a guard, if
+    /// the atom has one, is always asked.
+    pub(super) fn guarded_with(
+        &mut self,
+        node: NodeId,
+        sig: &AtomSig,
+        params: &[Param],
+        base: Reg,
+        mut load: impl FnMut(&mut Self, usize),
+    ) {
+        let op = format!("guard:{}", sig.name);
+        let asked = self.s.sigs.signature(&op).map(|sig| &sig.params);
+        let Some(Params::Named(asked)) = asked else {
+            return (0..params.len()).for_each(|i| load(self, i));
+        };
+        let place = |p: &Param| params.iter().position(|q| q.name == p.name);
+        let guard = Guard {
+            op,
+            first: asked.iter().filter_map(place).collect(),
+            again: false,
+        };
+        self.guarded(node, &guard, params.len(), base, load);
+    }
+
+    fn guarded(
+        &mut self,
+        step: NodeId,
+        guard: &Guard,
+        inputs: usize,
+        base: Reg,
+        mut load: impl FnMut(&mut Self, usize),
+    ) {
         for i in &guard.first {
-            self.input(step, params, *i, base);
+            load(self, *i);
         }
         let (open, ready) = (self.e.label(), self.e.label());
         let mark = self.mark();
@@ -71,16 +107,16 @@ impl Lower<'_, '_> {
             open,
         );
         self.release(mark);
-        for i in 0..params.len() {
+        for i in 0..inputs {
             if !guard.first.contains(&i) {
                 self.load_const(base + i as u8, Const::Undefined);
             }
         }
         self.e.jump(Op::Jmp { to: Target(0) }, ready);
         self.e.bind(open);
-        for i in 0..params.len() {
+        for i in 0..inputs {
             if guard.again || !guard.first.contains(&i) {
-                self.input(step, params, i, base);
+                load(self, i);
             }
         }
         self.e.bind(ready);

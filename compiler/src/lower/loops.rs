@@ -39,6 +39,13 @@ pub(super) struct Iteration<'a> {
     index: Option<(&'a [u8], NodeId)>,
 }
 
+impl Iteration<'_> {
+    /// Where the next item is taken.
+    pub(super) fn head(&self) -> Label {
+        self.head
+    }
+}
+
 impl<'a> Lower<'_, 'a> {
     /// Evaluates `items` and starts iterating; the head label is not placed.
     pub(super) fn iterate(&mut self, step: NodeId, form: &str) -> Iteration<'a> {
@@ -58,13 +65,38 @@ impl<'a> Lower<'_, 'a> {
         let inner = self.mark();
         let src = self.value_or_undefined(step, "items");
         between(self);
-        let k = self
-            .s
-            .pool
-            .text_const(format!("{form}: items is not an array").as_bytes());
         self.e.at = Some((step, None));
-        self.e.emit(Op::IterInit { it, src, k });
+        self.start_iteration(it, src, &format!("{form}: items is not an array"));
         self.release(inner);
+        let counts = form == "forEach" || (self.s.version_4 && form != "callAll");
+        let index = counts.then(|| index_name(self.s.doc, step, self.s.arena));
+        self.iteration(mark, it, index.flatten())
+    }
+
+    /// Starts iterating over a list that waits, which is no input of the step.
+    pub(super) fn iterate_held(&mut self, step: NodeId, list: Held, wrong: &str) -> Iteration<'a> {
+        let mark = self.mark();
+        let it = self.temps(2);
+        let inner = self.mark();
+        let src = self.take(list);
+        self.e.at = Some((step, None));
+        self.start_iteration(it, src, wrong);
+        self.release(inner);
+        self.iteration(mark, it, None)
+    }
+
+    fn start_iteration(&mut self, it: Reg, src: Reg, wrong: &str) {
+        let k = self.s.pool.text_const(wrong.as_bytes());
+        self.e.emit(Op::IterInit { it, src, k });
+    }
+
+    /// An iteration that was started in two registers.
+    fn iteration(
+        &mut self,
+        mark: Mark,
+        it: Reg,
+        index: Option<(&'a [u8], NodeId)>,
+    ) -> Iteration<'a> {
         let crowded = self.is_crowded();
         let (it, position) = if crowded {
             let (a, b) = (self.spill(it), self.spill(it + 1));
@@ -77,8 +109,6 @@ impl<'a> Lower<'_, 'a> {
             (Held::Reg(it), Held::Reg(it + 1))
         };
         let (head, exit) = (self.e.label(), self.e.label());
-        let counts = form == "forEach" || (self.s.version_4 && form != "callAll");
-        let index = counts.then(|| index_name(self.s.doc, step, self.s.arena));
         Iteration {
             it,
             position,
@@ -86,7 +116,7 @@ impl<'a> Lower<'_, 'a> {
             head,
             exit,
             crowded,
-            index: index.flatten(),
+            index,
         }
     }
 
@@ -97,7 +127,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The head of the loop: the next item in `dst`, or out.
-    fn next_item(&mut self, i: &Iteration<'a>, dst: Reg) {
+    pub(super) fn next_item(&mut self, i: &Iteration<'a>, dst: Reg) {
         if !i.crowded {
             if let Held::Reg(it) = i.it {
                 self.e.jump(

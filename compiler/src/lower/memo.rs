@@ -173,7 +173,8 @@ impl<'a> Lower<'_, 'a> {
                 match doc.str(child) {
                     Some(_) if binds => {}
                     Some(text)
-                        if matches!(key, b"condition" | b"expr") || expression == Some(child) =>
+                        if matches!(key, b"condition" | b"expr" | b"stopWhen")
+                            || expression == Some(child) =>
                     {
                         words(text).for_each(&mut note);
                     }

@@ -18,11 +18,14 @@ mod loops;
 mod memo;
 mod objects;
 mod refs;
+mod schemas;
 mod scopes;
 mod shared;
 mod state;
 mod steps;
 mod templates;
+mod tool_loop;
+mod tools;
 mod values;
 
 use crate::emit::{Emitter, MAX_REGISTER, Room};

@@ -9,6 +9,7 @@ use a99_core::json::NodeId;
 use a99_core::program::{LiteralIdx, NO_SIGNATURE, OpRef, PathIdx, TextRange};
 use a99_core::sig::BaseCost;
 use a99_core::text::wtf8_to_string_lossy;
+use a99_core::value::Value;
 
 impl<'a> Shared<'a> {
     /// Whether and why nothing more is made.
@@ -84,6 +85,13 @@ impl<'a> Shared<'a> {
     /// The steps that build a literal of the source.
     pub(crate) fn literal(&mut self, node: NodeId) -> LiteralIdx {
         let ops = literal::steps(self.doc, node, &mut self.pool);
+        self.literals.push(ops);
+        LiteralIdx(self.literals.len() as u32 - 1)
+    }
+
+    /// The steps that build a literal of the compiler's.
+    pub(crate) fn literal_of(&mut self, value: &Value) -> LiteralIdx {
+        let ops = literal::steps_of(value, &mut self.pool);
         self.literals.push(ops);
         LiteralIdx(self.literals.len() as u32 - 1)
     }

@@ -171,6 +171,7 @@ impl<'a> Lower<'_, 'a> {
             Form::AgentRun => self.form_agent_run(step),
             Form::RunCode => self.form_run_code(step),
             Form::CallAll => self.form_call_all(step),
+            Form::ToolLoop => self.form_tool_loop(step),
         }
     }
 

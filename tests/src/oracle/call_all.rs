@@ -11,7 +11,7 @@ use a99_core::value::{Map, Value};
 use std::collections::VecDeque;
 
 /// What cannot be among calls: it runs in the program itself.
-const FORMS: [&str; 26] = [
+pub(super) const FORMS: [&str; 27] = [
     "seq",
     "if",
     "while",
@@ -38,6 +38,7 @@ const FORMS: [&str; 26] = [
     "mathCalc",
     "runCode",
     "callAll",
+    "llmToolLoop",
 ];
 
 /// The refusal of a program as `agentRun`'s agent.
@@ -81,7 +82,7 @@ impl Gathering {
 }
 
 /// A call that was prepared.
-enum Prepared<'v> {
+pub(super) enum Prepared<'v> {
     /// It did not wait, or failed.
     Answer(OVal),
     /// It goes to the host.
@@ -120,6 +121,11 @@ impl Machine<'_> {
             OVal::Num(n) if (1.0..=64.0).contains(&n) && n.fract() == 0.0 => n as usize,
             _ => return fail("callAll: limit must be a whole number from 1 to 64"),
         };
+        Ok(OVal::array(self.make_all(prepared, limit)?))
+    }
+
+    /// Makes calls that were prepared, so many at once.
+    pub(super) fn make_all(&mut self, prepared: Vec<Prepared<'_>>, limit: usize) -> Res<Vec<OVal>> {
         self.gathering = Some(self.stage(Stage::Make, limit));
         let made = prepared.into_iter().map(|call| self.make(call));
         // All are with the host before the first answer is paid.
@@ -128,7 +134,7 @@ impl Machine<'_> {
         let slots = self.gathering.take().map_or_else(Vec::new, |g| g.slots);
         meter::mute(false);
         self.waited_ms = slots.into_iter().fold(self.waited_ms, f64::max);
-        Ok(OVal::array(made?))
+        made
     }
 
     fn stage(&self, stage: Stage, limit: usize) -> Gathering {
@@ -145,7 +151,7 @@ impl Machine<'_> {
         match node.get("calls") {
             Value::Array(calls) => {
                 for call in calls {
-                    prepared.push(self.prepare(call, scope)?);
+                    prepared.push(self.prepare(call, call, "callAll", scope)?);
                 }
             }
             calls if absent(calls) => {
@@ -155,7 +161,7 @@ impl Machine<'_> {
                     if absent(call) {
                         return fail("callAll: call is missing");
                     }
-                    prepared.push(self.prepare(call, &child)?);
+                    prepared.push(self.prepare(call, call, "callAll", &child)?);
                 }
             }
             _ => return fail("callAll: calls is not an array"),
@@ -163,9 +169,16 @@ impl Machine<'_> {
         Ok(prepared)
     }
 
-    fn prepare<'v>(&mut self, call: &'v Value, scope: &ScopeRef) -> Res<Prepared<'v>> {
+    /// Prepares a call, which stands in the program as `written`.
+    pub(super) fn prepare<'v>(
+        &mut self,
+        call: &'v Value,
+        written: &Value,
+        form: &str,
+        scope: &ScopeRef,
+    ) -> Res<Prepared<'v>> {
         let Some(map) = call.as_object() else {
-            let text = "callAll: a call must be an object with an op";
+            let text = format!("{form}: a call must be an object with an op");
             return answer_of(fail(text)).map(Prepared::Answer);
         };
         let op = match call.get("op") {
@@ -177,13 +190,14 @@ impl Machine<'_> {
         }
         let custom = self.opts.custom.iter().any(|a| a.op == op);
         if !custom && FORMS.contains(&op.as_str()) {
-            let text = format!("callAll: '{op}' is no call: it runs in the program itself");
+            let text = format!("{form}: '{op}' is no call: it runs in the program itself");
             return answer_of(fail(text)).map(Prepared::Answer);
         }
         let node = Node::Step(map);
+        let told = written.as_object().map_or(node, Node::Step);
         let before = self.fuel();
         let mut thrown = None;
-        let done = match self.pay(&op, node, scope) {
+        let done = match self.pay(&op, told, scope) {
             Err(e) => {
                 if is_told(&e) {
                     thrown = Some(to_text(&e.message));
@@ -207,7 +221,7 @@ impl Machine<'_> {
         if self.opts.trace {
             self.trace.push(TraceEvent {
                 op: op.clone(),
-                input: node.input(),
+                input: told.input(),
                 state_diff: Value::Object(Map::new()),
                 result: Value::Undefined,
                 error: thrown,

@@ -24,7 +24,7 @@ const PROCEDURE_MAX_SIZE: f64 = 102_400.0;
 
 impl Machine<'_> {
     /// The value of an answer after its time, or the timeout that comes first.
-    fn wait(&mut self, op: &str, answer: Answer) -> Res<Value> {
+    pub(super) fn wait(&mut self, op: &str, answer: Answer) -> Res<Value> {
         let before = self.begin_wait();
         let done = self.wait_alone(op, answer);
         self.end_wait(before);
@@ -127,6 +127,7 @@ impl Machine<'_> {
                 self.store_atom(op, node, scope)
             }
             "llmPredict" => self.required(op, "llm.predict", &["prompt", "options"], node, scope),
+            "llmChat" => self.llm_chat(node, scope),
             "xmlParse" => self.required(op, "xml.parse", &["str"], node, scope),
             "agentRun" => self.agent_run(node, scope),
             "runCode" | "transpileCode" => self.run_code(op, node, scope),

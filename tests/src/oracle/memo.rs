@@ -95,7 +95,7 @@ fn names(value: &Value, key: &str, texts: bool, out: &mut BTreeSet<JsStr>) {
             if let Some(dot) = units.iter().position(|u| *u == 46) {
                 out.insert(units[..dot].into());
             }
-            if matches!(key, "condition" | "expr") || texts && key == "=" {
+            if matches!(key, "condition" | "expr" | "stopWhen") || texts && key == "=" {
                 let lossy = text.to_string_lossy();
                 let words = lossy.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
                 out.extend(words.filter(|w| !w.is_empty()).map(js));

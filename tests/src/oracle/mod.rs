@@ -10,6 +10,7 @@ mod arrays;
 mod atoms;
 mod by_key;
 mod call_all;
+mod chat;
 mod check;
 mod coerce;
 mod compiled;
@@ -37,6 +38,7 @@ mod steps;
 mod stores;
 pub mod strict;
 mod strings;
+mod tool_loop;
 mod value;
 
 pub use host::{Answer, NoHost, OracleHost};

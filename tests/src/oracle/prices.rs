@@ -18,6 +18,7 @@ fn is_work(op: &str) -> bool {
             | "scope"
             | "callLocal"
             | "callAll"
+            | "llmToolLoop"
             | "return"
             | "varSet"
             | "constSet"
@@ -78,7 +79,9 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
     const ONE: i64 = 1_000_000;
     const SECOND: f64 = 1_000.0;
     Some(match op {
-        "seq" | "if" | "while" | "try" | "scope" | "callLocal" | "callAll" => (TENTH, 0.0),
+        "seq" | "if" | "while" | "try" | "scope" | "callLocal" | "callAll" | "llmToolLoop" => {
+            (TENTH, 0.0)
+        }
         "break" | "continue" | "return" | "Error" | "varSet" | "constSet" | "varGet"
         | "varsLet" => (TENTH, SECOND),
         "varsImport" | "varsExport" => (2 * TENTH, SECOND),
@@ -103,7 +106,7 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
         "storeVectorize" => (20 * ONE, 60_000.0),
         "storeSearch" | "storeCreateCollection" | "storeVectorDelete" => (5 * ONE, SECOND),
         "storeVectorAdd" | "storeVectorUpsert" => (5 * ONE, 60_000.0),
-        "llmPredictBattery" => (100 * ONE, 120_000.0),
+        "llmPredictBattery" | "llmChat" => (100 * ONE, 120_000.0),
         "llmVision" => (150 * ONE, 120_000.0),
         "domText" | "domValue" | "domClick" | "domInput" | "localStorageGet"
         | "localStorageSet" => (ONE, SECOND),

@@ -308,12 +308,14 @@ fn object_rules(obj: &Rc<Obj>, schema: &OVal, path: &str) -> Result<(), String> 
         }
     }
     if let Some(extra @ OVal::Obj(_)) = get(schema, "additionalProperties") {
-        let declared = match get(schema, "properties") {
-            Some(OVal::Obj(p)) => p,
-            _ => Rc::new(Obj::new()),
+        let properties = match get(schema, "properties") {
+            Some(OVal::Obj(p)) => Some(p),
+            _ => None,
         };
+        let looks_up = properties.is_some();
+        let declared = properties.unwrap_or_else(|| Rc::new(Obj::new()));
         for key in ordered_keys(obj) {
-            let units = if declared.len() == 0 { 0 } else { key.len() };
+            let units = if looks_up { key.len() } else { 0 };
             owe(READ.price(Sizes::elements(1).in_units(units)));
             if !declared.contains_key(&key) {
                 validate(&obj.member(&key), &extra, &child(&key))?;

@@ -88,6 +88,22 @@ impl Machine<'_> {
     }
 
     fn atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
+        self.stepped(op, node, scope, |machine, result| {
+            let (value, flow) = machine.body(op, node, scope)?;
+            *result = value.clone();
+            machine.bind_result(node, value, scope)?;
+            Ok(flow)
+        })
+    }
+
+    /// Pays for a step, runs it, and tells the trace of it.
+    pub(super) fn stepped(
+        &mut self,
+        op: &str,
+        node: Node<'_>,
+        scope: &ScopeRef,
+        run: impl FnOnce(&mut Self, &mut OVal) -> Res<Flow>,
+    ) -> Res<Flow> {
         let before = self.fuel();
         let state = self.opts.trace.then(|| scope.snapshot());
         // What the atom gave stands in the event even if it could not be bound.
@@ -102,11 +118,7 @@ impl Machine<'_> {
         let outcome = match paid {
             Err(e) => Err(e),
             Ok(()) => {
-                let done = self.body(op, node, scope).and_then(|(value, flow)| {
-                    result = value.clone();
-                    self.bind_result(node, value, scope)?;
-                    Ok(flow)
-                });
+                let done = run(self, &mut result);
                 done.map_err(|e| {
                     if e.op.is_none() || !self.traced {
                         thrown = Some(to_text(&e.message));
@@ -231,6 +243,7 @@ impl Machine<'_> {
                     "reduce" => self.reduce(node, scope),
                     "callLocal" => self.call_local(node, scope),
                     "callAll" => self.call_all(node, scope),
+                    "llmToolLoop" => self.tool_loop(node, scope),
                     "memoize" => self.memoize(node, scope),
                     "cache" => self.cache(node, scope),
                     "Error" => self.error_atom(node),

@@ -8,6 +8,7 @@
 
 mod compare;
 mod deviations;
+mod models;
 mod oracle_engine;
 mod read;
 mod replay;

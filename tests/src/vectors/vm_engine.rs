@@ -340,6 +340,9 @@ pub(super) fn capabilities(script: &SharedScript) -> Capabilities {
     if has("shell") {
         granted.shell = Some(scripted.clone());
     }
+    if has("ai.generate") {
+        granted.ai = Some(Arc::new(super::models::ScriptedModel(script.clone())));
+    }
     if has("code.transpile") {
         granted.transpiler = Some(scripted);
     }

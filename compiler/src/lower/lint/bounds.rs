@@ -39,7 +39,8 @@ const BOUNDS: &[Bound] = &[
     whole(&["random"], "length", 0.0, 65_536.0),
     whole(&["shellExec"], "timeoutMs", 1.0, 86_400_000.0),
     whole(&["shellReadFile"], "maxBytes", 0.0, 16_777_216.0),
-    whole(&["callAll"], "limit", 1.0, a99_core::sig::MAX_CALLS_UNDER_WAY),
+    whole(&["callAll", "llmToolLoop"], "limit", 1.0, a99_core::sig::MAX_CALLS_UNDER_WAY),
+    whole(&["llmToolLoop"], "maxRounds", 1.0, 64.0),
 ];
 
 /// Seconds that people write for a time to keep something; as milliseconds they are over

@@ -56,12 +56,30 @@ pub(in crate::lower) enum Members {
     Output,
     /// A page of keys.
     Page,
+    /// A round of `llmToolLoop`.
+    Round,
+    /// The result of `llmToolLoop`.
+    Loop,
+    /// An answer of `llmChat`.
+    Chat,
 }
 
 const ANSWER: &[&str] = &["value", "error"];
 const MATCH: &[&str] = &["match", "index", "groups", "named"];
 const OUTPUT: &[&str] = &["stdout", "stderr", "exitCode"];
 const PAGE: &[&str] = &["keys", "cursor"];
+const ROUND: &[&str] = &["number", "text", "calls"];
+const LOOP: &[&str] = &[
+    "text",
+    "value",
+    "valueError",
+    "rounds",
+    "stopReason",
+    "messages",
+    "usage",
+    "calls",
+];
+const CHAT: &[&str] = &["text", "toolCalls", "stopReason", "message", "usage"];
 const RESPONSE: &[&str] = &["status", "statusText", "url", "headers", "body"];
 
 /// What is known of a variable.
@@ -100,6 +118,11 @@ impl Holding {
 }
 
 impl Holds {
+    /// A round of `llmToolLoop`.
+    pub(in crate::lower) fn round() -> Holds {
+        Holds::Object(Members::Round)
+    }
+
     /// What holds of both.
     pub(super) fn or(self, other: Holds) -> Holds {
         match (self, other) {
@@ -125,6 +148,13 @@ impl Holds {
             Holds::Object(Members::Match) => "a match, `{match, index, groups, named}`",
             Holds::Object(Members::Output) => "what a command gave, `{stdout, stderr, exitCode}`",
             Holds::Object(Members::Page) => "a page of keys, `{keys, cursor}`",
+            Holds::Object(Members::Round) => "a round, `{number, text, calls}`",
+            Holds::Object(Members::Loop) => {
+                "what `llmToolLoop` gives, `{text, rounds, stopReason, messages, usage, calls}`"
+            }
+            Holds::Object(Members::Chat) => {
+                "an answer of `llmChat`, `{text, toolCalls, stopReason, message, usage}`"
+            }
             Holds::Object(_) => "an object",
             Holds::Set => "a set",
             Holds::Date => "a date",
@@ -307,6 +337,7 @@ impl<'a> Lower<'_, 'a> {
         let sig = self.s.sigs.signature(op);
         match sig.and_then(|sig| sig.form) {
             Some(Form::CallAll) => return Holds::List(Items::Answers),
+            Some(Form::ToolLoop) => return Holds::Object(Members::Loop),
             Some(Form::MathCalc) => {
                 return doc.get(step, "expr").map_or(Holds::Any, |n| self.given(n));
             }
@@ -333,6 +364,7 @@ impl<'a> Lower<'_, 'a> {
             "regexFind" => return Holds::Object(Members::Match),
             "shellExec" => return Holds::Object(Members::Output),
             "storeList" => return Holds::Object(Members::Page),
+            "llmChat" => return Holds::Object(Members::Chat),
             "hash" | "uuid" => return Holds::Text,
             "push" => {
                 let list = doc.get(step, "list");
@@ -519,6 +551,9 @@ impl<'a> Lower<'_, 'a> {
             Holds::Object(Members::Match) => MATCH.contains(&name).then_some(Holds::Any)?,
             Holds::Object(Members::Output) => OUTPUT.contains(&name).then_some(Holds::Any)?,
             Holds::Object(Members::Page) => PAGE.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(Members::Round) => ROUND.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(Members::Loop) => LOOP.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(Members::Chat) => CHAT.contains(&name).then_some(Holds::Any)?,
             Holds::List(items) if is_index(name) => match items {
                 Items::Unknown => Holds::Any,
                 Items::Schema(schema) => of_schema(doc, schema),
@@ -559,6 +594,9 @@ impl<'a> Lower<'_, 'a> {
             Holds::Object(Members::Match) => owned(MATCH),
             Holds::Object(Members::Output) => owned(OUTPUT),
             Holds::Object(Members::Page) => owned(PAGE),
+            Holds::Object(Members::Round) => owned(ROUND),
+            Holds::Object(Members::Loop) => owned(LOOP),
+            Holds::Object(Members::Chat) => owned(CHAT),
             _ => {
                 let receiver = holds.receiver();
                 let rows = builtins::MEMBERS

@@ -36,6 +36,7 @@ mod schema;
 mod shape;
 mod steps;
 mod synonyms;
+mod tool_loop;
 mod trees;
 mod unused;
 mod uses;
