@@ -32,6 +32,110 @@ pub struct VisionOptions {
     pub response_format: Operand,
 }
 
+/// What [`Builder::llm_chat`] and [`Builder::llm_tool_loop`] may be told; absent members
+/// are left out.
+#[derive(Clone, Debug, Default)]
+pub struct ChatOptions {
+    /// The talk so far; the prompt follows it.
+    pub messages: Operand,
+    /// What the model is told first.
+    pub system: Operand,
+    /// `auto`, `none`, `required`, or the name of a tool.
+    pub tool_choice: Operand,
+    /// The form of the answer: a JSON Schema, or OpenAI's `response_format`.
+    pub response_format: Operand,
+    /// Name of a model.
+    pub model: Operand,
+    /// What the model is for.
+    pub role: Operand,
+    /// Tokens of an answer, at most.
+    pub max_tokens: Operand,
+    /// How freely the model chooses.
+    pub temperature: Operand,
+    /// The same seed asks for the same answer.
+    pub seed: Operand,
+    /// Texts that end an answer.
+    pub stop: Operand,
+}
+
+impl ChatOptions {
+    fn params(self) -> Vec<(&'static str, Operand)> {
+        vec![
+            ("messages", self.messages),
+            ("system", self.system),
+            ("toolChoice", self.tool_choice),
+            ("responseFormat", self.response_format),
+            ("model", self.model),
+            ("role", self.role),
+            ("maxTokens", self.max_tokens),
+            ("temperature", self.temperature),
+            ("seed", self.seed),
+            ("stop", self.stop),
+        ]
+    }
+}
+
+/// When [`Builder::llm_tool_loop`] ends; absent members are left out.
+#[derive(Clone, Debug, Default)]
+pub struct LoopBounds {
+    /// Calls of a round under way at once; 8.
+    pub limit: Operand,
+    /// Rounds at most; 8.
+    pub max_rounds: Operand,
+    /// No further round begins once so many tokens are used.
+    pub tokens: Operand,
+    /// Expression over the variable `round`; no further round begins once it is truthy.
+    pub stop_when: Operand,
+}
+
+/// A tool of [`Builder::llm_tool_loop`].
+#[derive(Debug)]
+pub struct ChatTool {
+    members: Vec<(&'static str, Operand)>,
+    call: Option<Builder>,
+}
+
+impl ChatTool {
+    /// A tool that makes the call which `call` adds to a builder; it may read the model's
+    /// input as the variable `input`.
+    pub fn new(
+        name: &str,
+        description: &str,
+        input_schema: impl Into<Operand>,
+        call: impl FnOnce(Builder) -> Builder,
+    ) -> ChatTool {
+        ChatTool {
+            members: vec![
+                ("name", name.into()),
+                ("description", description.into()),
+                ("inputSchema", input_schema.into()),
+                ("as", "input".into()),
+            ],
+            call: Some(call(Builder::new())),
+        }
+    }
+
+    /// An atom, with the schema and description of its signature.
+    pub fn atom(op: &str) -> ChatTool {
+        ChatTool {
+            members: vec![("atom", op.into())],
+            call: None,
+        }
+    }
+
+    /// An agent of the host; `input_schema` is `()` for any object.
+    pub fn agent(id: &str, description: &str, input_schema: impl Into<Operand>) -> ChatTool {
+        ChatTool {
+            members: vec![
+                ("agent", id.into()),
+                ("description", description.into()),
+                ("inputSchema", input_schema.into()),
+            ],
+            call: None,
+        }
+    }
+}
+
 /// Battery atoms.
 impl Builder {
     /// `storeVectorize`: the embedding of a text; `model` is up to the host
@@ -109,6 +213,62 @@ impl Builder {
             ("responseFormat", options.response_format),
         ];
         self.atom("llmPredictBattery", params)
+    }
+
+    /// `llmChat`: one answer of a chat model; `prompt` and `tools` are `()` for none.
+    pub fn llm_chat(
+        self,
+        prompt: impl Into<Operand>,
+        tools: impl Into<Operand>,
+        options: ChatOptions,
+    ) -> Self {
+        let mut params = vec![("prompt", prompt.into()), ("tools", tools.into())];
+        params.extend(options.params());
+        self.atom("llmChat", params)
+    }
+
+    /// `llmToolLoop`: asks a chat model, calls the tools that it asks for, and goes on
+    /// until it answers (language section 2.11); `prompt` is `()` for none.
+    ///
+    /// ```
+    /// # use a99_builder::{Builder, ChatOptions, ChatTool, LoopBounds};
+    /// let tools = [ChatTool::atom("storeGet")];
+    /// let program = Builder::new()
+    ///     .llm_tool_loop("What is kept?", tools, LoopBounds::default(), ChatOptions::default())
+    ///     .as_("answer");
+    /// assert!(program.steps()[0].get("tools").is_some());
+    /// ```
+    pub fn llm_tool_loop(
+        mut self,
+        prompt: impl Into<Operand>,
+        tools: impl IntoIterator<Item = ChatTool>,
+        bounds: LoopBounds,
+        options: ChatOptions,
+    ) -> Self {
+        let mut list = Vec::new();
+        for (at, tool) in tools.into_iter().enumerate() {
+            let mut members = tool.members;
+            if let Some(call) = tool.call {
+                let key = format!("tools/{at}/call");
+                members.push(("call", self.one(&key, |_| call)));
+            }
+            list.push(Operand::object(members));
+        }
+        let tokens = bounds.tokens;
+        let budget = match tokens.is_absent() {
+            true => Operand::default(),
+            false => Operand::from([("tokens", tokens)]),
+        };
+        let mut params = vec![
+            ("prompt", prompt.into()),
+            ("tools", list.into()),
+            ("limit", bounds.limit),
+            ("maxRounds", bounds.max_rounds),
+            ("budget", budget),
+            ("stopWhen", bounds.stop_when),
+        ];
+        params.extend(options.params());
+        self.atom("llmToolLoop", params)
     }
 
     /// `llmVision`: a chat model's message for a prompt with images.

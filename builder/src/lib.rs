@@ -50,7 +50,7 @@ mod operand;
 mod shell;
 mod state;
 
-pub use batteries::{LlmOptions, SearchOptions, VisionOptions};
+pub use batteries::{ChatOptions, ChatTool, LlmOptions, LoopBounds, SearchOptions, VisionOptions};
 pub use data::RandomOptions;
 pub use expr::{Expr, array, conditional, ident, keyed_object, literal, object};
 pub use io::{FetchOptions, PageOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};

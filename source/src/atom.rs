@@ -62,6 +62,9 @@ impl<'a> Lowerer<'a> {
         if op == "callAll" {
             return self.call_all(call, hint, out);
         }
+        if op == "llmToolLoop" {
+            return self.tool_loop(call, hint, out);
+        }
         if let Some(help) = form_of(op) {
             self.unsupported(call.span, &format!("the form `{op}` as a call"), help);
             return Value::undefined(&at);
@@ -98,6 +101,20 @@ impl<'a> Lowerer<'a> {
             }
         };
         let mut step = Tree::step(op, [], &at);
+        let properties: Vec<&'a ObjectPropertyKind<'a>> = properties.iter().collect();
+        let keys = self.put_inputs(op, &properties, &mut step, out);
+        self.missing_inputs(op, &keys, call);
+        Some(step)
+    }
+
+    /// Puts inputs into a step; their names.
+    pub(crate) fn put_inputs(
+        &mut self,
+        op: &str,
+        properties: &[&'a ObjectPropertyKind<'a>],
+        step: &mut Tree,
+        out: &mut Vec<Tree>,
+    ) -> Vec<&'a str> {
         let mut keys: Vec<&'a str> = Vec::new();
         let mut values: Vec<(Value, Binding)> = Vec::new();
         for property in properties {
@@ -127,11 +144,10 @@ impl<'a> Lowerer<'a> {
             keys.push(key);
             values.push((value, binding));
         }
-        self.missing_inputs(op, &keys, call);
-        for (key, (value, binding)) in keys.into_iter().zip(values) {
+        for (key, (value, binding)) in keys.iter().zip(values) {
             step.put_owned(Cow::Owned(key.as_bytes().to_vec()), bound(value, binding));
         }
-        Some(step)
+        keys
     }
 
     /// Name and value of an input.
@@ -271,7 +287,7 @@ pub(crate) fn code_of<'a>(expr: &'a Expression<'a>) -> Option<Code<'a>> {
 }
 
 /// A value as an input of this kind.
-fn bound(value: Value, binding: Binding) -> Tree {
+pub(crate) fn bound(value: Value, binding: Binding) -> Tree {
     let at = value.place.clone();
     match (binding, value.kind) {
         (Binding::Vars | Binding::TemplateVars { .. }, Kind::Map(members)) => {

@@ -54,6 +54,7 @@ mod spell;
 mod spread;
 mod stmt;
 mod texts;
+mod tool_loop;
 mod tree;
 mod turn;
 mod types;

@@ -344,7 +344,10 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The call of an atom that an expression is.
-    fn atom_of(&self, expr: &'a Expression<'a>) -> Option<(&'a str, &'a CallExpression<'a>)> {
+    pub(crate) fn atom_of(
+        &self,
+        expr: &'a Expression<'a>,
+    ) -> Option<(&'a str, &'a CallExpression<'a>)> {
         let inner = match expr.get_inner_expression() {
             Expression::AwaitExpression(inner) => inner.argument.get_inner_expression(),
             inner => inner,
@@ -359,7 +362,7 @@ impl<'a> Lowerer<'a> {
         let is_atom = self.lookup(op).is_none()
             && self.ops.signature(op).is_some()
             && form_of(op).is_none()
-            && !matches!(op, "memoize" | "cache");
+            && !matches!(op, "memoize" | "cache" | "llmToolLoop");
         is_atom.then_some((op, call))
     }
 

@@ -328,6 +328,30 @@ pub(super) fn is_call(sig: &AtomSig, input: &AtomInput) -> bool {
     sig.form == Some(Form::CallAll) && matches!(&*input.name, "calls" | "call")
 }
 
+/// Whether an input is the tools of `llmToolLoop`.
+pub(super) fn is_tools(sig: &AtomSig, input: &AtomInput) -> bool {
+    sig.form == Some(Form::ToolLoop) && input.name == "tools"
+}
+
+/// A tool of `llmToolLoop`.
+fn tool() -> Value {
+    let text = json!({"type": ["string", "null"]});
+    let name = json!({"type": ["string", "null"], "pattern": "^[a-zA-Z0-9_-]{1,64}$"});
+    json!({
+        "type": "object",
+        "properties": {
+            "name": name,
+            "description": text,
+            "inputSchema": {"anyOf": [definition("schema"), {"type": "null"}]},
+            "as": text,
+            "call": {"anyOf": [definition("step"), {"type": "null"}]},
+            "atom": text,
+            "agent": text,
+        },
+        "additionalProperties": false,
+    })
+}
+
 fn input_schema(sig: &AtomSig, input: &AtomInput) -> Value {
     let names = |kinds: JsonKinds| -> Vec<&str> { kinds.names().collect() };
     if is_body(sig, input) {
@@ -337,6 +361,9 @@ fn input_schema(sig: &AtomSig, input: &AtomInput) -> Value {
     if is_call(sig, input) {
         let schema = json!({"anyOf": [definition("step"), {"type": "null"}]});
         return with_docs(schema, &input.docs);
+    }
+    if is_tools(sig, input) {
+        return with_docs(json!({"type": "array", "items": tool()}), &input.docs);
     }
     if sig.form == Some(Form::Return) && input.name == "schema" {
         return with_docs(definition("schema"), &input.docs);

@@ -2,7 +2,7 @@
 //! as OpenAI's structured outputs want it and as grammars of decoders are made of.
 
 use super::definition;
-use super::full::{functions, is_body, is_call, methods};
+use super::full::{functions, is_body, is_call, is_tools, methods};
 use a99_core::grammar::{FieldHolds, NODES, NodeField, NodeForm};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Form, JsonKinds};
 use serde_json::{Map, Value, json};
@@ -158,6 +158,35 @@ fn input_schema(sig: &AtomSig, input: &AtomInput) -> Option<Value> {
     if is_body(sig, input) {
         let names: Vec<&str> = kinds.names().collect();
         return Some(json!({"type": names, "items": definition("step")}));
+    }
+    if is_tools(sig, input) {
+        let tool = |members: Vec<(&str, Value)>| {
+            let members = members
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value));
+            closed(members.collect::<Vec<_>>())
+        };
+        let given = json!({"type": "string"});
+        let maybe = json!({"type": ["string", "null"]});
+        let forms = [
+            tool(vec![
+                ("name", given.clone()),
+                ("description", given.clone()),
+                ("as", maybe.clone()),
+                ("call", definition("step")),
+            ]),
+            tool(vec![
+                ("atom", given.clone()),
+                ("name", maybe.clone()),
+                ("description", maybe.clone()),
+            ]),
+            tool(vec![
+                ("agent", given.clone()),
+                ("name", maybe.clone()),
+                ("description", given.clone()),
+            ]),
+        ];
+        return Some(json!({"type": "array", "items": {"anyOf": forms}}));
     }
     if is_call(sig, input) {
         return Some(json!({"anyOf": [definition("step"), {"type": "null"}]}));

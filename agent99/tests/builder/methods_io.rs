@@ -2,8 +2,9 @@
 
 use crate::methods::{Row, new};
 use agent99::builder::{
-    FetchOptions, LlmOptions, PageOptions, ProcedureOptions, QueryOptions, ReadFileOptions,
-    SearchOptions, ShellOptions, VectorSearchOptions, VisionOptions, WriteFileOptions, args,
+    ChatOptions, ChatTool, FetchOptions, LlmOptions, LoopBounds, PageOptions, ProcedureOptions,
+    QueryOptions, ReadFileOptions, SearchOptions, ShellOptions, VectorSearchOptions, VisionOptions,
+    WriteFileOptions, args,
 };
 use agent99::{Value, json};
 
@@ -167,6 +168,41 @@ pub(crate) fn batteries() -> Vec<Row> {
                 },
             ),
             r#"{"op":"llmPredictBattery","system":"s","user":"u","tools":[{}],"responseFormat":{"type":"json_object"}}"#,
+        ),
+        (
+            new().llm_chat(
+                "p",
+                (),
+                ChatOptions {
+                    system: "s".into(),
+                    max_tokens: 5.into(),
+                    ..ChatOptions::default()
+                },
+            ),
+            r#"{"op":"llmChat","prompt":"p","system":"s","maxTokens":5}"#,
+        ),
+        (
+            new().llm_tool_loop(
+                "p",
+                [
+                    ChatTool::new("t", "T.", json!({"type": "object"}), |b| {
+                        b.store_get("input.key")
+                    }),
+                    ChatTool::atom("storeSet"),
+                    ChatTool::agent("a", "A.", ()),
+                ],
+                LoopBounds {
+                    limit: 2.into(),
+                    max_rounds: 3.into(),
+                    tokens: 100.into(),
+                    stop_when: "round.number > 1".into(),
+                },
+                ChatOptions {
+                    role: "fast".into(),
+                    ..ChatOptions::default()
+                },
+            ),
+            r#"{"op":"llmToolLoop","prompt":"p","tools":[{"name":"t","description":"T.","inputSchema":{"type":"object"},"as":"input","call":{"op":"storeGet","key":"input.key"}},{"atom":"storeSet"},{"agent":"a","description":"A."}],"limit":2,"maxRounds":3,"budget":{"tokens":100},"stopWhen":"round.number > 1","role":"fast"}"#,
         ),
         (
             new().llm_vision(

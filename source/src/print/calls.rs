@@ -141,7 +141,7 @@ impl Printer<'_> {
         Ok(format!("await callAll({})", braces(&items)))
     }
 
-    fn bare_call(&mut self, call: NodeId) -> Printed<String> {
+    pub(super) fn bare_call(&mut self, call: NodeId) -> Printed<String> {
         let Some(op) = self
             .op(call)
             .filter(|op| !matches!(*op, "memoize" | "cache"))

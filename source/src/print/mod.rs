@@ -11,6 +11,7 @@ mod loops;
 mod names;
 mod places;
 mod steps;
+mod tool_loop;
 mod types;
 mod values;
 

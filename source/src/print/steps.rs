@@ -250,6 +250,10 @@ impl<'d> Printer<'d> {
                 let call = self.together(step)?;
                 self.give(step, &call, false, &mut out)?;
             }
+            "llmToolLoop" => {
+                let call = self.tool_loop(step)?;
+                self.give(step, &call, false, &mut out)?;
+            }
             _ => {
                 let call = self.call(step, op)?;
                 let defined = self
@@ -511,7 +515,7 @@ impl<'d> Printer<'d> {
     }
 
     /// A condition or formula, which is a node.
-    fn test(&mut self, node: NodeId) -> Printed<String> {
+    pub(super) fn test(&mut self, node: NodeId) -> Printed<String> {
         match self.doc.kind(node) {
             Kind::String(_) => Err((node, TEXT)),
             _ => self.expression(node),

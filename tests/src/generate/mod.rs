@@ -18,6 +18,7 @@ pub(crate) mod choice;
 mod expr;
 mod odd;
 mod steps;
+mod talk;
 mod text;
 
 use a99_core::json::{Document, Limits};
@@ -74,7 +75,10 @@ impl Case {
             "customAtoms": [{"op": "host", "cost": 0.3, "timeoutMs": 0, "calls": host}],
             "expect": {},
         });
-        if let Some(calls) = store {
+        if g.talks {
+            let provides = json!(["store.get", "store.set", "ai.generate"]);
+            whole["capabilities"] = json!({"provides": provides, "calls": g.talk_answers()});
+        } else if let Some(calls) = store {
             whole["capabilities"] =
                 json!({"provides": ["store.get", "store.set", "fetch"], "calls": calls});
         }
@@ -183,6 +187,8 @@ pub(crate) struct Generator<'b> {
     helpers: usize,
     /// Whether every builtin and atom may be called.
     builtins: bool,
+    /// Whether a step talks with a model.
+    talks: bool,
 }
 
 impl<'b> Generator<'b> {
@@ -199,6 +205,7 @@ impl<'b> Generator<'b> {
             helper: false,
             helpers: 0,
             builtins: false,
+            talks: false,
         }
     }
 

@@ -283,6 +283,7 @@ impl Generator<'_> {
                         "catchParam": *self.pick(&["error", "problem"])}),
             7 => self.visit(),
             8 if self.choices.one_in(3) => self.call_all(),
+            8 if self.builtins && self.choices.one_in(2) => self.talk(),
             8 => self.visit(),
             9 => json!({"op": "scope", "steps": self.body()}),
             10 => self.remember(),
@@ -484,7 +485,7 @@ impl Generator<'_> {
         self.bound(step, Any)
     }
 
-    fn data_atom(&mut self) -> Json {
+    pub(super) fn data_atom(&mut self) -> Json {
         let (op, inputs) = *self.pick(ATOMS);
         let mut step = Map::new();
         step.insert("op".into(), json!(op));

@@ -8,7 +8,7 @@
 
 mod compare;
 mod deviations;
-mod models;
+pub mod models;
 mod oracle_engine;
 mod read;
 mod replay;

@@ -9,6 +9,7 @@ use a99_core::json::{Document, Limits};
 use a99_core::text::Text;
 use a99_testkit::oracle::{self, Answer, OracleHost, OracleOptions};
 use a99_testkit::pages::{Fence, fences, pages};
+use a99_testkit::vectors::models;
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
     AgentCall, AgentOutcome, CapabilityError, Looked, Script, StoreMethod,
@@ -249,6 +250,11 @@ impl Granted {
                 let model = set.llm_battery.as_ref()?;
                 wait.block_on(model.predict(next(), next(), next(), next()))
             }
+            "ai.generate" => {
+                let model = Arc::clone(set.ai.as_ref()?);
+                let answer = wait.block_on(models::ask(&*model, &next()));
+                answer.map_err(|error| CapabilityError::new(error.message))
+            }
             "vector.embed" => wait.block_on(set.embedder.as_ref()?.embed(next())),
             "xml.parse" => wait.block_on(set.xml.as_ref()?.parse(next())),
             "code.transpile" => wait.block_on(set.transpiler.as_ref()?.transpile(next())),
@@ -304,6 +310,7 @@ impl OracleHost for Granted {
             "fetch" => set.fetch.is_some(),
             "llm.predict" => set.llm.is_some(),
             "llmBattery.predict" => set.llm_battery.is_some(),
+            "ai.generate" => set.ai.is_some(),
             "vector.embed" => set.embedder.is_some(),
             "xml.parse" => set.xml.is_some(),
             "code.transpile" => set.transpiler.is_some(),

@@ -348,7 +348,7 @@ impl<'a> Lower<'_, 'a> {
                 Kind::String(name) => self.lint_name(node, key, name),
                 Kind::Null | Kind::Bool(false) if key == "result" => {}
                 // Calls without items have none.
-                Kind::Null if form == Some(Form::CallAll) => {}
+                Kind::Null if matches!(form, Some(Form::CallAll | Form::ToolLoop)) => {}
                 _ if key == "result" || key == "as" => {
                     let message = format!("`{key}` is the name of a variable, a text");
                     let finding = Finding::new(codes::WRONG_KIND, node, message);
