@@ -539,7 +539,7 @@ fn examples_with_models_give_what_they_say() {
     let folders: Vec<_> = folders
         .filter(|folder| folder.join("turns.json").exists())
         .collect();
-    assert!(folders.len() >= 2, "{folders:?}");
+    assert!(folders.len() >= 3, "{folders:?}");
     for folder in folders {
         let name = folder.display();
         let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();

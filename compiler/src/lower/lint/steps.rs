@@ -315,7 +315,9 @@ impl<'a> Lower<'_, 'a> {
             }
             return;
         }
-        if !resolves && !is_program(name) && self.s.facts.has_nested(node) {
+        // Of tools the calls are made as steps are; `lint_tools` sees to the rest.
+        let is_tools = op == "llmToolLoop" && name == "tools";
+        if !resolves && !is_program(name) && !is_tools && self.s.facts.has_nested(node) {
             let text = format!("`{name}` is taken as written: the node in it stays data");
             let finding = Finding::new(codes::UNRESOLVED_NODE, node, text);
             let help = match (op, name) {

@@ -146,6 +146,11 @@ impl<'a> Lower<'_, 'a> {
                 let message = "`as` names the input for a `call`, and there is none";
                 let finding = Finding::new(codes::UNKNOWN_INPUT, at, message);
                 self.found(finding.help("remove it"));
+            } else if key != "call" && self.s.facts.has_nested(at) {
+                let message =
+                    format!("`{key}` of a tool is taken as written: the node in it stays data");
+                let finding = Finding::new(codes::UNRESOLVED_NODE, at, message);
+                self.found(finding.offending(&key).help("write the value itself here"));
             } else if key == "inputSchema" && doc.kind(at) != Kind::Object {
                 let message = "`inputSchema` is a JSON Schema, an object";
                 let finding = Finding::new(codes::WRONG_KIND, at, message);
