@@ -7,6 +7,7 @@ use super::meter;
 use super::options::TraceEvent;
 use super::steps::{Node, is_told};
 use super::value::{OVal, Obj, Res, fail, js, lossy, to_text};
+use a99_core::fuel::Fuel;
 use a99_core::value::{Map, Value};
 use std::collections::VecDeque;
 
@@ -66,6 +67,8 @@ pub(super) struct Gathering {
     inputs: VecDeque<OVal>,
     /// What the present call gives to the host.
     held: Option<Vec<Value>>,
+    /// What each call may use of the fuel.
+    pub(super) share: Fuel,
 }
 
 impl Gathering {
@@ -126,7 +129,13 @@ impl Machine<'_> {
 
     /// Makes calls that were prepared, so many at once.
     pub(super) fn make_all(&mut self, prepared: Vec<Prepared<'_>>, limit: usize) -> Res<Vec<OVal>> {
-        self.gathering = Some(self.stage(Stage::Make, limit));
+        let mut gathering = self.stage(Stage::Make, limit);
+        let held = prepared
+            .iter()
+            .filter(|call| matches!(call, Prepared::Held { .. }));
+        let held = i64::try_from(held.count()).unwrap_or(i64::MAX).max(1);
+        gathering.share = Fuel::from_micro(self.fuel().micro().max(0) / held);
+        self.gathering = Some(gathering);
         let made = prepared.into_iter().map(|call| self.make(call));
         // All are with the host before the first answer is paid.
         let made: Vec<Res<OVal>> = made.collect();
@@ -143,6 +152,7 @@ impl Machine<'_> {
             slots: vec![self.waited_ms; limit],
             inputs: VecDeque::new(),
             held: None,
+            share: Fuel::ZERO,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The other side of the oracle: capabilities and host atoms.
 
+use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::Value;
 
@@ -23,6 +24,14 @@ pub trait OracleHost {
     /// Bytes of the documents that a store looked at in the last call (D82).
     fn looked(&mut self) -> u64 {
         0
+    }
+    /// What the next call may use of the run's fuel (decision D83).
+    fn offered(&mut self, fuel: Fuel) {
+        let _ = fuel;
+    }
+    /// What the last call used of it.
+    fn used(&mut self) -> Fuel {
+        Fuel::ZERO
     }
     /// Executes a host atom on its step.
     fn atom(&mut self, op: &str, input: Value) -> Answer;

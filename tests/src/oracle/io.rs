@@ -12,6 +12,7 @@ use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_text};
 use super::{options::TraceEvent, statics};
 use a99_core::costs::{BOTH, STORE_BYTE, Sizes, XML};
+use a99_core::fuel::Fuel;
 use a99_core::value::{Map, Value};
 use std::rc::Rc;
 
@@ -80,9 +81,16 @@ impl Machine<'_> {
             .map(|v| self.export(v))
             .collect::<Res<Vec<_>>>()?;
         let args = self.hold(args)?;
+        let share = self.gathering.as_ref().map(|g| g.share);
+        self.host
+            .offered(share.unwrap_or(self.fuel().max(Fuel::ZERO)));
         let answer = self.host.call(method, args);
         let looked = i64::try_from(self.host.looked()).unwrap_or(i64::MAX);
+        let used = self.host.used();
         let answer = self.wait(op, answer);
+        if used > Fuel::ZERO {
+            take(used.micro())?;
+        }
         if looked > 0 {
             take(looked.saturating_mul(STORE_BYTE))?;
         }
@@ -232,6 +240,7 @@ impl Machine<'_> {
             return Err(self.missing("Capability 'agent.run' missing"));
         }
         let input = self.input_once(|machine| machine.resolve_vars(node.get("input"), scope))?;
+        self.check_depth()?;
         match &id {
             OVal::Str(token) if token.starts_with(&js("proc_")) => {
                 pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
@@ -281,13 +290,17 @@ impl Machine<'_> {
         }
     }
 
+    fn check_depth(&self) -> Res<()> {
+        match self.agent_depth >= MAX_AGENT_DEPTH {
+            true => fail(format!(
+                "Agent depth limit exceeded (max {MAX_AGENT_DEPTH})."
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// A program inside this run: same fuel, trace and host; fresh state.
     fn run_inline(&mut self, root: &Value, args: OVal) -> Res<OVal> {
-        if self.agent_depth >= MAX_AGENT_DEPTH {
-            return fail(format!(
-                "Agent depth limit exceeded (max {MAX_AGENT_DEPTH})."
-            ));
-        }
         pay_deep(BOTH, &from_value(root), 0)?;
         self.pay_compiling(root, None)?;
         super::check::program(root).map_err(|r| Fail::new(r.message))?;

@@ -330,7 +330,7 @@ fn run_here(
         warnings: Vec::new(),
         trace: Vec::new(),
         calls: HashMap::new(),
-        agent_depth: 0,
+        agent_depth: opts.agent_depth,
         procedures: HashMap::new(),
         waited_ms: 0.0,
         search_k: None,

@@ -69,6 +69,8 @@ pub struct OracleOptions {
     pub aborted: bool,
     /// When the caller aborts, in milliseconds after the start.
     pub abort_after_ms: Option<f64>,
+    /// In how many agents the run lies (decision D41).
+    pub agent_depth: u32,
     /// Host atoms.
     pub custom: Vec<CustomAtom>,
 }
@@ -90,6 +92,7 @@ impl Default for OracleOptions {
             max_depth: 512,
             aborted: false,
             abort_after_ms: None,
+            agent_depth: 0,
             custom: Vec::new(),
         }
     }

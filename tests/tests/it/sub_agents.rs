@@ -1,6 +1,11 @@
 //! Sub-agents of a registry: names, budgets that nest, and what is told of them.
 
+use a99_core::json::{Document, Limits};
+use a99_core::text::Text;
+use a99_core::value::Value;
+use a99_testkit::oracle::{self, Answer, OracleHost, OracleOptions, OracleOutcome};
 use agent99::account::{Account, AccountLimits, Usage};
+use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{Capabilities, ScriptedAi};
 use agent99::{AgentRegistry, Engine, ErrorCode, Fuel, Outcome, RunOptions, Share, SubAgent, json};
 use proptest::prelude::*;
@@ -10,8 +15,7 @@ use std::sync::{Arc, LazyLock};
 static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::new);
 
 fn program(steps: &Json) -> agent99::Agent {
-    let text = json!({"a99": 4, "op": "seq", "steps": steps}).to_string();
-    ENGINE.compile(text).expect("a program")
+    ENGINE.compile(text(steps)).expect("a program")
 }
 
 fn agent(id: &str) -> Json {
@@ -238,11 +242,107 @@ fn steps(then: &Then, busy: u32) -> Json {
     Json::Array(steps)
 }
 
+/// The agents of a tree on the oracle, which charges by itself what they use.
+struct OnOracle {
+    agents: Arc<Vec<(Document, Share)>>,
+    depth: u32,
+    offered: Fuel,
+    used: Fuel,
+}
+
+impl OnOracle {
+    fn new(agents: Arc<Vec<(Document, Share)>>, depth: u32) -> OnOracle {
+        OnOracle {
+            agents,
+            depth,
+            offered: Fuel::ZERO,
+            used: Fuel::ZERO,
+        }
+    }
+
+    fn run(&mut self, document: &Document, args: &Value, fuel: Fuel) -> OracleOutcome {
+        let options = OracleOptions {
+            fuel,
+            agent_depth: self.depth,
+            ..OracleOptions::default()
+        };
+        oracle::run(document, args, &options, self).expect("a program")
+    }
+
+    fn agent(&mut self, id: &Value, input: &Value) -> Result<Value, Text> {
+        let id = id.as_str().and_then(|id| id.strip_prefix('a'));
+        let at: usize = id.and_then(|id| id.parse().ok()).expect("an agent");
+        let agents = Arc::clone(&self.agents);
+        let (document, share) = &agents[at];
+        let fuel = match share {
+            Share::Part(part) => Fuel::from_micro((self.offered.micro() as f64 * part) as i64),
+            Share::AtMost(most) => self.offered.min(*most),
+            _ => self.offered,
+        };
+        let outcome = OnOracle::new(agents.clone(), self.depth + 1).run(document, input, fuel);
+        self.used = outcome.fuel_used;
+        match outcome.error {
+            Some(error) => Err(error.message),
+            None => Ok(outcome.result),
+        }
+    }
+}
+
+impl OracleHost for OnOracle {
+    fn provides(&self, method: &str) -> bool {
+        method == "agent.run"
+    }
+
+    fn call(&mut self, _: &str, args: Vec<Value>) -> Answer {
+        self.used = Fuel::ZERO;
+        Answer {
+            result: self.agent(&args[0], &args[1]),
+            delay_ms: 0.0,
+        }
+    }
+
+    fn offered(&mut self, fuel: Fuel) {
+        self.offered = fuel;
+    }
+
+    fn used(&mut self) -> Fuel {
+        std::mem::take(&mut self.used)
+    }
+
+    fn atom(&mut self, op: &str, _: Value) -> Answer {
+        panic!("no atom {op}")
+    }
+}
+
 /// What all agents below used of their own is what the one above them was charged.
 fn nests(usage: &Usage) -> bool {
     let below: i64 = usage.children.iter().map(|c| c.fuel.micro()).sum();
     let calls: u64 = usage.children.iter().map(|c| c.spent.calls).sum();
     below <= usage.fuel.micro() && calls <= usage.spent.calls && usage.children.iter().all(nests)
+}
+
+fn shared(share: u8) -> Share {
+    match share {
+        0 => Share::Part(0.5),
+        1 => Share::AtMost(units(60.0)),
+        _ => Share::All,
+    }
+}
+
+fn text(steps: &Json) -> String {
+    json!({"a99": 4, "op": "seq", "steps": steps}).to_string()
+}
+
+fn document(steps: &Json) -> Document {
+    Document::parse(text(steps), &Limits::default()).expect("JSON")
+}
+
+/// The agent as its artifact has it.
+fn from_file(agent: &agent99::Agent) -> agent99::Agent {
+    let bytes = agent
+        .to_bytes(&EncodeOptions::default())
+        .expect("an artifact");
+    ENGINE.load(&bytes).expect("an artifact")
 }
 
 proptest! {
@@ -255,14 +355,17 @@ proptest! {
         fuel in 50..2_000_u32,
     ) {
         let made = agents.iter().enumerate().map(|(at, (then, busy, share))| {
-            let share = match share {
-                0 => Share::Part(0.5),
-                1 => Share::AtMost(units(60.0)),
-                _ => Share::All,
+            // Every other agent comes from a file.
+            let agent = match at % 2 {
+                0 => program(&steps(then, *busy)),
+                _ => from_file(&program(&steps(then, *busy))),
             };
-            (format!("a{at}"), sub(&steps(then, *busy)).share(share))
+            (format!("a{at}"), SubAgent::new(agent).share(shared(*share)))
         });
         let made: Vec<(String, SubAgent)> = made.collect();
+        let shares = agents.iter().map(|(_, _, share)| shared(*share));
+        let programs = agents.iter().map(|(then, busy, _)| document(&steps(then, *busy)));
+        let on_oracle = Arc::new(programs.zip(shares).collect::<Vec<_>>());
         let named = || made.iter().map(|(name, agent)| (name.as_str(), agent.clone())).collect();
         let main = steps(&Then::Calls(main), 1);
         let outcome = run(named(), &main, f64::from(fuel));
@@ -274,6 +377,14 @@ proptest! {
         // Once more the same.
         let again = run(named(), &main, f64::from(fuel));
         prop_assert_eq!(again.fuel_used, outcome.fuel_used);
-        prop_assert_eq!(again.error.map(|e| e.code), outcome.error.map(|e| e.code));
+        prop_assert_eq!(again.error.map(|e| e.code), outcome.error.as_ref().map(|e| e.code));
+        // And on the oracle.
+        let whole = units(f64::from(fuel));
+        let third = OnOracle::new(on_oracle, 0).run(&document(&main), &Value::Undefined, whole);
+        prop_assert_eq!(third.fuel_used, outcome.fuel_used);
+        prop_assert_eq!(third.error.map(|e| e.code), outcome.error.map(|e| e.code));
+        if third.result.as_object().is_none_or(|error| error.get("message").is_none()) {
+            prop_assert_eq!(third.result, outcome.result);
+        }
     }
 }
