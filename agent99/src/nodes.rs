@@ -70,6 +70,7 @@ impl Writer<'_> {
             let is_code = match op {
                 Some(b"if" | b"while" | b"filter" | b"find") => key == b"condition",
                 Some(b"mathCalc") => key == b"expr",
+                Some(b"llmToolLoop") => key == b"stopWhen",
                 _ => false,
             };
             let is_formula = key == b"expr" && !self.is_current;

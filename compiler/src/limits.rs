@@ -235,6 +235,7 @@ fn step_text(doc: &Document, step: NodeId, op: NodeId) -> Option<NodeId> {
     match doc.str(op)? {
         b"if" | b"while" | b"filter" | b"find" => doc.get(step, "condition"),
         b"mathCalc" => doc.get(step, "expr"),
+        b"llmToolLoop" => doc.get(step, "stopWhen"),
         _ => None,
     }
 }

@@ -143,6 +143,8 @@ pub(super) const SELDOM: &[&str] = &[
     "uuid",
     "hash",
     "llmPredictBattery",
+    "llmChat",
+    "llmToolLoop",
     "domText",
     "domValue",
     "domClick",

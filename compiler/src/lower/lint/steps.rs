@@ -550,6 +550,7 @@ fn is_program(name: &str) -> bool {
             | "initial"
             | "call"
             | "calls"
+            | "tools"
     )
 }
 
