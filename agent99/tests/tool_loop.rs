@@ -95,6 +95,10 @@ fn boss(turns: Vec<ModelTurn>, tokens: u64) -> (Outcome, Arc<ScriptedAi>) {
     (outcome, model)
 }
 
+fn usage_of(outcome: &Outcome) -> &Usage {
+    outcome.usage.as_deref().expect("a usage")
+}
+
 /// What an account and those below it used by themselves.
 fn own_tokens(usage: &Usage) -> u64 {
     let below: u64 = usage.children.iter().map(|child| child.spent.tokens).sum();
@@ -128,7 +132,7 @@ fn a_loop_of_agents_stays_within_its_account() {
     );
     assert_eq!(model.requests().len(), 4);
     // The tree adds up: the loop's tokens, and those of each agent below it.
-    let usage = outcome.usage;
+    let usage = *outcome.usage.expect("a usage");
     assert_eq!(usage.spent.tokens, 101 + 41 + 31 + 121);
     assert_eq!(own_tokens(&usage), usage.spent.tokens);
     let below: Vec<u64> = usage
@@ -151,7 +155,11 @@ fn a_loop_of_agents_stays_within_its_account() {
         1,
         "who has nothing left asks nobody"
     );
-    assert!(outcome.usage.spent.tokens <= 310, "{:?}", outcome.usage);
+    assert!(
+        usage_of(&outcome).spent.tokens <= 310,
+        "{:?}",
+        outcome.usage
+    );
 }
 
 fn json_of(topic: &str) -> serde_json::Value {
@@ -224,16 +232,19 @@ fn many_calls_in_a_round_are_bounded() {
     );
     let code = outcome.error.map(|error| error.code);
     assert_eq!(code, Some(ErrorCode::OutOfFuel));
-    // With enough of it 64 are called, and all are answered.
+    // With enough of it 64 are called, and the model is told of the others.
     let asked = model(vec![many(), says("x", 1)]);
     let outcome = run(&engine, &looping(""), granted(&asked), options(20_000.0));
-    assert_eq!((outcome.error, outcome.result), (None, Value::from(2.0)));
+    assert_eq!(outcome.error, None);
+    assert_eq!(outcome.result, Value::from(2.0));
     let used = outcome.fuel_used.to_f64();
     assert!(used > 64.0 * 5.0 + 200.0, "{used}");
-    let answers = &asked.requests()[1].messages[2..];
-    assert_eq!(answers.len(), 10_000);
+    let told = &asked.requests()[1].messages[2..];
+    assert_eq!(told.len(), 65);
+    let last = format!("{:?}", told[64]);
+    assert!(last.contains("9936 other tools were not called"), "{last}");
     // Fewer than 64 calls of the host for the tools, besides the two of the model.
-    assert_eq!(outcome.usage.spent.calls, 66);
+    assert_eq!(usage_of(&outcome).spent.calls, 66);
     assert!(began.elapsed() < Duration::from_secs(20));
 }
 

@@ -28,7 +28,7 @@ const DEFAULT_ROUNDS: f64 = 8.0;
 /// Calls under way at once unless the program says otherwise.
 const DEFAULT_LIMIT: f64 = 8.0;
 
-/// Tools that are called in a round; the model is told of further ones.
+/// Tools that are called in a round; the model is told how many are not.
 const MAX_TOOL_CALLS: usize = 64;
 
 /// Bytes of what a tool gave that the model is shown.
@@ -351,6 +351,7 @@ fn begin(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
         messages: Val::Arr(messages),
         usage,
         calls,
+        note: Val::Null,
     };
     let state = state.write(cx)?;
     let plan = [
@@ -371,6 +372,8 @@ struct State {
     messages: Val,
     usage: Val,
     calls: Val,
+    /// What the model is told after the calls of a round, if there is something.
+    note: Val,
 }
 
 impl State {
@@ -382,6 +385,7 @@ impl State {
             messages: member(cx, val, "messages"),
             usage: member(cx, val, "usage"),
             calls: member(cx, val, "calls"),
+            note: member(cx, val, "note"),
         }
     }
 
@@ -393,6 +397,7 @@ impl State {
             ("messages", self.messages),
             ("usage", self.usage),
             ("calls", self.calls),
+            ("note", self.note),
         ];
         object(cx, &members)
     }
@@ -415,10 +420,23 @@ fn read(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         let text = "llmToolLoop: llmChat gave no {text, toolCalls, message}";
         return Err(Fault::throw(text));
     }
+    let asked = list_of(member(cx, answer, "toolCalls")).filter(|r| !cx.heap.is_empty(*r));
+    let left = asked.map_or(0, |asked| cx.heap.len(asked).saturating_sub(MAX_TOOL_CALLS));
+    let message = match left {
+        0 => message,
+        _ => with_fewer_calls(cx, message)?,
+    };
     let messages = State::list(cx, state.messages)?;
     let messages = longer(cx, messages, 1)?;
     cx.push(messages, message)?;
     state.messages = Val::Arr(messages);
+    state.note = match left {
+        0 => Val::Null,
+        left => text(
+            cx,
+            &format!("{left} other tools were not called: {MAX_TOOL_CALLS} are in a round."),
+        )?,
+    };
     state.text = match member(cx, answer, "text") {
         text @ Val::Str(_) => text,
         _ => Val::Str(Str::EMPTY),
@@ -431,7 +449,6 @@ fn read(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         *sum = Val::Num(before + number(member(cx, used, key)));
     }
     state.usage = object(cx, &usage)?;
-    let asked = list_of(member(cx, answer, "toolCalls")).filter(|r| !cx.heap.is_empty(*r));
     let calls = match asked {
         Some(asked) => Val::Arr(checked(cx, asked, args[2])?),
         None => {
@@ -447,33 +464,40 @@ fn read(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     object(cx, &[("state", state), ("calls", calls)])
 }
 
+/// A message of the model with as many calls as a round has.
+fn with_fewer_calls(cx: &mut Cx<'_>, message: Val) -> Result<Val, Fault> {
+    let (Val::Obj(r), Some(calls)) = (message, list_of(member(cx, message, "tool_calls"))) else {
+        return Ok(message);
+    };
+    let n = cx.heap.len(calls).min(MAX_TOOL_CALLS);
+    let members = cx.members(r)?;
+    cx.charge(WRITTEN, Sizes::default().out_elements(n + members.len()))?;
+    let kept = cx.heap.items(calls)[..n].to_vec();
+    let kept = Val::Arr(cx.list(&kept)?);
+    let tool_calls = cx.heap.intern(b"tool_calls")?;
+    let keys: Vec<_> = members.iter().map(|(key, _)| *key).collect();
+    let vals = members.iter().map(|(key, val)| match *key == tool_calls {
+        true => kept,
+        false => *val,
+    });
+    let vals: Vec<Val> = vals.collect();
+    Ok(Val::Obj(cx.object(&keys, &vals)?))
+}
+
 /// The calls that the model asks for: `{id, name, input}` with the number of the `tool`, or
 /// the `error` that is its answer.
 fn checked(cx: &mut Cx<'_>, asked: Ref, tools: Val) -> Result<Ref, Fault> {
-    let n = cx.heap.len(asked);
+    let n = cx.heap.len(asked).min(MAX_TOOL_CALLS);
     cx.charge(WRITTEN, Sizes::default().out_elements(n))?;
     let calls = cx.list_with_room(n)?;
-    let mut refusal = None;
     for at in 0..n {
         cx.work(64)?;
         let call = cx.heap.items(asked)[at];
         let (id, name) = (member(cx, call, "id"), member(cx, call, "name"));
         let input = member(cx, call, "input");
-        let answer = if at < MAX_TOOL_CALLS {
-            match tool_for(cx, name, input, tools)? {
-                Ok(tool) => ("tool", Val::Num(tool as f64)),
-                Err(why) => ("error", text(cx, &why)?),
-            }
-        } else {
-            let why = match refusal {
-                Some(why) => why,
-                None => text(
-                    cx,
-                    &format!("Only {MAX_TOOL_CALLS} tools are called in a round: ask again."),
-                )?,
-            };
-            refusal = Some(why);
-            ("error", why)
+        let answer = match tool_for(cx, name, input, tools)? {
+            Ok(tool) => ("tool", Val::Num(tool as f64)),
+            Err(why) => ("error", text(cx, &why)?),
         };
         let call = [("id", id), ("name", name), ("input", input), answer];
         let call = object(cx, &call)?;
@@ -610,7 +634,7 @@ fn answer(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault
     let (calls, answers) = (State::list(cx, args[2])?, State::list(cx, args[3])?);
     let n = cx.heap.len(calls).min(cx.heap.len(answers));
     let messages = State::list(cx, state.messages)?;
-    let messages = longer(cx, messages, n)?;
+    let messages = longer(cx, messages, n + 1)?;
     let all = State::list(cx, state.calls)?;
     let all = longer(cx, all, n)?;
     let of_round = cx.list_with_room(n)?;
@@ -646,6 +670,11 @@ fn answer(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault
         let call = object(cx, &call)?;
         cx.push(of_round, call)?;
         cx.push(all, call)?;
+    }
+    if let Val::Str(_) = state.note {
+        let role = cx.str(b"user")?;
+        let message = object(cx, &[("role", role), ("content", state.note)])?;
+        cx.push(messages, message)?;
     }
     let of_round = Val::Arr(of_round);
     let round = [

@@ -59,9 +59,9 @@ pub struct ChatOptions {
 }
 
 impl ChatOptions {
+    /// All but the talk.
     fn params(self) -> Vec<(&'static str, Operand)> {
         vec![
-            ("messages", self.messages),
             ("system", self.system),
             ("toolChoice", self.tool_choice),
             ("responseFormat", self.response_format),
@@ -84,8 +84,10 @@ pub struct LoopBounds {
     pub max_rounds: Operand,
     /// No further round begins once so many tokens are used.
     pub tokens: Operand,
-    /// Expression over the variable `round`; no further round begins once it is truthy.
+    /// Expression over the round; no further round begins once it is truthy.
     pub stop_when: Operand,
+    /// The name by which that knows the round; `round`.
+    pub round: Operand,
 }
 
 /// A tool of [`Builder::llm_tool_loop`].
@@ -222,7 +224,11 @@ impl Builder {
         tools: impl Into<Operand>,
         options: ChatOptions,
     ) -> Self {
-        let mut params = vec![("prompt", prompt.into()), ("tools", tools.into())];
+        let mut params = vec![
+            ("prompt", prompt.into()),
+            ("messages", options.messages.clone()),
+            ("tools", tools.into()),
+        ];
         params.extend(options.params());
         self.atom("llmChat", params)
     }
@@ -261,11 +267,13 @@ impl Builder {
         };
         let mut params = vec![
             ("prompt", prompt.into()),
+            ("messages", options.messages.clone()),
             ("tools", list.into()),
             ("limit", bounds.limit),
             ("maxRounds", bounds.max_rounds),
             ("budget", budget),
             ("stopWhen", bounds.stop_when),
+            ("as", bounds.round),
         ];
         params.extend(options.params());
         self.atom("llmToolLoop", params)

@@ -116,6 +116,7 @@ pub(super) const SELDOM: &[&str] = &[
     "localStorageSet",
     "storeQueryWhere",
     "llmPredictBattery",
+    "llmChat",
     "llmVision",
     "shellWriteFile",
     "shellReadFile",

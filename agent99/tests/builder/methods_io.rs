@@ -172,14 +172,13 @@ pub(crate) fn batteries() -> Vec<Row> {
         (
             new().llm_chat(
                 "p",
-                (),
+                [json!({"name": "t"})],
                 ChatOptions {
-                    system: "s".into(),
-                    max_tokens: 5.into(),
-                    ..ChatOptions::default()
+                    messages: "talk".into(),
+                    ..chat_options()
                 },
             ),
-            r#"{"op":"llmChat","prompt":"p","system":"s","maxTokens":5}"#,
+            r#"{"op":"llmChat","prompt":"p","messages":"talk","tools":[{"name":"t"}],"system":"s","toolChoice":"auto","responseFormat":{"type":"object"},"model":"m","role":"fast","maxTokens":5,"temperature":0,"seed":1,"stop":["x"]}"#,
         ),
         (
             new().llm_tool_loop(
@@ -195,14 +194,15 @@ pub(crate) fn batteries() -> Vec<Row> {
                     limit: 2.into(),
                     max_rounds: 3.into(),
                     tokens: 100.into(),
-                    stop_when: "round.number > 1".into(),
+                    stop_when: "turn.number > 1".into(),
+                    round: "turn".into(),
                 },
                 ChatOptions {
-                    role: "fast".into(),
-                    ..ChatOptions::default()
+                    messages: "talk".into(),
+                    ..chat_options()
                 },
             ),
-            r#"{"op":"llmToolLoop","prompt":"p","tools":[{"name":"t","description":"T.","inputSchema":{"type":"object"},"as":"input","call":{"op":"storeGet","key":"input.key"}},{"atom":"storeSet"},{"agent":"a","description":"A."}],"limit":2,"maxRounds":3,"budget":{"tokens":100},"stopWhen":"round.number > 1","role":"fast"}"#,
+            r#"{"op":"llmToolLoop","prompt":"p","messages":"talk","tools":[{"name":"t","description":"T.","inputSchema":{"type":"object"},"as":"input","call":{"op":"storeGet","key":"input.key"}},{"atom":"storeSet"},{"agent":"a","description":"A."}],"limit":2,"maxRounds":3,"budget":{"tokens":100},"stopWhen":"turn.number > 1","as":"turn","system":"s","toolChoice":"auto","responseFormat":{"type":"object"},"model":"m","role":"fast","maxTokens":5,"temperature":0,"seed":1,"stop":["x"]}"#,
         ),
         (
             new().llm_vision(
@@ -283,4 +283,20 @@ pub(crate) fn shell() -> Vec<Row> {
             r#"{"op":"shellReadFile","path":"/srv/a","encoding":"base64","maxBytes":99}"#,
         ),
     ]
+}
+
+/// Every option of a talk but what was said before.
+fn chat_options() -> ChatOptions {
+    ChatOptions {
+        messages: ().into(),
+        system: "s".into(),
+        tool_choice: "auto".into(),
+        response_format: json!({"type": "object"}).into(),
+        model: "m".into(),
+        role: "fast".into(),
+        max_tokens: 5.into(),
+        temperature: 0.into(),
+        seed: 1.into(),
+        stop: ["x"].into(),
+    }
 }

@@ -382,8 +382,24 @@ impl Machine<'_> {
             if !matches!(message, OVal::Obj(_)) {
                 return fail("llmToolLoop: llmChat gave no {text, toolCalls, message}");
             }
+            let mut asked = match member(&answer, "toolCalls") {
+                OVal::Arr(list) => list.borrow().clone(),
+                _ => Vec::new(),
+            };
+            let left = asked.len().saturating_sub(CALLED);
+            asked.truncate(CALLED);
+            let message = match left {
+                0 => message,
+                _ => fewer_calls(message)?,
+            };
             out_elements(messages.len() + 1)?;
             messages.push(message);
+            let note = match left {
+                0 => None,
+                left => Some(written(&format!(
+                    "{left} other tools were not called: {CALLED} are in a round."
+                ))?),
+            };
             let text = match member(&answer, "text") {
                 text @ OVal::Str(_) => text,
                 _ => OVal::str(""),
@@ -392,10 +408,6 @@ impl Machine<'_> {
             let usage = member(&answer, "usage");
             used[0] += number(&member(&usage, "inputTokens"));
             used[1] += number(&member(&usage, "outputTokens"));
-            let asked = match member(&answer, "toolCalls") {
-                OVal::Arr(list) => list.borrow().clone(),
-                _ => Vec::new(),
-            };
             if asked.is_empty() {
                 let reason = match member(&answer, "stopReason") {
                     OVal::Str(reason) if lossy(&reason) == "end_turn" => OVal::str("end"),
@@ -406,7 +418,7 @@ impl Machine<'_> {
             }
             let asked = self.asked(&asked, &checked)?;
             let answers = self.call_tools(&tools, &asked, limit, scope)?;
-            out_elements(messages.len() + asked.len())?;
+            out_elements(messages.len() + asked.len() + 1)?;
             out_elements(calls.len() + asked.len())?;
             let mut of_round = Vec::new();
             for (call, answer) in asked.iter().zip(&answers) {
@@ -415,6 +427,9 @@ impl Machine<'_> {
                 of_round.push(record);
             }
             calls.extend(of_round.iter().cloned());
+            if let Some(note) = note {
+                messages.push(object([("role", OVal::str("user")), ("content", note)]));
+            }
             let over = match tokens {
                 Some(tokens) if used[0] + used[1] >= tokens => Some("budget"),
                 _ if rounds >= most => Some("max_rounds"),
@@ -514,24 +529,13 @@ impl Machine<'_> {
             OVal::Arr(tools) => tools.borrow().clone(),
             _ => Vec::new(),
         };
-        let mut refusal: Option<OVal> = None;
         let mut calls = Vec::new();
-        for (at, call) in asked.iter().enumerate() {
+        for call in asked {
             let (name, input) = (member(call, "name"), member(call, "input"));
-            let tool = if at < CALLED {
-                pay(READ, Sizes::elements(tools.len()))?;
-                match tool_for(&name, &input, &tools)? {
-                    Ok(tool) => Ok(tool),
-                    Err(why) => Err(written(&why)?),
-                }
-            } else {
-                let text = format!("Only {CALLED} tools are called in a round: ask again.");
-                let why = match refusal {
-                    Some(why) => why,
-                    None => written(&text)?,
-                };
-                refusal = Some(why.clone());
-                Err(why)
+            pay(READ, Sizes::elements(tools.len()))?;
+            let tool = match tool_for(&name, &input, &tools)? {
+                Ok(tool) => Ok(tool),
+                Err(why) => Err(written(&why)?),
             };
             calls.push(Asked {
                 id: member(call, "id"),
@@ -771,6 +775,25 @@ fn object_schema() -> Value {
     let mut schema = Map::new();
     schema.insert("type", "object");
     Value::Object(schema)
+}
+
+/// A message with as many calls as a round has.
+fn fewer_calls(message: OVal) -> Res<OVal> {
+    let (OVal::Obj(obj), OVal::Arr(calls)) = (&message, member(&message, "tool_calls")) else {
+        return Ok(message);
+    };
+    let mut calls = calls.borrow().clone();
+    calls.truncate(CALLED);
+    out_elements(calls.len() + obj.len())?;
+    let out = Obj::new();
+    for (key, value) in obj.iter() {
+        let value = match key == js("tool_calls") {
+            true => OVal::array(calls.clone()),
+            false => value,
+        };
+        out.insert(key, value);
+    }
+    Ok(OVal::object(out))
 }
 
 fn tool_for(name: &OVal, input: &OVal, tools: &[OVal]) -> Res<Result<usize, String>> {
