@@ -39,6 +39,7 @@ mod stores;
 pub mod strict;
 mod strings;
 mod tool_loop;
+mod tools;
 mod value;
 
 pub use host::{Answer, NoHost, OracleHost};
