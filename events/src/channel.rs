@@ -142,7 +142,8 @@ impl Channel {
                 None => state.writers.is_empty(),
                 Some(ticket) => state.writers.front().is_none_or(|(t, _)| *t == ticket),
             };
-            if !state.abandoned && !(first && state.has_room(size, &self.limits)) {
+            let goes_on = state.abandoned || first && state.has_room(size, &self.limits);
+            if !goes_on {
                 match place.ticket {
                     Some(ticket) => {
                         let mut all = state.writers.iter_mut();
