@@ -20,6 +20,50 @@ fn quote(builder: &Builder<'_>, tok: Tok) -> String {
     }
 }
 
+/// What works in place of a function, by the method that it was written for: `xs.map(x`.
+fn arrow_help(before: &str) -> &'static str {
+    // A method and the names of some parameters are no longer.
+    const LONGEST: usize = 120;
+    let from = before.len().saturating_sub(LONGEST);
+    let from = (from..=before.len()).find(|at| before.is_char_boundary(*at));
+    let mut head = &before[from.unwrap_or(before.len())..];
+    // The parenthesis of the parameters, then that of the call.
+    for _ in 0..2 {
+        let Some(at) = head.rfind('(') else { break };
+        head = &head[..at];
+        let start = head
+            .rfind(|c: char| !c.is_ascii_alphanumeric())
+            .map_or(0, |at| {
+                at + head[at..].chars().next().map_or(1, char::len_utf8)
+            });
+        if !head[..start].ends_with('.') {
+            continue;
+        }
+        return match &head[start..] {
+            "map" | "flatMap" | "forEach" => {
+                "use the atom `map {items, as, steps, result}` in a step before, or `forEach`"
+            }
+            "filter" => "use the atom `filter {items, as, condition, result}` in a step before",
+            "find" | "findIndex" | "some" | "findLast" => {
+                "use the atom `find {items, as, condition, result}` in a step before"
+            }
+            "every" => {
+                "use the atom `filter {items, as, condition, result}` in a step before, and compare \
+                 lengths"
+            }
+            "reduce" | "reduceRight" => {
+                "use the atom `reduce {items, as, accumulator, initial, steps, result}` in a step \
+                 before; `sum {items, by, result}` adds"
+            }
+            "sort" | "toSorted" => {
+                "use the atom `sort {items, by, order, result}` in a step before"
+            }
+            _ => break,
+        };
+    }
+    "use `>=` to compare, or the map, filter and reduce atoms"
+}
+
 /// A token that no condition may hold: the complaint, and the role to go on with.
 pub(super) fn refused(
     builder: &Builder<'_>,
@@ -40,7 +84,7 @@ pub(super) fn refused(
             (unsupported(message, "use `==` to compare"), compare)
         }
         Some(Raw::Arrow) => {
-            let help = "use `>=` to compare, or the map, filter and reduce atoms";
+            let help = arrow_help(builder.text.get(..start as usize).unwrap_or_default());
             (
                 unsupported("Arrow functions are not supported".into(), help),
                 compare,

@@ -24,8 +24,8 @@ pub fn suggest_among<'a>(
 }
 
 /// The candidate nearest to `name`, if it is near enough: at most one edit per
-/// three characters (but at least one), where an edit inserts, removes,
-/// replaces or swaps neighbours. Letter case does not count, but where it is
+/// three characters (but at least one, and never all of them), where an edit inserts,
+/// removes, replaces or swaps neighbours. Letter case does not count, but where it is
 /// all that differs. The first of equally near candidates wins.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -39,11 +39,13 @@ pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     if wanted.is_empty() || wanted.len() > MAX_NAME {
         return None;
     }
-    let limit = (wanted.len() / 3).max(1);
+    // A letter of which nothing is left is another name.
+    let limit = (wanted.len() / 3).max(1).min(wanted.len() - 1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let bound = best.map_or(limit, |(distance, _)| distance.saturating_sub(1));
-        let distance = if candidate.eq_ignore_ascii_case(name) {
+        let is_same = candidate.eq_ignore_ascii_case(name);
+        let distance = if is_same {
             usize::from(candidate != name)
         } else if candidate.len() > 4 * MAX_NAME
             || candidate.is_ascii() && candidate.len().abs_diff(wanted.len()) > bound
@@ -52,7 +54,8 @@ pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         } else {
             edit_distance(&wanted, &lower(candidate), bound).unwrap_or(usize::MAX)
         };
-        if distance <= bound && best.is_none_or(|(known, _)| distance < known) {
+        let alike = distance <= bound || is_same && best.is_none();
+        if alike && best.is_none_or(|(known, _)| distance < known) {
             best = Some((distance, candidate));
         }
     }
@@ -111,6 +114,9 @@ mod tests {
         assert_eq!(near(&"a".repeat(100_000)), None);
         let long = "m".repeat(100_000);
         assert_eq!(suggest("map", [long.as_str()].into_iter()), None);
+        // One letter is another name than any other.
+        assert_eq!(suggest("m", ["n", "kn"].into_iter()), None);
+        assert_eq!(suggest("N", ["n"].into_iter()).as_deref(), Some("n"));
     }
 
     #[test]
