@@ -406,6 +406,14 @@ impl<'a> Lowerer<'a> {
     }
 
     fn check_method(&mut self, name: &str, call: &'a CallExpression<'a>) {
+        if let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()
+            && let Expression::Identifier(id) = &member.object
+            && self.free_name(&member.object) == Some(id.name.as_str())
+            && words::library_help(id.name.as_str()).is_some()
+        {
+            // What has no such method is no name at all, which is told where it stands.
+            return;
+        }
         let help = match name {
             "then" | "catch" | "finally" => "write `await`, and `try` for errors",
             "call" | "apply" | "bind" => "call the function by its name",

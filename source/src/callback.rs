@@ -96,6 +96,7 @@ impl<'a> Lowerer<'a> {
             return Some(Value::undefined(&at));
         };
         self.check_gives(name, callback, call.span);
+        self.check_radix(name, callback, call);
         self.check_match(object, name, call.span);
         let items = self.chained(object, out);
         let items = match optional {

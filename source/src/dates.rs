@@ -89,6 +89,7 @@ impl<'a> Lowerer<'a> {
         at: &Place,
         out: &mut Vec<Tree>,
     ) -> Value {
+        self.check_month(arguments);
         let exprs = self.arguments(arguments);
         self.permit(&exprs);
         let mut values = self.exprs(&exprs, out);

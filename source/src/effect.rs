@@ -351,6 +351,8 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Option<Value> {
         let at = place(assignment.span);
+        self.check_kept(assignment);
+        self.check_sign(assignment);
         let Some(target) = assignment.left.as_simple_assignment_target() else {
             if is_wanted {
                 let help = "make it a statement of its own";

@@ -103,7 +103,10 @@ impl<'a> Lowerer<'a> {
             }
             Expression::NumericLiteral(_) => Value::ident("Infinity", &at),
             Expression::StringLiteral(literal) => Value::new(Kind::Text(text_of(literal)), &at),
-            Expression::TemplateLiteral(template) => self.template(template, out),
+            Expression::TemplateLiteral(template) => {
+                self.check_holes(template);
+                self.template(template, out)
+            }
             Expression::Identifier(id) => self.name(id.name.as_str(), id.span),
             Expression::ArrayExpression(array) => self.array(array, out),
             Expression::ObjectExpression(object) => self.object(object, out),
@@ -159,6 +162,9 @@ impl<'a> Lowerer<'a> {
     }
 
     fn other_expression(&mut self, expr: &Expression<'a>) {
+        if let Some(help) = self.meant_order(expr) {
+            return self.unsupported(expr.span(), "a function as a value", help);
+        }
         let (what, help) = match expr {
             Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => (
                 "a function as a value",
@@ -265,6 +271,9 @@ impl<'a> Lowerer<'a> {
         let like = a99_core::diag::suggest(js, known.into_iter().chain(atoms));
         let like = like.filter(|_| js.len() > 2);
         let help = match like {
+            _ if words::library_help(js).is_some() => {
+                words::library_help(js).unwrap_or_default().to_owned()
+            }
             Some(like) => format!("did you mean `{like}`?"),
             None => "declare it, or take it as an argument: `function agent({ name })`".to_owned(),
         };
@@ -274,6 +283,7 @@ impl<'a> Lowerer<'a> {
 
     fn binary(&mut self, binary: &'a BinaryExpression<'a>, out: &mut Vec<Tree>) -> Value {
         use BinaryOperator as B;
+        self.check_dates(binary);
         let at = place(binary.span);
         let op = match binary.operator {
             B::In => {
@@ -425,6 +435,7 @@ impl<'a> Lowerer<'a> {
         match expr {
             Expression::StaticMemberExpression(member) => {
                 let name = member.property.name.as_str();
+                self.check_settled(member);
                 if let Some(value) = self.special_member(&member.object, name, member.span) {
                     return value;
                 }

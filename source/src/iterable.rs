@@ -22,6 +22,8 @@ pub(crate) enum Iterable {
     List,
     Text,
     Set,
+    /// An object, which is none.
+    Object,
     Unknown,
 }
 
@@ -45,7 +47,10 @@ impl<'a> Lowerer<'a> {
         match sort {
             Iterable::List => value,
             Iterable::Text | Iterable::Set => Value::node(list(value)),
-            Iterable::Unknown => {
+            Iterable::Unknown | Iterable::Object => {
+                if sort == Iterable::Object {
+                    self.check_iterated(expr);
+                }
                 let value = self.named(value, out);
                 let kind = Tree::unary("typeof", value.clone().operand(), &at);
                 let test = Tree::binary("===", kind, Tree::text("string", &at), &at);
@@ -87,7 +92,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn sort_within(&self, expr: &Expression<'a>) -> Iterable {
-        use Iterable::{List, Set, Text, Unknown};
+        use Iterable::{List, Object, Set, Text, Unknown};
         match expr {
             Expression::TSAsExpression(cast) => match self.sort_of_type(&cast.type_annotation, 0) {
                 Unknown => self.sort_of(&cast.expression),
@@ -97,6 +102,7 @@ impl<'a> Lowerer<'a> {
             Expression::TSNonNullExpression(inner) => self.sort_of(&inner.expression),
             Expression::AwaitExpression(inner) => self.sort_of(&inner.argument),
             Expression::ArrayExpression(_) => List,
+            Expression::ObjectExpression(_) => Object,
             Expression::StringLiteral(_) | Expression::TemplateLiteral(_) => Text,
             Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
                 Some(id) => self.bindings[id].sort,
@@ -141,6 +147,7 @@ impl<'a> Lowerer<'a> {
         match ty {
             TSType::TSArrayType(_) | TSType::TSTupleType(_) => Iterable::List,
             TSType::TSStringKeyword(_) => Iterable::Text,
+            TSType::TSTypeLiteral(_) => Iterable::Object,
             TSType::TSParenthesizedType(inner) => self.sort_of_type(&inner.type_annotation, depth),
             TSType::TSTypeOperatorType(inner) => self.sort_of_type(&inner.type_annotation, depth),
             TSType::TSTypeReference(reference) => {
@@ -186,6 +193,7 @@ pub(crate) fn sorts_of(schema: &Tree) -> HashMap<String, Iterable> {
             let sort = match ty.get("type").and_then(Tree::as_str) {
                 Some("array") => Iterable::List,
                 Some("string") => Iterable::Text,
+                Some("object") => Iterable::Object,
                 _ => continue,
             };
             sorts.insert(String::from_utf8_lossy(key).into_owned(), sort);

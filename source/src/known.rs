@@ -32,6 +32,10 @@ pub(crate) enum Known {
     Dates,
     /// A list of matches.
     Matches,
+    /// What became of a call, as `Promise.allSettled` says it.
+    Settled,
+    /// A list of such.
+    AllSettled,
 }
 
 impl Known {
@@ -40,6 +44,7 @@ impl Known {
         match self {
             Known::Dates => Known::Date,
             Known::Matches => Known::Match,
+            Known::AllSettled => Known::Settled,
             _ => Known::Nothing,
         }
     }
@@ -49,6 +54,7 @@ impl Known {
         match self {
             Known::Date => Known::Dates,
             Known::Match => Known::Matches,
+            Known::Settled => Known::AllSettled,
             _ => Known::Nothing,
         }
     }
@@ -149,6 +155,7 @@ impl<'a> Lowerer<'a> {
         let first = call.arguments.first().and_then(Argument::as_expression);
         if let Some(namespace) = self.free_name(member.object.get_inner_expression()) {
             return match (namespace, name) {
+                ("Promise", "allSettled") => Known::AllSettled,
                 ("Date", "now" | "parse" | "UTC") | ("Math", _) => Known::Number,
                 ("Number", "parseInt" | "parseFloat") => Known::Number,
                 ("Array", "from") if call.arguments.len() == 1 => match first {

@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::expr::{MAX_PARTS, unescape};
+use crate::iterable::Iterable;
 use crate::lower::{Lowerer, place};
 use crate::pattern::{method, of};
 use crate::tree::{Data, Place, Tree};
@@ -65,6 +66,9 @@ impl<'a> Lowerer<'a> {
         for element in &array.elements {
             match element {
                 ArrayExpressionElement::SpreadElement(spread) => {
+                    if self.sort_of(&spread.argument) == Iterable::Object {
+                        self.check_iterated(&spread.argument);
+                    }
                     exprs.push(&spread.argument);
                     is_spread.push(true);
                 }

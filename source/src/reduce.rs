@@ -21,6 +21,7 @@ impl<'a> Lowerer<'a> {
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Value {
+        self.check_initial(callback, call);
         let at = place(call.span);
         let mut items = [items];
         let mut steps = Vec::new();

@@ -59,6 +59,10 @@ impl<'a> Lowerer<'a> {
             "matchAll" => self.each_match(regex, text, call.span, hint, out),
             "search" => self.search(regex, text, call.span, out),
             "replace" | "replaceAll" => {
+                if name == "replaceAll" && !is_global {
+                    let help = "add the flag `g`, which JavaScript asks for, too";
+                    self.unsupported(first.span(), "`replaceAll` without the flag `g`", help);
+                }
                 let mut step = self.step("regexReplace", regex, text, call.span);
                 for value in rest.into_iter().take(1) {
                     step.put("replacement", value.resolved());

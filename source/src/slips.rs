@@ -21,9 +21,9 @@ impl<'a> Lowerer<'a> {
             let text = self.source.get(of.start as usize..of.end as usize);
             a99_core::diag::excerpt(text.unwrap_or_default())
         };
-        let (key, object) = (text(unary.argument.span()), text(binary.right.span()));
+        let key = text(unary.argument.span());
         let message = "`!` belongs to the name alone: this looks for `true` or `false`";
-        let help = format!("write `!({key} in {object})`");
+        let help = self.negated_help(binary, &key);
         self.find(
             Diagnostic::warning(found::CONSTANT_CONDITION, message, ""),
             binary.span,
@@ -100,6 +100,7 @@ impl<'a> Lowerer<'a> {
         if name == "forEach" {
             return self.check_returned(code);
         }
+        self.check_logs(name, code);
         let span = code.span();
         let text = self.source.get(span.start as usize..span.end as usize);
         let returns = text.is_none_or(|text| text.contains("return") || text.contains("throw"));
@@ -120,6 +121,7 @@ impl<'a> Lowerer<'a> {
         let Some(Expression::BinaryExpression(binary)) = only_expression(code) else {
             return;
         };
+        self.check_same_sides(binary);
         if !binary.operator.is_compare() && !binary.operator.is_equality() {
             return;
         }

@@ -113,6 +113,7 @@ impl<'a> Lowerer<'a> {
                 out.extend(steps);
             }
             Statement::IfStatement(statement) => {
+                self.check_test(&statement.test, false);
                 let test = self.expr(&statement.test, out);
                 let then = self.body(&statement.consequent);
                 let other = statement.alternate.as_ref();
@@ -120,6 +121,7 @@ impl<'a> Lowerer<'a> {
                 out.push(branch(test.condition(), then, other, &place(at)));
             }
             Statement::WhileStatement(statement) => {
+                self.check_test(&statement.test, true);
                 let mut tests = Vec::new();
                 let test = self.expr(&statement.test, &mut tests);
                 self.around.push(Around::plain_loop());
@@ -162,6 +164,15 @@ impl<'a> Lowerer<'a> {
     fn other_statement(&mut self, statement: &'a Statement<'a>, at: Span) {
         let (what, help) = match statement {
             Statement::ClassDeclaration(_) => ("`class`", "use plain objects and functions"),
+            Statement::LabeledStatement(labelled)
+                if matches!(labelled.body, Statement::ExpressionStatement(_)) =>
+            {
+                (
+                    "a label",
+                    "an object stands in parentheses behind `=>`, `(x) => ({ name: x })`, and begins in \
+                     the line of its `return`",
+                )
+            }
             Statement::LabeledStatement(_) => {
                 ("a label", "put the inner loop into a function that returns")
             }
@@ -213,6 +224,8 @@ impl<'a> Lowerer<'a> {
 
     fn classic_for(&mut self, statement: &'a ForStatement<'a>, out: &mut Vec<Tree>) {
         let at = place(statement.span);
+        self.check_countdown(statement);
+        self.check_counter(statement);
         self.push_scope();
         match &statement.init {
             Some(ForStatementInit::VariableDeclaration(declaration)) => {

@@ -156,7 +156,11 @@ const CALLED: &[(&[&str], &str)] = &[
         &["test", "exec"],
         "write it of a literal, or of a constant that is one",
     ),
-    (&["json", "toJson"], "write `JSON.stringify(x)`"),
+    (
+        &["json", "toJson"],
+        "an answer is its value already: leave `.json()` out; the text of a value is \
+         `JSON.stringify(x)`",
+    ),
     (
         &["then", "catch"],
         "write `await`, and `try { ... } catch (e) { ... }`",
@@ -194,6 +198,70 @@ const CALLED: &[(&[&str], &str)] = &[
     ),
     (&["uuidv4", "randomUUID"], "write `await uuid({})`"),
 ];
+
+/// Libraries that are called by their names, and are not there.
+const LIBRARIES: &[(&[&str], &str)] = &[
+    (
+        &[
+            "axios",
+            "got",
+            "ky",
+            "request",
+            "superagent",
+            "http",
+            "https",
+            "$http",
+        ],
+        "write `await httpFetch({ url })`",
+    ),
+    (
+        &["moment", "dayjs", "luxon", "DateTime", "datefns"],
+        "write `new Date(text)`; `d.add({ days: 1 })` and `d.format('YYYY-MM-DD')` do the rest",
+    ),
+    (
+        &["_", "lodash", "R", "ramda", "underscore"],
+        "lists have the methods: `xs.map`, `xs.filter`, `xs.toSorted`; `Object.groupBy` is `await groupBy({ items, by })`",
+    ),
+    (
+        &["fs", "path", "os", "Deno", "Bun"],
+        "there are no files: take what is in them as an argument",
+    ),
+    (
+        &["crypto"],
+        "write `await uuid()`, or `await hash({ value })`",
+    ),
+    (&["Buffer"], "texts are texts: there are no bytes"),
+    (
+        &["localStorage", "sessionStorage", "redis", "db", "cache"],
+        "write `await storeGet({ key })` and `await storeSet({ key, value })`",
+    ),
+    (
+        &[
+            "openai",
+            "anthropic",
+            "client",
+            "llm",
+            "model",
+            "ai",
+            "claude",
+            "gpt",
+        ],
+        "write `await llmPredict({ prompt })`",
+    ),
+    (
+        &["z", "zod", "Joi", "yup", "ajv"],
+        "give the argument a type: `agent({ n }: { n: number })`",
+    ),
+    (
+        &["np", "numpy", "pd", "math"],
+        "write `Math.round(x)`, `xs.reduce((sum, x) => sum + x, 0)` and the like",
+    ),
+];
+
+/// What works in place of a library that is not there.
+pub(crate) fn library_help(name: &str) -> Option<&'static str> {
+    find(LIBRARIES, name)
+}
 
 fn find(rows: &[(&[&str], &'static str)], name: &str) -> Option<&'static str> {
     let row = rows.iter().find(|row| row.0.contains(&name));

@@ -150,9 +150,10 @@ impl<'a> Lower<'_, 'a> {
             let called = called.filter(|_| error.message.ends_with("can call"));
             if let Some(help) = called.and_then(super::lint::callee_help) {
                 diag = diag.with_help(help);
-            } else if let Some(help) =
-                super::lint::condition_help(&text).filter(|_| !self.s.version_4)
-            {
+            } else if let Some(help) = match self.s.version_4 {
+                true => super::lint::foreign_help(&text).map(std::borrow::Cow::Owned),
+                false => super::lint::condition_help(&text),
+            } {
                 diag = diag.with_help(help);
             } else if let Some(help) = &error.help {
                 diag = diag.with_help(help.clone());

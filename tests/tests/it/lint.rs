@@ -198,3 +198,73 @@ fn examples_raise_no_alarm() {
     }
     assert!(checked >= 8, "{checked}");
 }
+
+/// What is found in a source, whether it is accepted or not.
+fn found_in_source(engine: &Engine, source: &str) -> Diagnostics {
+    match engine.compile_source(source) {
+        Ok(agent) => agent.warnings().clone(),
+        Err(found) => found,
+    }
+}
+
+/// Each source of the corpus has the finding that it is there for, and its advice speaks
+/// of JavaScript: no step, node or key of JSON is in it.
+#[test]
+fn bad_sources_are_told_what_is_wrong() {
+    let engine = engine();
+    let text = std::fs::read_to_string(folder("diagnostics/sources.jsonl")).expect("a file");
+    let cases = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let cases: Vec<Value> = cases.collect();
+    assert!(cases.len() > 60, "{}", cases.len());
+    let mut failed = Vec::new();
+    for case in &cases {
+        let text = |key: &str| case[key].as_str().expect("text");
+        let all = found_in_source(&engine, text("source"));
+        let good = all.iter().any(|d| {
+            let help = d.help.as_deref().unwrap_or_default();
+            d.code == text("code")
+                && d.offending == text("offending")
+                && help.contains(text("help"))
+        });
+        let of_json = [
+            "{\"op\"",
+            "{\"$expr\"",
+            "\"result\"",
+            " result}",
+            "`inputSchema`",
+        ];
+        let spoken = all.iter().all(|d| {
+            let help = d.help.as_deref().unwrap_or_default();
+            !of_json.iter().any(|part| help.contains(part)) && !d.offending.contains("{\"$expr\"")
+        });
+        if !good || !spoken {
+            failed.push(format!("{}:\n{}", text("id"), all.render(None)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Tasks that are written as sources are clean.
+#[test]
+fn sources_of_examples_raise_no_alarm() {
+    let engine = engine();
+    let mut checked = 0;
+    for entry in std::fs::read_dir(folder("../examples/tasks")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|e| e != "ajs") {
+            continue;
+        }
+        checked += 1;
+        let source = std::fs::read_to_string(&path).expect("a file");
+        let found = found_in_source(&engine, &source);
+        assert!(
+            found.is_empty(),
+            "{}: {}",
+            path.display(),
+            found.render(None)
+        );
+    }
+    assert!(checked >= 8, "{checked}");
+}

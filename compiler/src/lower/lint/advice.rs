@@ -184,12 +184,22 @@ fn find(rows: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
         .map(|row| row.1)
 }
 
+/// What works in place of a text as SQL, Lisp or Python write it.
+pub(in crate::lower) fn foreign_help(text: &str) -> Option<String> {
+    if text.len() > MAX_TEXT {
+        return None;
+    }
+    of_sql(text)
+        .or_else(|| of_lisp(text))
+        .or_else(|| of_python(text))
+}
+
 /// What works in place of a condition that cannot be read.
 pub(in crate::lower) fn condition_help(text: &str) -> Option<Cow<'static, str>> {
     if text.len() > MAX_TEXT {
         return None;
     }
-    if let Some(help) = of_sql(text).or_else(|| of_lisp(text)) {
+    if let Some(help) = foreign_help(text) {
         return Some(help.into());
     }
     if let Some(rest) = ["if ", "when ", "where ", "unless "]
@@ -305,6 +315,52 @@ fn of_sql(text: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// `a if test else b` and `xs[1:3]`, as Python writes them.
+fn of_python(text: &str) -> Option<String> {
+    if let Some((value, rest)) = text.split_once(" if ")
+        && let Some((test, other)) = rest.split_once(" else ")
+    {
+        return Some(format!(
+            "write `{} ? {} : {}`",
+            excerpt(test.trim()),
+            excerpt(value.trim()),
+            excerpt(other.trim())
+        ));
+    }
+    // Braces and a question mark have a `:` of their own.
+    if text.contains(['?', '{']) {
+        return None;
+    }
+    let (list, rest) = text.split_once('[')?;
+    let (range, _) = rest.split_once(']')?;
+    let (from, to) = range.split_once(':')?;
+    let number = |part: &str| {
+        part.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-. ".contains(&b))
+    };
+    if !number(from) || !number(to) {
+        return None;
+    }
+    let start = list
+        .rfind(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.'))
+        .map_or(0, |at| {
+            at + list[at..].chars().next().map_or(1, char::len_utf8)
+        });
+    let from = if from.trim().is_empty() {
+        "0"
+    } else {
+        from.trim()
+    };
+    let to = match to.trim() {
+        "" => String::new(),
+        to => format!(", {to}"),
+    };
+    Some(format!(
+        "write `{}.slice({from}{to})`",
+        excerpt(&list[start..])
+    ))
 }
 
 /// `(> x 3)`, with the operator in front.
@@ -511,6 +567,10 @@ mod tests {
             ("(> x 3)", "`x > 3`"),
             ("if x > 3:", "`x > 3`"),
             ("name starts with 'a'", "`name.startsWith('a')`"),
+            ("'big' if n > 3 else 'small'", "`n > 3 ? 'big' : 'small'`"),
+            ("xs[1:3]", "`xs.slice(1, 3)`"),
+            ("a + o.xs[:n]", "`o.xs.slice(0, n)`"),
+            ("é[2:] == ''", "`.slice(2)`"),
         ] {
             let told = condition_help(text).unwrap_or_default();
             assert!(told.contains(help), "{text}: {told}");

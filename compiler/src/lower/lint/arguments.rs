@@ -68,6 +68,15 @@ fn date_help(text: &str) -> Option<String> {
     if word && !text.contains(' ') {
         return Some("write a date, as in `2024-12-31` or `2024-12-31T08:00:00Z`".to_owned());
     }
+    // `5th`: an ordinal, which no format has.
+    let ordinal = ["st", "nd", "rd", "th"].iter().any(|end| {
+        text.split([' ', ','])
+            .filter_map(|word| word.strip_suffix(end))
+            .any(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()))
+    });
+    if ordinal {
+        return Some("write the date with numbers, as in `2024-12-31`".to_owned());
+    }
     let parts: Vec<&str> = text.split('.').collect();
     let numbers: Vec<u32> = parts.iter().map_while(|part| part.parse().ok()).collect();
     match numbers[..] {
@@ -202,6 +211,7 @@ impl<'a> Lower<'_, 'a> {
             );
             let finding = Finding::new(codes::WRONG_ARGUMENTS, arg.at.node, message);
             let help = match holds {
+                Holds::List(_) if self.is_source() => "take the list apart: `Math.max(...xs)`",
                 Holds::List(_) => {
                     "over a list use `reduce {items, as, accumulator, initial, steps}`"
                 }

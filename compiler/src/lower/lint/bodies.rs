@@ -408,6 +408,13 @@ impl<'a> Lower<'_, 'a> {
         let taken = form != Form::ForEach && (named || form == Form::Reduce);
         let may_return =
             matches!(form, Form::Memoize | Form::Cache) && self.s.facts.has_return(steps);
+        match form {
+            Form::Memoize | Form::Cache => self.lint_same_key(step, steps, form),
+            _ => self.lint_growing(step, steps),
+        }
+        if form == Form::ForEach {
+            self.lint_first_turn(steps);
+        }
         let bound = self.bound_in(steps);
         if taken && !may_return && !bound.contains("result") && !self.vars.knows(b"result") {
             let what = match form {

@@ -229,8 +229,12 @@ impl<'a> Lower<'_, 'a> {
                 IrKind::Logical(_, a, b) => work.extend([a, b]),
                 IrKind::Ident(name) => {
                     self.found_quoted(ir, name, "counts as true");
+                    self.lint_list_test(ir);
                 }
-                IrKind::Method { object, name, .. } => self.lint_place_as_test(ir, object, name),
+                IrKind::Method { object, name, .. } => {
+                    self.lint_place_as_test(ir, object, name);
+                    self.lint_list_test(ir);
+                }
                 _ => {}
             }
         }

@@ -60,7 +60,7 @@ fn number_of(ir: &Ir<'_>, depth: u32) -> Option<f64> {
 }
 
 /// Whether two operands are the same name or path.
-fn same_path(a: &Ir<'_>, b: &Ir<'_>) -> bool {
+pub(super) fn same_path(a: &Ir<'_>, b: &Ir<'_>) -> bool {
     let (mut a, mut b) = (a, b);
     loop {
         match (a.kind, b.kind) {
@@ -150,6 +150,7 @@ impl<'a> Lower<'_, 'a> {
                 IrKind::Call { callee, args } => {
                     self.lint_call(ir, callee, args);
                     self.lint_call_arguments(ir, callee, args);
+                    self.lint_number_of(callee, args);
                 }
                 IrKind::Method {
                     object, name, args, ..
@@ -158,11 +159,15 @@ impl<'a> Lower<'_, 'a> {
                     self.lint_sought(name, args);
                     self.lint_callback(object, name, args);
                     self.lint_receiver(ir, object, name);
+                    self.lint_sorted(ir, object, name, args);
+                    self.lint_radix(name, args);
+                    self.lint_misused(ir, object, name, args);
                     self.lint_arguments(ir, object, name, args);
                 }
                 IrKind::Member {
                     object, property, ..
                 } => self.lint_member(ir, object, property),
+                IrKind::Index { object, index, .. } => self.lint_index(ir, object, index),
                 _ => {}
             }
             children(ir, &mut work);
@@ -243,6 +248,9 @@ impl<'a> Lower<'_, 'a> {
         if is_equality(op) && self.lint_unquoted(left, right) {
             return;
         }
+        if (is_order(op) || is_equality(op)) && self.lint_range(ir, op, left, right) {
+            return;
+        }
         for (side, other) in [(left, right), (right, left)] {
             if !is_equality(op) {
                 break;
@@ -266,6 +274,16 @@ impl<'a> Lower<'_, 'a> {
                 let help = "write `isNaN(x)`, or `!isNaN(x)`".to_owned();
                 return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
             }
+            let is_value = matches!(
+                other.kind,
+                IrKind::Lit(Lit::Null | Lit::Undefined | Lit::Bool(_))
+                    | IrKind::Ident(b"undefined")
+            );
+            if matches!(side.kind, IrKind::Unary(UnOp::Typeof, _)) && is_value {
+                let message = "`typeof` gives a text, which is compared with a value".to_owned();
+                let help = "write `typeof x === 'undefined'`, or `x == null`".to_owned();
+                return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
+            }
             if matches!(side.kind, IrKind::Unary(UnOp::Typeof, _))
                 && let Some(name) = text(other).filter(|name| !TYPES.contains(&name.as_str()))
             {
@@ -277,6 +295,15 @@ impl<'a> Lower<'_, 'a> {
                 };
                 return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
             }
+        }
+        if self.lint_dates(ir, op, left, right) {
+            return;
+        }
+        if is_equality(op) && (self.lint_case(ir, left, right) || self.lint_case(ir, right, left)) {
+            return;
+        }
+        if op == BinOp::Add && self.lint_object_text(left, right) {
+            return;
         }
         let divides = matches!(op, BinOp::Div | BinOp::Rem);
         if divides && number_of(right, 4) == Some(0.0) {
@@ -302,8 +329,13 @@ impl<'a> Lower<'_, 'a> {
 
     /// `!n > 3`, which compares true or false. Tells whether it does.
     fn lint_not(&mut self, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
-        let literal = matches!(right.kind, IrKind::Lit(Lit::Number(_) | Lit::Text(_)));
-        if !matches!(left.kind, IrKind::Unary(UnOp::Not, _)) || !literal {
+        let compares = match right.kind {
+            IrKind::Lit(lit) => matches!(lit, Lit::Number(_) | Lit::Text(_)),
+            IrKind::Unary(UnOp::Not, _) => false,
+            // Two tests may be compared.
+            _ => self.holds_of(right, 4) != super::Holds::Bool,
+        };
+        if !matches!(left.kind, IrKind::Unary(UnOp::Not, _)) || !compares {
             return false;
         }
         let message = "`!` belongs to the name alone: this compares true or false".to_owned();
@@ -370,6 +402,20 @@ impl<'a> Lower<'_, 'a> {
     fn lint_logical(&mut self, ir: &Ir<'a>, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) {
         if self.lint_pair(ir, op, left, right) {
             return;
+        }
+        if let IrKind::Lit(lit @ (Lit::Text(_) | Lit::Number(_))) = left.kind
+            && !matches!(lit, Lit::Text(b""))
+            && !matches!(lit, Lit::Number(n) if n == 0.0)
+        {
+            let which = match op {
+                LogOp::And => "second",
+                LogOp::Or | LogOp::Nullish => "first",
+            };
+            let message = format!("this is always the {which} of the two");
+            let help = "compare with each of them, as in `kind == 'a' || kind == 'b'`; a `case` \
+                        has one value, and several stand one after the other"
+                .to_owned();
+            return self.found_at(codes::CONSTANT_CONDITION, left, message, help);
         }
         if op == LogOp::Nullish || !is_test(left) || kind_of(right).is_none() {
             return;

@@ -300,11 +300,17 @@ impl<'a> Lower<'_, 'a> {
         if returns.iter().any(says) {
             return;
         }
+        let by_source = format!("end with `return {{ {name} }}`");
         let help = format!(
             "return variables, `{{\"op\": \"return\", \"schema\": {{\"type\": \"object\", \
              \"properties\": {{\"{name}\": {{}}}}}}}}`, or one value, `{{\"op\": \"return\", \
              \"value\": \"{name}\"}}`"
         );
+        let help = match self.is_source() {
+            true if name.starts_with('_') => "end with `return { name: value }`".to_owned(),
+            true => by_source,
+            false => help,
+        };
         if let Some(step) = returns.last() {
             let text = "this `return` gives nothing: it has neither `schema` nor `value`";
             let finding = Finding::new(codes::NO_RESULT, *step, text);

@@ -7,6 +7,40 @@ use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
 use a99_core::sig::Form;
 
+/// Members of what services of models answer, which `llmPredict` gives the text of.
+#[rustfmt::skip]
+pub(super) const OF_SERVICE: &[&str] = &[
+    "content", "text", "message", "choices", "completion", "completions", "output", "response",
+    "answer", "generations", "candidates", "usage", "tokens", "data", "body", "role", "model",
+    "output_text", "finish_reason", "stop_reason", "tool_calls", "toolCalls",
+];
+
+impl Members {
+    /// The members of what an atom gives.
+    pub(super) fn named(self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Members::Answer => &["value", "error"],
+            Members::Response => &["status", "statusText", "url", "headers", "body"],
+            Members::Match => &["match", "index", "groups", "named"],
+            Members::Output => &["stdout", "stderr", "exitCode"],
+            Members::Page => &["keys", "cursor"],
+            Members::Round => &["number", "text", "calls"],
+            Members::Loop => &[
+                "text",
+                "value",
+                "valueError",
+                "rounds",
+                "stopReason",
+                "messages",
+                "usage",
+                "calls",
+            ],
+            Members::Chat => &["text", "toolCalls", "stopReason", "message", "usage"],
+            Members::Unknown | Members::Written(_) | Members::Schema(_) => return None,
+        })
+    }
+}
+
 /// What methods give, on whatever they are called.
 const METHODS: &[(&[&str], Holds)] = &[
     (
@@ -34,7 +68,14 @@ const METHODS: &[(&[&str], Holds)] = &[
         Holds::Made,
     ),
     (
-        &["indexOf", "lastIndexOf", "findIndex", "charCodeAt"],
+        &[
+            "indexOf",
+            "lastIndexOf",
+            "findIndex",
+            "charCodeAt",
+            "push",
+            "unshift",
+        ],
         Holds::Number,
     ),
     (

@@ -26,6 +26,8 @@ pub(in crate::lower) enum Holds {
     Object(Members),
     Set,
     Date,
+    /// What a model answered: a text, unless the host's model gives data.
+    Answered,
 }
 
 /// What the items of a list are.
@@ -64,29 +66,13 @@ pub(in crate::lower) enum Members {
     Chat,
 }
 
-const ANSWER: &[&str] = &["value", "error"];
-const MATCH: &[&str] = &["match", "index", "groups", "named"];
-const OUTPUT: &[&str] = &["stdout", "stderr", "exitCode"];
-const PAGE: &[&str] = &["keys", "cursor"];
-const ROUND: &[&str] = &["number", "text", "calls"];
-const LOOP: &[&str] = &[
-    "text",
-    "value",
-    "valueError",
-    "rounds",
-    "stopReason",
-    "messages",
-    "usage",
-    "calls",
-];
-const CHAT: &[&str] = &["text", "toolCalls", "stopReason", "message", "usage"];
-const RESPONSE: &[&str] = &["status", "statusText", "url", "headers", "body"];
-
 /// What is known of a variable.
 struct Known {
     holds: Holds,
     /// The body in which it was bound first.
     region: u32,
+    /// What the last step gave it, and the body of that.
+    last: (Holds, u32),
 }
 
 /// What is known of the variables of a function.
@@ -157,6 +143,7 @@ impl Holds {
             }
             Holds::Object(_) => "an object",
             Holds::Set => "a set",
+            Holds::Answered => "what a model answered, a text",
             Holds::Date => "a date",
         }
     }
@@ -176,7 +163,7 @@ impl Holds {
     /// As a kind of JSON, if it is one.
     pub(super) fn kind(self) -> Option<JsonKinds> {
         Some(match self {
-            Holds::Any => return None,
+            Holds::Any | Holds::Answered => return None,
             Holds::Bool => JsonKinds::BOOLEAN,
             Holds::Number => JsonKinds::NUMBER,
             Holds::Made | Holds::Text => JsonKinds::STRING,
@@ -196,7 +183,7 @@ impl Holds {
             Holds::List(_) => Receiver::Array,
             Holds::Set => Receiver::Set,
             Holds::Date => Receiver::Date,
-            Holds::Any | Holds::Bool | Holds::Object(_) => return None,
+            Holds::Any | Holds::Bool | Holds::Object(_) | Holds::Answered => return None,
         })
     }
 }
@@ -256,11 +243,13 @@ impl<'a> Lower<'_, 'a> {
         if let Some(pending) = holding.pending.slot(id) {
             *pending = pending.saturating_sub(1);
         }
-        let known = holding
-            .known
-            .slot(id)
-            .get_or_insert(Known { holds, region });
+        let known = holding.known.slot(id).get_or_insert(Known {
+            holds,
+            region,
+            last: (holds, region),
+        });
         known.holds = known.holds.or(holds);
+        known.last = (holds, region);
     }
 
     /// The same for what stands in a value position.
@@ -365,7 +354,9 @@ impl<'a> Lower<'_, 'a> {
             "shellExec" => return Holds::Object(Members::Output),
             "storeList" => return Holds::Object(Members::Page),
             "llmChat" => return Holds::Object(Members::Chat),
+            "storeVectorSearch" | "storeSearch" => return Holds::List(Items::Unknown),
             "hash" | "uuid" => return Holds::Text,
+            "llmPredict" => return Holds::Answered,
             "push" => {
                 let list = doc.get(step, "list");
                 return match list.map(|list| self.holds_of_value(list)) {
@@ -519,7 +510,13 @@ impl<'a> Lower<'_, 'a> {
             if waits && lint.whiles > 0 {
                 return Holds::Any;
             }
-            let holds = found.map_or(known.holds, |found| found.or(known.holds));
+            // A step on the way to this place was the last.
+            let is_last = lint.flow.is_around(known.last.1, lint.flow.here());
+            let known_holds = match is_last && found.is_none() {
+                true => known.last.0,
+                false => known.holds,
+            };
+            let holds = found.map_or(known_holds, |found| found.or(known_holds));
             if lint.flow.is_around(known.region, lint.flow.here()) {
                 return holds;
             }
@@ -534,6 +531,8 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         Some(match holds {
             Holds::Any | Holds::Object(Members::Unknown) => Holds::Any,
+            Holds::Answered if super::gives::OF_SERVICE.contains(&name) => return None,
+            Holds::Answered => Holds::Any,
             Holds::Object(Members::Written(node)) => match doc.get(node, name) {
                 Some(value) => self.holds_of_literal(value),
                 None if doc.is_empty(node) => Holds::Any,
@@ -545,15 +544,11 @@ impl<'a> Lower<'_, 'a> {
                     .and_then(|all| doc.get(all, name));
                 of_schema(doc, property?)
             }
-            Holds::Object(Members::Answer) => ANSWER.contains(&name).then_some(Holds::Any)?,
             Holds::Object(Members::Response) if name == "status" => Holds::Number,
-            Holds::Object(Members::Response) => RESPONSE.contains(&name).then_some(Holds::Any)?,
-            Holds::Object(Members::Match) => MATCH.contains(&name).then_some(Holds::Any)?,
-            Holds::Object(Members::Output) => OUTPUT.contains(&name).then_some(Holds::Any)?,
-            Holds::Object(Members::Page) => PAGE.contains(&name).then_some(Holds::Any)?,
-            Holds::Object(Members::Round) => ROUND.contains(&name).then_some(Holds::Any)?,
-            Holds::Object(Members::Loop) => LOOP.contains(&name).then_some(Holds::Any)?,
-            Holds::Object(Members::Chat) => CHAT.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(members) => {
+                let names = members.named().unwrap_or_default();
+                names.contains(&name).then_some(Holds::Any)?
+            }
             Holds::List(items) if is_index(name) => match items {
                 Items::Unknown => Holds::Any,
                 Items::Schema(schema) => of_schema(doc, schema),
@@ -589,14 +584,7 @@ impl<'a> Lower<'_, 'a> {
         match holds {
             Holds::Object(Members::Written(node)) => of(Some(node)),
             Holds::Object(Members::Schema(schema)) => of(doc.get(schema, "properties")),
-            Holds::Object(Members::Answer) => owned(ANSWER),
-            Holds::Object(Members::Response) => owned(RESPONSE),
-            Holds::Object(Members::Match) => owned(MATCH),
-            Holds::Object(Members::Output) => owned(OUTPUT),
-            Holds::Object(Members::Page) => owned(PAGE),
-            Holds::Object(Members::Round) => owned(ROUND),
-            Holds::Object(Members::Loop) => owned(LOOP),
-            Holds::Object(Members::Chat) => owned(CHAT),
+            Holds::Object(members) => owned(members.named().unwrap_or_default()),
             _ => {
                 let receiver = holds.receiver();
                 let rows = builtins::MEMBERS

@@ -187,6 +187,9 @@ impl<'a> Lower<'_, 'a> {
                 _ => format!("write a list: `[{}]`", excerpt(&parts.join(", "))),
             };
         }
+        if op == "storeQueryWhere" && &*input.name == "predicate" {
+            return format!("write an object: `{{\"canonical\": \"{shown}\"}}`");
+        }
         if kinds.contains(JsonKinds::OBJECT) && text.contains(['=', ':']) {
             let (name, value) = text.split_once(['=', ':']).unwrap_or((text, ""));
             return format!(
@@ -222,6 +225,9 @@ impl<'a> Lower<'_, 'a> {
                 if self.is_later(root) {
                     self.told(node);
                     self.found_later(node, None, &shown, "the text itself");
+                }
+                if op == "template" {
+                    self.lint_hole_value(node);
                 }
                 continue;
             }

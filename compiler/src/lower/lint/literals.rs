@@ -26,7 +26,10 @@ impl<'a> Lower<'_, 'a> {
                     let node = doc.get(step, "max").unwrap_or(step);
                     let message = format!("`max` is not above `min`, {min}");
                     let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    let help = format!("write `\"min\": {max}, \"max\": {min}`");
+                    let help = match min == max {
+                        true => format!("`max` is never reached: write `\"max\": {}`", max + 1.0),
+                        false => format!("write `\"min\": {max}, \"max\": {min}`"),
+                    };
                     self.found(finding.help(help));
                 }
             }
@@ -92,6 +95,7 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             "httpFetch" => self.lint_headers(step),
+            "join" | "storeVectorSearch" | "storeSearch" => self.lint_items_kind(step, op),
             "agentRun" => {
                 let node = doc.get(step, "input");
                 let scalar = |n: &NodeId| match doc.kind(*n) {
@@ -108,7 +112,10 @@ impl<'a> Lower<'_, 'a> {
                 self.lint_pattern(step);
                 self.lint_pattern_inputs(step);
             }
-            "sort" | "groupBy" | "unique" | "sum" => self.lint_by(step, op),
+            "sort" | "groupBy" | "unique" | "sum" => {
+                self.lint_by(step, op);
+                self.lint_items_kind(step, op);
+            }
             "Error" => self.lint_error(step),
             "varsImport" => self.lint_imports(step),
             _ => {}

@@ -22,7 +22,7 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn lint_by(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let Some(by) = doc.get(step, "by") else {
-            return;
+            return self.lint_no_by(step, op);
         };
         let keys = match doc.kind(by) {
             Kind::String(_) => vec![by],
@@ -52,6 +52,28 @@ impl<'a> Lower<'_, 'a> {
                 self.lint_key(step, op, node, &text);
             }
         }
+    }
+
+    /// Objects, which have no order and no sum of their own.
+    fn lint_no_by(&mut self, step: NodeId, op: &str) {
+        let doc = self.s.doc;
+        let what = match op {
+            "sum" => "are no numbers",
+            "sort" => "have no order of their own",
+            _ => return,
+        };
+        let Some(names) = self.item_members(step).filter(|names| !names.is_empty()) else {
+            return;
+        };
+        let place = doc.get(step, "items").unwrap_or(step);
+        let message = format!("the items are objects, which {what}: `{op}` needs `by`");
+        let finding = Finding::new(codes::MISSING_INPUT, place, message);
+        let help = format!(
+            "add `\"by\": \"{}\"`; they have `{}`",
+            excerpt(&names[0]),
+            excerpt(&names.join("`, `"))
+        );
+        self.found(finding.offending(op).help(help));
     }
 
     fn lint_key(&mut self, step: NodeId, op: &str, node: NodeId, text: &str) {

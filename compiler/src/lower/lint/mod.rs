@@ -26,14 +26,18 @@ mod lookalikes;
 mod lost;
 mod members;
 mod mentions;
+mod misuse;
 mod names;
 mod nodes;
 mod outer;
 mod patterns;
 mod placeholders;
 mod program;
+mod ranges;
+mod repeats;
 mod schema;
 mod shape;
+mod spoken;
 mod steps;
 mod synonyms;
 mod tool_loop;
@@ -49,7 +53,7 @@ use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Document, Kind, NodeId};
 use hashbrown::HashSet;
 
-pub(super) use advice::{condition_help, math_help};
+pub(super) use advice::{condition_help, foreign_help, math_help};
 pub(super) use flow::Writer;
 pub(super) use holds::Holds;
 pub(super) use libraries::help_for_op;
@@ -210,13 +214,23 @@ impl Shared<'_> {
             .with_inner(inner)
             .with_offending(offending);
         if !finding.help.is_empty() {
-            diag = diag.with_help(finding.help);
+            diag = match self.doc.has_origin() {
+                true => diag.with_help(spoken::in_source(&finding.help)),
+                false => diag.with_help(finding.help),
+            };
         }
         self.push(diag);
     }
 
     fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
         let doc = self.doc;
+        if let Some((text, _)) = doc.origin().filter(|_| doc.str(node).is_none()) {
+            // Where a program was written as a source, that is what its author sees.
+            let span = doc.span(node).unwrap_or_default();
+            let part = text.get(span.start as usize..span.end as usize);
+            let line = part.and_then(|part| part.split(|b| *b == b'\n').next());
+            return excerpt(&Lower::shown(line.unwrap_or_default()));
+        }
         if let Some(text) = text_of(doc, node) {
             let part = inner.and_then(|(from, to)| text.get(from as usize..to as usize));
             return excerpt(part.filter(|part| !part.is_empty()).unwrap_or(&text));

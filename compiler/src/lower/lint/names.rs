@@ -345,7 +345,16 @@ impl<'a> Lower<'_, 'a> {
                 _,
             ) if !rest.is_empty() => {
                 let name = rest.split('.').next().unwrap_or(rest);
-                if self.vars.knows(name.as_bytes()) {
+                if matches!(root, "context" | "ctx") {
+                    let version = match self.s.version_4 {
+                        true => "",
+                        false => ", with `\"a99\": 4` at the root",
+                    };
+                    format!(
+                        "a part of the request context is `{{\"$kind\": \"context\", \"path\": \"{rest}\"}}`{version}, \
+                         where the host allows it"
+                    )
+                } else if self.vars.knows(name.as_bytes()) {
                     format!("a variable is found by its name: write `\"{rest}\"`")
                 } else if self.is_argument(name) {
                     format!("arguments are found by `args.`: write `\"args.{rest}\"`")

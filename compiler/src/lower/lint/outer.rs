@@ -34,6 +34,84 @@ impl<'a> Lower<'_, 'a> {
             .is_some_and(|names| names.contains(name))
     }
 
+    /// A program that a step of `agentRun` holds: it sees no variables of this one.
+    pub(super) fn lint_inline(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(program) = doc
+            .get(step, "agentId")
+            .filter(|n| doc.kind(*n) == Kind::Object)
+        else {
+            return;
+        };
+        let Some(steps) = doc
+            .get(program, "steps")
+            .filter(|steps| self.spend_on(*steps))
+        else {
+            return;
+        };
+        let mut own = self.bound_in(steps);
+        let input = doc.get(step, "input").into_iter();
+        own.extend(
+            input
+                .flat_map(|input| doc.members(input))
+                .map(|(name, _)| Self::shown(name)),
+        );
+        let mut work: Vec<NodeId> = vec![steps];
+        while let Some(node) = work.pop() {
+            // Names that bodies and helpers have of their own.
+            for key in ["as", "accumulator", "index", "catchParam", "result", "key"] {
+                own.extend(doc.get(node, key).and_then(|n| super::text_of(doc, n)));
+            }
+            let vars = doc.get(node, "vars").into_iter();
+            own.extend(
+                vars.flat_map(|vars| doc.members(vars))
+                    .map(|(name, _)| Self::shown(name)),
+            );
+            work.extend(doc.members(node).map(|(_, value)| value));
+            work.extend(doc.elements(node));
+        }
+        let mut work: Vec<NodeId> = vec![steps];
+        while let Some(node) = work.pop() {
+            for key in ["expr", "condition"] {
+                let Some(place) = doc.get(node, key).filter(|n| doc.str(*n).is_some()) else {
+                    continue;
+                };
+                let text = super::text_of(doc, place).unwrap_or_default();
+                if let Some(name) = self.outer_word(&text, &own) {
+                    return self.found_inline(place, &name);
+                }
+            }
+            work.extend(doc.members(node).map(|(_, value)| value));
+            work.extend(doc.elements(node));
+        }
+    }
+
+    /// The first word of an expression text that only the program around it binds.
+    fn outer_word(&self, text: &str, own: &HashSet<String>) -> Option<String> {
+        const MAX_TEXT: usize = 2_000;
+        if text.len() > MAX_TEXT || text.contains(['\'', '"', '`']) {
+            return None;
+        }
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+        let mut words = text.split(|c: char| !is_part(c));
+        let root = |word: &str| word.split('.').next().unwrap_or_default().to_owned();
+        words
+            .by_ref()
+            .map(root)
+            .find(|word| self.vars.knows(word.as_bytes()) && !own.contains(word))
+    }
+
+    fn found_inline(&mut self, node: NodeId, name: &str) {
+        let shown = excerpt(name);
+        let message = format!("a program that `agentRun` runs does not see the variable `{shown}`");
+        let finding = Finding::new(codes::NOT_VISIBLE, node, message);
+        let help = format!(
+            "hand it over: `\"input\": {{\"{shown}\": \"{shown}\"}}`, and begin the program with `varsImport \
+             {{keys: [\"{shown}\"]}}`"
+        );
+        self.found(finding.offending(name).help(help));
+    }
+
     /// A helper reads a variable of the program.
     pub(super) fn found_outer(
         &mut self,

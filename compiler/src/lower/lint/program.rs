@@ -134,6 +134,7 @@ impl<'a> Lower<'_, 'a> {
         self.lint_no_steps();
         if let Some(schema) = doc.get(root, "inputSchema") {
             self.lint_schema(schema, true);
+            self.lint_defaults(schema);
         }
         if let Some(node) = doc
             .get(root, "allow")

@@ -75,6 +75,7 @@ impl<'a> Lower<'_, 'a> {
                 if let Some(lint) = &mut self.s.lint {
                     lint.runs_others = true;
                 }
+                self.lint_inline(step);
             }
             _ => {}
         }
@@ -506,6 +507,28 @@ impl<'a> Lower<'_, 'a> {
                 .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
             Some(_) => false,
         };
+        // Who sets a key if it holds something asks whether it did.
+        let given = |key: &str| {
+            doc.get(step, key)
+                .is_some_and(|n| doc.kind(n) != Kind::Null)
+        };
+        let asks = given("expected") || given("ttlMs");
+        if op == "storeCompareAndSet"
+            && asks
+            && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))
+        {
+            let text = "`storeCompareAndSet` tells whether it set the key, and nobody asks";
+            let finding = Finding::new(codes::DROPPED_RESULT, step, text);
+            let help = match self.is_source() {
+                true => {
+                    "write `if (!(await storeCompareAndSet({ key, expected, value })))`, and try again or leave"
+                }
+                false => {
+                    "add `\"result\": \"done\"`, and try again or leave in an `if` with `\"condition\": \"!done\"`"
+                }
+            };
+            self.found(finding.offending(op).help(help));
+        }
         if pure
             && !(CHANGES.contains(&op) && self.changes_variable(step))
             && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))

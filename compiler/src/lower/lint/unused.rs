@@ -88,6 +88,15 @@ impl<'a> Lower<'_, 'a> {
                 "use it in a step or in what `return` gives, or remove this step",
             ),
         };
+        let spoken = self.spoken_name(&name, node);
+        let help = match spoken == name {
+            true => help,
+            false => {
+                "it is a variable of this block: leave out `let` to set the one around it, else use \
+                      it or remove it"
+            }
+        };
+        let name = spoken;
         let message = format!("nothing asks for this {what}, `{}`", excerpt(&name));
         let finding = Finding::new(codes::UNUSED_NAME, node, message);
         self.found(finding.offending(&name).help(help));

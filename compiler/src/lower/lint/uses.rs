@@ -13,6 +13,17 @@ use a99_core::sig::{AtomInput, JsonKinds};
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
 
+/// Whether an expression is a number that a method made a text of.
+fn is_digits(ir: &Ir<'_>) -> bool {
+    matches!(
+        ir.kind,
+        IrKind::Method {
+            name: b"toFixed" | b"toPrecision",
+            ..
+        }
+    )
+}
+
 impl<'a> Lower<'_, 'a> {
     /// A name or path that is given as an input: does it hold what the input takes?
     /// Tells whether it does not.
@@ -31,6 +42,9 @@ impl<'a> Lower<'_, 'a> {
                         a member in `result`";
             self.told(node);
             self.found(finding.offending(&shown).help(help));
+            return true;
+        }
+        if self.lint_answer(op, &input.name, node) {
             return true;
         }
         let Some(kind) = holds.kind() else {
@@ -70,6 +84,9 @@ impl<'a> Lower<'_, 'a> {
             ("jsonParse", Holds::Object(_) | Holds::List(_)) => {
                 "it is a value already: use it without `jsonParse`".to_owned()
             }
+            (_, Holds::Object(Members::Page)) if kinds.contains(JsonKinds::ARRAY) => {
+                format!("give it the keys: `\"{}.keys\"`", excerpt(&shown))
+            }
             (_, Holds::Object(_)) if kinds.contains(JsonKinds::ARRAY) => {
                 "write a list; `Object.values` gives those of an object".to_owned()
             }
@@ -92,8 +109,8 @@ impl<'a> Lower<'_, 'a> {
             (_, Holds::Object(Members::Match)) if kinds.contains(JsonKinds::STRING) => {
                 format!("give it the text: `\"{}.match\"`", excerpt(&shown))
             }
-            (_, Holds::Object(Members::Page)) if kinds.contains(JsonKinds::ARRAY) => {
-                format!("give it the keys: `\"{}.keys\"`", excerpt(&shown))
+            ("memberDelete", Holds::List(_)) => {
+                "of a list make another one: `filter {items, as, condition, result}`".to_owned()
             }
             (_, Holds::Object(_)) if kinds.contains(JsonKinds::STRING) => {
                 "give it a text: one of its members, or all by `jsonStringify`".to_owned()
@@ -163,7 +180,7 @@ impl<'a> Lower<'_, 'a> {
         {
             return;
         }
-        let mut before = root.to_owned();
+        let mut before = self.spoken_name(root, node);
         for part in rest.split('.') {
             match self.member_held(holds, part) {
                 Some(next) => holds = next,
@@ -205,6 +222,11 @@ impl<'a> Lower<'_, 'a> {
         let names = self.members_of(holds);
         let near = self.s.nearest(name, names.iter().map(String::as_str));
         let help = match (holds, name) {
+            (Holds::Answered, _) => {
+                "the answer is the text itself: leave the member out; a text of JSON becomes an \
+                 object by `jsonParse {str, result}`"
+                    .to_owned()
+            }
             (Holds::List(Items::Answers), _) => {
                 "take one by its number: `.0.value` is what the first call gave".to_owned()
             }
@@ -238,6 +260,13 @@ impl<'a> Lower<'_, 'a> {
                 "write `.length`".to_owned()
             }
             (Holds::Set, "length" | "len" | "count") => "write `.size`".to_owned(),
+            (
+                Holds::List(_),
+                "embedding" | "vector" | "data" | "values" | "items" | "results" | "documents"
+                | "matches" | "hits" | "rows",
+            ) => {
+                format!("it is the list itself: write `\"{}\"`", excerpt(object))
+            }
             (Holds::List(_), "last") => "write `.at(-1)` in an expression".to_owned(),
             (_, name) if name.contains('(') => {
                 let method = name.split('(').next().unwrap_or(name);
@@ -278,12 +307,13 @@ impl<'a> Lower<'_, 'a> {
     /// What an expression calls a value, for messages.
     pub(super) fn called(&self, ir: &Ir<'a>) -> String {
         match ir.kind {
-            IrKind::Ident(name) => Self::shown(name),
+            IrKind::Ident(name) => self.spoken_name(&Self::shown(name), ir.at.node),
             IrKind::Member {
                 object, property, ..
             } => match object.kind {
                 IrKind::Ident(name) => {
-                    format!("{}.{}", Self::shown(name), Self::shown(property))
+                    let name = self.spoken_name(&Self::shown(name), ir.at.node);
+                    format!("{name}.{}", Self::shown(property))
                 }
                 _ => Self::shown(property),
             },
@@ -300,6 +330,14 @@ impl<'a> Lower<'_, 'a> {
 
     pub(super) fn lint_member(&mut self, ir: &Ir<'a>, object: &Ir<'a>, property: &[u8]) {
         let name = Self::shown(property);
+        if name.starts_with('-')
+            && let Ok(n) = name.parse::<f64>()
+        {
+            return self.lint_item_number(ir, object, n);
+        }
+        if self.lint_length_typo(ir, object, &name) {
+            return;
+        }
         let holds = self.holds_of(object, DEPTH);
         let is_caught = matches!(object.kind, IrKind::Ident(name) if self.caught.contains(&name));
         if is_caught || builtins::is_forbidden(property) || self.member_held(holds, &name).is_some()
@@ -332,7 +370,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let holds = self.holds_of(object, DEPTH);
         let fits = match holds {
-            Holds::Any => true,
+            Holds::Any | Holds::Answered => true,
             _ => holds.receiver().is_some_and(|kind| row.on.contains(&kind)),
         };
         if fits {
@@ -350,6 +388,12 @@ impl<'a> Lower<'_, 'a> {
             holds.words()
         );
         let help = match (holds, shown.as_str()) {
+            (Holds::Text | Holds::Made, "reverse" | "toReversed") if self.is_source() => {
+                "turn its letters round: `[...s].reverse().join('')`"
+            }
+            (Holds::Text | Holds::Made, "reverse" | "toReversed") => {
+                "turn its letters round: `s.split('').toReversed().join('')`"
+            }
             (Holds::Text | Holds::Made, "push" | "unshift") => {
                 "join texts with `+`, or make a list by `split`"
             }
@@ -393,7 +437,11 @@ impl<'a> Lower<'_, 'a> {
                     !joins || other_holds == Holds::Number || matches!(other_holds, Holds::List(_))
                 }
                 Holds::Text if !joins => true,
-                Holds::Text | Holds::Made => joins && number(other),
+                Holds::Text | Holds::Made => {
+                    let digits =
+                        is_digits(side) && (is_digits(other) || other_holds == Holds::Number);
+                    joins && (number(other) || digits)
+                }
                 _ => false,
             };
             if !wrong {
@@ -421,6 +469,9 @@ impl<'a> Lower<'_, 'a> {
                      as, accumulator, initial, steps}` and `map` do more"
                 }
                 (Holds::Object(_), _) => "calculate with one of its members",
+                (_, true) if is_digits(side) => {
+                    "add the numbers, and make a text of the sum: `(a + b).toFixed(2)`"
+                }
                 (_, true) => {
                     "make a number of it before, by `parseFloat` in a step; to join texts use \
                      `template`"
@@ -513,50 +564,5 @@ impl<'a> Lower<'_, 'a> {
         let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
         let help = "ask for its length, as in `xs.length == 0`, or compare members";
         self.found(finding.inner(ir.at.inner).help(help));
-    }
-
-    /// A text that is none of the values that the schema lists. Tells whether.
-    fn lint_choice(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
-        let doc = self.s.doc;
-        let (IrKind::Ident(name), IrKind::Lit(Lit::Text(text))) = (side.kind, other.kind) else {
-            return false;
-        };
-        let schema = doc.get(doc.root(), "inputSchema");
-        let properties = schema.and_then(|schema| doc.get(schema, "properties"));
-        let property = properties.and_then(|all| doc.get(all, &Self::shown(name)));
-        let values = property.and_then(|property| doc.get(property, "enum"));
-        let Some(values) = values.filter(|n| doc.kind(*n) == Kind::Array) else {
-            return false;
-        };
-        let known = doc
-            .elements(values)
-            .any(|value| doc.str(value) == Some(text));
-        let all_texts = doc.elements(values).all(|value| doc.str(value).is_some());
-        // A variable of the name may hold something else.
-        if known || !all_texts || doc.is_empty(values) || self.binds_otherwise(name) {
-            return false;
-        }
-        let names: Vec<String> = doc
-            .elements(values)
-            .filter_map(|value| super::text_of(doc, value))
-            .collect();
-        let shown = Self::shown(text);
-        let help = match self.s.nearest(&shown, names.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `'{near}'`?"),
-            None => format!("compare it with one of {}", excerpt(&names.join(", "))),
-        };
-        let message = format!(
-            "`{}` is never \"{}\": its schema lists other values",
-            Self::shown(name),
-            excerpt(&shown)
-        );
-        let finding = Finding::new(codes::CONSTANT_CONDITION, other.at.node, message);
-        self.found(finding.inner(other.at.inner).offending(&shown).help(help));
-        true
-    }
-
-    /// Whether a variable of the name is bound to anything but the argument.
-    fn binds_otherwise(&self, name: &[u8]) -> bool {
-        self.vars.knows(name)
     }
 }

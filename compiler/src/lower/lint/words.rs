@@ -198,6 +198,19 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
         ("merge", "objects" | "sources" | "items" | "list" | "with" | "values") => {
             "it merges two objects, `a` and `b`: `merge {a, b, result}`"
         }
+        ("merge", "c" | "d" | "b2" | "third") => {
+            "it merges two objects: merge the third in a step after, `merge {a, b, result}`"
+        }
+        (
+            "storeCompareAndSet",
+            "old" | "oldValue" | "expect" | "current" | "previous" | "from" | "if",
+        ) => "what the key must hold is its `expected`",
+        ("storeCompareAndSet", "new" | "newValue" | "next" | "to" | "update" | "set") => {
+            "what it is set to is its `value`"
+        }
+        ("llmPredict", "messages" | "history" | "chat") => {
+            "write the question as its `prompt`; a list of messages is the `user` of `llmPredictBattery`"
+        }
         ("and" | "or", "conditions" | "values" | "items" | "operands" | "args" | "list") => {
             "it takes two values, `a` and `b`; for more use a `condition`, as in `a && b && c`"
         }

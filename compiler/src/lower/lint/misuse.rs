@@ -1,0 +1,465 @@
+//! Values that become something else where they are used: texts of objects, dates that are
+//! calculated with, texts in the other case.
+
+use super::holds::Holds;
+use super::{Finding, Lower};
+use crate::expr::BinOp;
+use crate::ir::{Ir, IrKind, Lit};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+
+/// How deep operands are looked into.
+const DEPTH: u32 = 4;
+
+/// Members of a literal list that are looked at.
+const MOST: usize = 64;
+
+/// What stands for a part of a date in a format.
+const FORMAT_PARTS: &[&str] = &["YYYY", "MM", "DD", "HH", "mm", "ss"];
+
+/// Misspelt `length`, which nothing else is called.
+const LENGTHS: &[&str] = &[
+    "lenght", "legnth", "lengh", "lenth", "lengt", "leng", "Length",
+];
+
+/// The text that is written.
+fn text<'a>(ir: &Ir<'a>) -> Option<&'a [u8]> {
+    match ir.kind {
+        IrKind::Lit(Lit::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The number that is written.
+fn number(ir: &Ir<'_>) -> Option<f64> {
+    match ir.kind {
+        IrKind::Lit(Lit::Number(n)) => Some(n),
+        _ => None,
+    }
+}
+
+/// The case that a method brings a text to: whether it is the upper one.
+fn case_of(ir: &Ir<'_>) -> Option<bool> {
+    match ir.kind {
+        IrKind::Method { name, .. } => match name {
+            b"toUpperCase" | b"toLocaleUpperCase" => Some(true),
+            b"toLowerCase" | b"toLocaleLowerCase" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    fn found_misuse(&mut self, code: &'static str, ir: &Ir<'a>, message: String, help: String) {
+        let finding = Finding::new(code, ir.at.node, message);
+        self.found(finding.inner(ir.at.inner).help(help));
+    }
+
+    /// `s.toLowerCase() == 'Yes'`: a text in the other case. Tells whether.
+    pub(super) fn lint_case(&mut self, ir: &Ir<'a>, cased: &Ir<'a>, other: &Ir<'a>) -> bool {
+        let (Some(upper), Some(written)) = (case_of(cased), text(other)) else {
+            return false;
+        };
+        let shown = Self::shown(written);
+        let fits = match upper {
+            true => shown.to_uppercase(),
+            false => shown.to_lowercase(),
+        };
+        if fits == shown {
+            return false;
+        }
+        let case = if upper { "upper" } else { "lower" };
+        let message = format!("a text in {case} case never has \"{}\"", excerpt(&shown));
+        let help = format!("write `'{}'`", excerpt(&fits));
+        self.found_misuse(codes::CONSTANT_CONDITION, ir, message, help);
+        true
+    }
+
+    /// Two dates, or a date in a calculation. Tells whether it was one.
+    pub(super) fn lint_dates(
+        &mut self,
+        ir: &Ir<'a>,
+        op: BinOp,
+        left: &Ir<'a>,
+        right: &Ir<'a>,
+    ) -> bool {
+        let dates = [left, right].map(|side| self.holds_of(side, DEPTH) == Holds::Date);
+        let equality = matches!(
+            op,
+            BinOp::Eq | BinOp::Ne | BinOp::StrictEq | BinOp::StrictNe
+        );
+        if equality && dates == [true, true] {
+            let message = "two dates are never the same, even of one time".to_owned();
+            let help = match self.is_source() {
+                true => "compare `a.getTime() === b.getTime()`".to_owned(),
+                false => "compare `a.timestamp == b.timestamp`".to_owned(),
+            };
+            self.found_misuse(codes::CONSTANT_CONDITION, ir, message, help);
+            return true;
+        }
+        let calculates = matches!(op, BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Rem);
+        if calculates && (dates[0] || dates[1]) && !self.is_source() {
+            let message = "a date is no number, so this gives `NaN`".to_owned();
+            let help = "write `a.diff(b, 'days')`, or calculate with `a.timestamp`".to_owned();
+            self.found_misuse(codes::BAD_ARITHMETIC, ir, message, help);
+            return true;
+        }
+        false
+    }
+
+    /// An object that is joined with a text. Tells whether it was one.
+    pub(super) fn lint_object_text(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> bool {
+        for (side, other) in [(left, right), (right, left)] {
+            let is_object = matches!(self.holds_of(side, DEPTH), Holds::Object(_));
+            if !is_object || !self.holds_of(other, DEPTH).is_text() {
+                continue;
+            }
+            let called = excerpt(&self.called(side));
+            let message =
+                format!("`{called}` is an object, which becomes `[object Object]` in a text");
+            let help = format!("join one of its members, or `JSON.stringify({called})`");
+            self.found_misuse(codes::WRONG_KIND, side, message, help);
+            return true;
+        }
+        false
+    }
+
+    /// Methods and functions whose arguments give nothing that is meant.
+    pub(super) fn lint_misused(
+        &mut self,
+        ir: &Ir<'a>,
+        object: &Ir<'a>,
+        name: &[u8],
+        args: &[Ir<'a>],
+    ) {
+        let first = args.first();
+        let holds = |this: &Self, ir: &Ir<'a>| this.holds_of(ir, DEPTH);
+        match (name, first) {
+            (b"includes" | b"startsWith" | b"endsWith" | b"indexOf", Some(first)) => {
+                self.lint_case(ir, object, first);
+            }
+            (b"slice", Some(first)) => {
+                if let (Some(from), Some(to)) = (number(first), args.get(1).and_then(number))
+                    && 0.0 <= to
+                    && to < from
+                {
+                    let message = format!("from {from} to {to} there is nothing");
+                    let help = format!("write `.slice({to}, {from})`");
+                    self.found_misuse(codes::WRONG_ARGUMENTS, ir, message, help);
+                }
+            }
+            (b"format", Some(first)) if holds(self, object) == Holds::Date => {
+                let Some(format) = text(first) else { return };
+                let shown = Self::shown(format);
+                let named = matches!(shown.as_str(), "ISO" | "date" | "time");
+                if named || FORMAT_PARTS.iter().any(|part| shown.contains(part)) {
+                    return;
+                }
+                let message = format!("\"{}\" names no part of a date", excerpt(&shown));
+                let help = "parts are YYYY, MM, DD, HH, mm and ss: `.format('YYYY-MM-DD HH:mm')`";
+                self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help.to_owned());
+            }
+            (b"add", Some(first)) if holds(self, object) == Holds::Date => {
+                if holds(self, first) == Holds::Number {
+                    let message = "a number does not say of what: this adds nothing".to_owned();
+                    let help = "write `.add({ days: 1 })`; there are years, months, days, hours, \
+                                minutes and seconds";
+                    self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help.to_owned());
+                }
+            }
+            (b"parse", Some(first)) if matches!(object.kind, IrKind::Ident(b"JSON")) => {
+                if matches!(holds(self, first), Holds::Object(_) | Holds::List(_)) {
+                    let called = excerpt(&self.called(first));
+                    let message = format!("`{called}` is a value already, and no text of JSON");
+                    let help = format!("use `{called}` as it is");
+                    self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help);
+                }
+            }
+            (b"stringify", Some(first)) if matches!(object.kind, IrKind::Ident(b"JSON")) => {
+                let inner = matches!(first.kind, IrKind::Method { object, name: b"stringify", .. } if matches!(object.kind, IrKind::Ident(b"JSON")));
+                if inner {
+                    let message = "this is the text of a text, with quotes in quotes".to_owned();
+                    let help = "call `JSON.stringify` once".to_owned();
+                    self.found_misuse(codes::WRONG_ARGUMENTS, ir, message, help);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `parseInt(xs)` of a list, and texts that only begin as numbers.
+    pub(super) fn lint_number_of(&mut self, callee: &[u8], args: &[Ir<'a>]) {
+        if !matches!(callee, b"parseInt" | b"parseFloat" | b"Number") {
+            return;
+        }
+        let Some(first) = args.first() else { return };
+        let shown_callee = Self::shown(callee);
+        if let Some(written) = text(first) {
+            let shown = Self::shown(written);
+            let digits = shown.bytes().any(|b| b.is_ascii_digit());
+            if digits && shown.contains(',') {
+                let plain = match shown.matches(',').count() {
+                    1 if !shown.contains('.') => shown.replace(',', "."),
+                    _ => shown.replace(',', ""),
+                };
+                let message = format!(
+                    "`{shown_callee}` reads no comma: the rest is lost, or all of it is `NaN`"
+                );
+                let help = format!("write `{}`", excerpt(&plain));
+                self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help);
+            }
+            return;
+        }
+        let holds = self.holds_of(first, DEPTH);
+        if matches!(holds, Holds::List(_) | Holds::Object(_)) {
+            let called = excerpt(&self.called(first));
+            let message = format!(
+                "`{shown_callee}` takes one text, and `{called}` is {}",
+                holds.words()
+            );
+            let help = match holds {
+                Holds::List(_) => format!(
+                    "take one item, `{called}[0]`, or go through them by `map {{items, as, steps, result}}`"
+                ),
+                _ => "take one of its members".to_owned(),
+            };
+            self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help);
+        }
+    }
+
+    /// A list as a test: it counts as true even if it is empty.
+    pub(super) fn lint_list_test(&mut self, ir: &Ir<'a>) {
+        let holds = self.holds_of(ir, DEPTH);
+        let sure = match ir.kind {
+            // An argument may be missing, unless it must be there.
+            IrKind::Ident(name) => {
+                self.vars.knows(name)
+                    && (!self.is_argument(&Self::shown(name)) || self.is_required(name))
+            }
+            IrKind::Method { .. } | IrKind::Array(_) => true,
+            _ => false,
+        };
+        if !sure || !matches!(holds, Holds::List(_) | Holds::Set) {
+            return;
+        }
+        let called = excerpt(&self.called(ir));
+        let message = format!(
+            "`{called}` is {}, which counts as true even if it is empty",
+            holds.words()
+        );
+        let help = match holds {
+            _ if called == "this" => "ask for its length, `.length > 0`".to_owned(),
+            Holds::Set => format!("ask `{called}.size > 0`"),
+            _ => format!("ask `{called}.length > 0`"),
+        };
+        self.found_misuse(codes::CONSTANT_CONDITION, ir, message, help);
+    }
+
+    fn is_required(&self, name: &[u8]) -> bool {
+        let doc = self.s.doc;
+        let schema = doc.get(doc.root(), "inputSchema");
+        let names = schema.and_then(|schema| doc.get(schema, "required"));
+        names.is_some_and(|list| doc.elements(list).any(|one| doc.str(one) == Some(name)))
+    }
+
+    /// `xs.lenght`, of whatever it is. Tells whether.
+    pub(super) fn lint_length_typo(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &str) -> bool {
+        if !LENGTHS.contains(&name) || self.holds_of(object, DEPTH) != Holds::Any {
+            return false;
+        }
+        let message = format!("hardly anything has a member `{name}`");
+        self.found_misuse(
+            codes::UNKNOWN_MEMBER,
+            ir,
+            message,
+            "did you mean `length`?".to_owned(),
+        );
+        true
+    }
+
+    /// A value of a template that is an object.
+    pub(super) fn lint_hole_value(&mut self, node: NodeId) {
+        let doc = self.s.doc;
+        let Some(shown) = super::text_of(doc, node) else {
+            return;
+        };
+        let Some(Holds::Object(members)) = self.holds_of_path(shown.as_bytes()) else {
+            return;
+        };
+        let shown = excerpt(&shown);
+        let message = format!("`{shown}` is an object, which becomes `[object Object]`");
+        let finding = Finding::new(codes::WRONG_KIND, node, message);
+        let names = self.members_of(Holds::Object(members));
+        let member = names.first().map_or("name", String::as_str);
+        let help = format!(
+            "give one of its members, `\"{shown}.{}\"`, or its text by `jsonStringify {{value, result}}`",
+            excerpt(member)
+        );
+        self.told(node);
+        self.found(finding.offending(&shown).help(help));
+    }
+
+    /// Literal lists whose items are of a kind that the atom makes something else of.
+    pub(super) fn lint_items_kind(&mut self, step: NodeId, op: &str) {
+        let doc = self.s.doc;
+        let key = match op {
+            "join" => "list",
+            "sort" => "items",
+            "storeVectorSearch" => "vector",
+            "storeSearch" => "queryVector",
+            _ => return,
+        };
+        let Some(place) = doc.get(step, key) else {
+            return;
+        };
+        let list = match doc.kind(place) {
+            Kind::Array => place,
+            Kind::String(name) => match self.literal_of_name(name) {
+                Some(list) if doc.kind(list) == Kind::Array => list,
+                _ => return,
+            },
+            _ => return,
+        };
+        let items: Vec<NodeId> = doc.elements(list).take(MOST).collect();
+        let is_number_text = |node: &NodeId| {
+            let text = doc.str(*node).and_then(|text| str::from_utf8(text).ok());
+            text.is_some_and(|text| text.trim().parse::<f64>().is_ok())
+        };
+        let (code, what, help) = match op {
+            "join" if items.iter().any(|node| self.is_literal_object(*node)) => (
+                codes::WRONG_KIND,
+                "an item is an object, which becomes `[object Object]`",
+                "make a list of texts before: `map {items, as, steps, result}`, whose steps leave a \
+                 member in `result`",
+            ),
+            "sort"
+                if doc.get(step, "by").is_none()
+                    && items.len() > 1
+                    && items.iter().all(is_number_text) =>
+            {
+                (
+                    codes::WRONG_KIND,
+                    "these are texts, which are sorted letter by letter: \"10\" comes before \"9\"",
+                    "write the numbers without quotes",
+                )
+            }
+            "storeVectorSearch" | "storeSearch"
+                if items.iter().any(|node| doc.str(*node).is_some()) =>
+            {
+                (
+                    codes::WRONG_KIND,
+                    "a vector is a list of numbers, and an item is a text",
+                    "write the numbers without quotes",
+                )
+            }
+            _ => return,
+        };
+        let finding = Finding::new(code, place, what);
+        self.found(finding.help(help));
+    }
+
+    /// What a model answered where a list or an object is wanted. Tells whether.
+    pub(super) fn lint_answer(&mut self, op: &str, name: &str, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let is_answer = self.holds_of_value(node) == Holds::Answered;
+        let lists = [
+            "map", "filter", "find", "reduce", "forEach", "join", "push", "sort", "groupBy",
+            "unique", "sum",
+        ];
+        let objects = ["pick", "omit", "keys", "merge"];
+        if !is_answer
+            || name == "key"
+            || !(lists.contains(&op) || objects.contains(&op))
+            || name == "item"
+        {
+            return false;
+        }
+        let shown = excerpt(&super::text_of(doc, node).unwrap_or_default());
+        let wanted = if lists.contains(&op) {
+            "a list"
+        } else {
+            "an object"
+        };
+        let message = format!(
+            "`{name}` of `{op}` wants {wanted}, and `{shown}` is what a model answered, a text"
+        );
+        let finding = Finding::new(codes::WRONG_KIND, node, message);
+        self.told(node);
+        self.found(
+            finding
+                .offending(&shown)
+                .help("make a value of it before: `jsonParse {str, result}`"),
+        );
+        true
+    }
+
+    /// `return` as a step of a loop itself: it leaves in the first turn.
+    pub(super) fn lint_first_turn(&mut self, steps: NodeId) {
+        let doc = self.s.doc;
+        let all: Vec<NodeId> = doc.elements(steps).take(1_000).collect();
+        let form = |node: &NodeId| self.form_of(*node);
+        use a99_core::sig::Form;
+        let leaves = |node: &&NodeId| matches!(form(node), Some(Form::Return | Form::Break));
+        let Some(place) = all.iter().find(leaves).copied() else {
+            return;
+        };
+        if super::bodies::mentions(doc, steps, "continue") {
+            return;
+        }
+        let op = doc.get(place, "op").and_then(|op| super::text_of(doc, op));
+        let op = op.unwrap_or_default();
+        let message = format!("this `{op}` leaves the loop in its first turn");
+        let finding = Finding::new(codes::RETURN_IN_BODY, place, message);
+        let help = match self.is_source() {
+            true => "put it behind the loop, or into an `if`",
+            false => "put it behind the loop, or into an `if {condition, then}`",
+        };
+        self.found(finding.offending(&op).help(help));
+    }
+
+    /// A text that is none of the values that the schema lists. Tells whether.
+    pub(super) fn lint_choice(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
+        let doc = self.s.doc;
+        let (IrKind::Ident(name), IrKind::Lit(Lit::Text(text))) = (side.kind, other.kind) else {
+            return false;
+        };
+        let schema = doc.get(doc.root(), "inputSchema");
+        let properties = schema.and_then(|schema| doc.get(schema, "properties"));
+        let property = properties.and_then(|all| doc.get(all, &Self::shown(name)));
+        let values = property.and_then(|property| doc.get(property, "enum"));
+        let Some(values) = values.filter(|n| doc.kind(*n) == Kind::Array) else {
+            return false;
+        };
+        let known = doc
+            .elements(values)
+            .any(|value| doc.str(value) == Some(text));
+        let all_texts = doc.elements(values).all(|value| doc.str(value).is_some());
+        // A variable of the name may hold something else.
+        if known || !all_texts || doc.is_empty(values) || self.binds_otherwise(name) {
+            return false;
+        }
+        let names: Vec<String> = doc
+            .elements(values)
+            .filter_map(|value| super::text_of(doc, value))
+            .collect();
+        let shown = Self::shown(text);
+        let help = match self.s.nearest(&shown, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `'{near}'`?"),
+            None => format!("compare it with one of {}", excerpt(&names.join(", "))),
+        };
+        let message = format!(
+            "`{}` is never \"{}\": its schema lists other values",
+            Self::shown(name),
+            excerpt(&shown)
+        );
+        let finding = Finding::new(codes::CONSTANT_CONDITION, other.at.node, message);
+        self.found(finding.inner(other.at.inner).offending(&shown).help(help));
+        true
+    }
+
+    /// Whether a variable of the name is bound to anything but the argument.
+    fn binds_otherwise(&self, name: &[u8]) -> bool {
+        self.vars.knows(name)
+    }
+}

@@ -1,0 +1,305 @@
+//! Ranges: numbers that a value never is, and items that no list has.
+
+use super::holds::{Holds, Items, Members, of_schema};
+use super::{Finding, Lower};
+use crate::expr::{BinOp, UnOp};
+use crate::ir::{Ir, IrKind, Lit};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::Kind;
+
+/// How deep operands are looked into.
+const DEPTH: u32 = 4;
+
+/// The numbers that a method gives, whatever it is called on, and what to write.
+#[rustfmt::skip]
+const METHODS: &[(&str, f64, f64, &str)] = &[
+    ("getMonth", 0.0, 11.0, "`getMonth` numbers months from 0: December is 11"),
+    ("getDay", 0.0, 6.0, "days of the week are 0, Sunday, to 6, Saturday"),
+    ("getDate", 1.0, 31.0, "days of a month are 1 to 31"),
+    ("getHours", 0.0, 23.0, "hours are 0 to 23"),
+    ("getMinutes", 0.0, 59.0, "minutes are 0 to 59"),
+    ("getSeconds", 0.0, 59.0, "seconds are 0 to 59"),
+    ("getMilliseconds", 0.0, 999.0, "milliseconds are 0 to 999"),
+    ("indexOf", -1.0, f64::INFINITY, "-1 is none, 0 the first: write `xs.includes(x)`, or `>= 0`"),
+    ("lastIndexOf", -1.0, f64::INFINITY, "-1 is none, 0 the first: write `xs.includes(x)`, or `>= 0`"),
+    ("findIndex", -1.0, f64::INFINITY, "-1 is none, 0 the first: write `>= 0`"),
+    ("search", -1.0, f64::INFINITY, "-1 is none, 0 the first: write `s.includes(x)`, or `>= 0`"),
+];
+
+/// The same for members of a date.
+#[rustfmt::skip]
+const OF_DATE: &[(&str, f64, f64, &str)] = &[
+    ("month", 1.0, 12.0, "`month` numbers months from 1: January is 1, December 12"),
+    ("day", 1.0, 31.0, "days of a month are 1 to 31"),
+    ("dayOfWeek", 0.0, 6.0, "days of the week are 0, Sunday, to 6, Saturday"),
+    ("hours", 0.0, 23.0, "hours are 0 to 23"),
+    ("minutes", 0.0, 59.0, "minutes are 0 to 59"),
+    ("seconds", 0.0, 59.0, "seconds are 0 to 59"),
+];
+
+/// A number that is written.
+fn number(ir: &Ir<'_>) -> Option<f64> {
+    match ir.kind {
+        IrKind::Lit(Lit::Number(n)) => Some(n),
+        IrKind::Unary(UnOp::Neg, arg) => number(arg).map(|n| -n),
+        _ => None,
+    }
+}
+
+/// What a comparison of something from `low` to `high` with a number always says.
+fn decided(op: BinOp, (low, high): (f64, f64), n: f64) -> Option<bool> {
+    let outside = n < low || n > high;
+    let (yes, no) = match op {
+        BinOp::Eq | BinOp::StrictEq => (false, outside),
+        BinOp::Ne | BinOp::StrictNe => (outside, false),
+        BinOp::Lt => (high < n, low >= n),
+        BinOp::Le => (high <= n, low > n),
+        BinOp::Gt => (low > n, high <= n),
+        BinOp::Ge => (low >= n, high < n),
+        _ => (false, false),
+    };
+    (yes || no).then_some(yes)
+}
+
+/// The comparison read from the right.
+fn turned(op: BinOp) -> BinOp {
+    match op {
+        BinOp::Lt => BinOp::Gt,
+        BinOp::Le => BinOp::Ge,
+        BinOp::Gt => BinOp::Lt,
+        BinOp::Ge => BinOp::Le,
+        same => same,
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// The numbers that an expression can give, if they are known.
+    fn range_of(&self, ir: &Ir<'a>) -> Option<(f64, f64, &'static str)> {
+        let of = |row: &(&str, f64, f64, &'static str)| (row.1, row.2, row.3);
+        match ir.kind {
+            IrKind::Method { object, name, .. } => {
+                let name = Self::shown(name);
+                if name == "random" && matches!(object.kind, IrKind::Ident(b"Math")) {
+                    let help = "`Math.random()` is from 0 up to 1, 1 excluded: multiply it";
+                    return Some((0.0, 1.0 - f64::EPSILON / 2.0, help));
+                }
+                METHODS.iter().find(|row| row.0 == name).map(of)
+            }
+            IrKind::Binary(BinOp::Rem, _, by) => {
+                let by = number(by).map(f64::abs).filter(|by| *by >= 1.0)?;
+                let most = by * (1.0 - f64::EPSILON);
+                let help = "a remainder is below what is divided by, 0 where nothing is left";
+                Some((-most, most, help))
+            }
+            IrKind::Member {
+                object, property, ..
+            } => {
+                let name = Self::shown(property);
+                match (self.holds_of(object, DEPTH), name.as_str()) {
+                    (Holds::Date, name) => OF_DATE.iter().find(|row| row.0 == name).map(of),
+                    (Holds::List(_) | Holds::Text | Holds::Made, "length")
+                    | (Holds::Set, "size") => {
+                        let help = "a length is 0 or more: write `xs.length > 0`, or \
+                                    `xs.length == 0`";
+                        Some((0.0, f64::INFINITY, help))
+                    }
+                    (Holds::Object(Members::Response), "status") => {
+                        let help = "a status is 100 to 599: what went well is 200 to 299";
+                        Some((100.0, 599.0, help))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// `date.getMonth() == 12`: a number that the value never is. Tells whether.
+    pub(super) fn lint_range(
+        &mut self,
+        ir: &Ir<'a>,
+        op: BinOp,
+        left: &Ir<'a>,
+        right: &Ir<'a>,
+    ) -> bool {
+        let (side, n, op) = match (number(left), number(right)) {
+            (None, Some(n)) => (left, n, op),
+            (Some(n), None) => (right, n, turned(op)),
+            _ => return false,
+        };
+        let Some((low, high, help)) = self.range_of(side) else {
+            return false;
+        };
+        let Some(holds) = decided(op, (low, high), n) else {
+            return false;
+        };
+        let what = match holds {
+            true => "always holds",
+            false => "never holds",
+        };
+        let called = self.called(side);
+        let range = match high.is_infinite() {
+            true => format!("{low} or more"),
+            false => format!("from {} to {}", low.floor(), high.ceil()),
+        };
+        let message = format!("`{}` is {range}, so this {what}", excerpt(&called));
+        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
+        self.found(finding.inner(ir.at.inner).help(help));
+        true
+    }
+
+    /// `xs[-1]` and `xs[xs.length]`: no list has such an item.
+    pub(super) fn lint_index(&mut self, ir: &Ir<'a>, object: &Ir<'a>, index: &Ir<'a>) {
+        if let Some(n) = number(index) {
+            self.lint_item_number(ir, object, n);
+        }
+        let IrKind::Member {
+            object: list,
+            property: b"length",
+            ..
+        } = index.kind
+        else {
+            return;
+        };
+        if !super::exprs::same_path(object, list) {
+            return;
+        }
+        let called = self.called(object);
+        let shown = excerpt(&called);
+        let message = format!("`{shown}[{shown}.length]` is beyond the end");
+        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+        let help = format!(
+            "items are numbered from 0: the last is `{shown}.at(-1)`, `{shown}[{shown}.length - 1]`"
+        );
+        self.found(finding.inner(ir.at.inner).help(help));
+    }
+
+    /// An item by a number below zero.
+    pub(super) fn lint_item_number(&mut self, ir: &Ir<'a>, object: &Ir<'a>, n: f64) {
+        if n >= 0.0 || n.fract() != 0.0 || matches!(self.holds_of(object, DEPTH), Holds::Object(_))
+        {
+            return;
+        }
+        let called = self.called(object);
+        let shown = excerpt(&called);
+        let message = format!("items are numbered from 0: `{shown}` has no item {n}");
+        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+        let help = format!("from the end write `{shown}.at({n})`");
+        self.found(finding.inner(ir.at.inner).help(help));
+    }
+
+    /// Whether a list surely has numbers in it, of more than one digit or below zero.
+    fn has_numbers(&self, ir: &Ir<'a>) -> bool {
+        let doc = self.s.doc;
+        let of = |holds: Holds| matches!(holds, Holds::List(Items::Schema(schema)) if of_schema(doc, schema) == Holds::Number);
+        if of(self.holds_of(ir, DEPTH)) {
+            return true;
+        }
+        let wide = |n: f64| !(0.0..10.0).contains(&n);
+        match ir.kind {
+            IrKind::Array(items) => {
+                items.iter().all(|item| number(item).is_some())
+                    && items.iter().filter_map(number).any(wide)
+            }
+            IrKind::Ident(name) => {
+                let Some(list) = self.literal_of_name(name) else {
+                    return false;
+                };
+                const MOST: usize = 64;
+                let numbers = || {
+                    doc.elements(list)
+                        .take(MOST)
+                        .map(|item| match doc.kind(item) {
+                            Kind::Number(n) => Some(n),
+                            _ => None,
+                        })
+                };
+                doc.kind(list) == Kind::Array
+                    && numbers().all(|n| n.is_some())
+                    && numbers().flatten().any(wide)
+            }
+            _ => false,
+        }
+    }
+
+    /// `numbers.sort()`, which compares texts: 10 comes before 9.
+    pub(super) fn lint_sorted(
+        &mut self,
+        ir: &Ir<'a>,
+        object: &Ir<'a>,
+        name: &[u8],
+        args: &[Ir<'a>],
+    ) {
+        if !matches!(name, b"sort" | b"toSorted") || !args.is_empty() || !self.has_numbers(object) {
+            return;
+        }
+        let name = Self::shown(name);
+        let message = format!("without a function `{name}` compares texts: 10 comes before 9");
+        let finding = Finding::new(codes::WRONG_ARGUMENTS, ir.at.node, message);
+        let help = match self.is_source() {
+            true => format!("write `.{name}((a, b) => a - b)`"),
+            false => {
+                "use the atom `sort {items, order, result}`, which compares numbers".to_owned()
+            }
+        };
+        self.found(finding.inner(ir.at.inner).offending(&name).help(help));
+    }
+
+    /// `texts.map(parseInt)`: the number of an item is taken for the base.
+    pub(super) fn lint_radix(&mut self, name: &[u8], args: &[Ir<'a>]) {
+        let Some(first) = args
+            .first()
+            .filter(|_| matches!(name, b"map" | b"flatMap" | b"from"))
+        else {
+            return;
+        };
+        let is_first = name != b"from";
+        let callback = match is_first {
+            true => Some(first),
+            false => args.get(1),
+        };
+        let Some(callback) = callback.filter(|ir| matches!(ir.kind, IrKind::Ident(b"parseInt")))
+        else {
+            return;
+        };
+        let message = "the number of the item comes along, and `parseInt` takes it for the base";
+        let finding = Finding::new(codes::WRONG_ARGUMENTS, callback.at.node, message);
+        let help = match self.is_source() {
+            true => "write `Number`, or `(x) => parseInt(x, 10)`",
+            false => "write `Number`",
+        };
+        self.found(
+            finding
+                .inner(callback.at.inner)
+                .offending("parseInt")
+                .help(help),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparisons_beyond_a_range() {
+        let months = (0.0, 11.0);
+        for (op, n, says) in [
+            (BinOp::Eq, 12.0, Some(false)),
+            (BinOp::StrictNe, -1.0, Some(true)),
+            (BinOp::Eq, 11.0, None),
+            (BinOp::Lt, 12.0, Some(true)),
+            (BinOp::Lt, 0.0, Some(false)),
+            (BinOp::Ge, 0.0, Some(true)),
+            (BinOp::Gt, 11.0, Some(false)),
+            (BinOp::Gt, 10.0, None),
+            (BinOp::Add, 99.0, None),
+        ] {
+            assert_eq!(decided(op, months, n), says, "{op:?} {n}");
+        }
+        assert_eq!(
+            decided(turned(BinOp::Lt), (0.0, f64::INFINITY), -1.0),
+            Some(true)
+        );
+    }
+}

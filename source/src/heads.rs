@@ -1,0 +1,227 @@
+//! Slips in the heads of branches and loops, and in what is kept of a call.
+
+use crate::callback::Callback;
+use crate::known::Known;
+use crate::lower::Lowerer;
+use a99_core::diag::{Diagnostic, codes as found, excerpt};
+use oxc_ast::ast::{
+    AssignmentExpression, AssignmentTarget, BinaryExpression, CallExpression, Expression,
+    ForStatement, ForStatementInit, StaticMemberExpression,
+};
+use oxc_span::{GetSpan as _, Span};
+use oxc_syntax::operator::{AssignmentOperator, UpdateOperator};
+
+/// Bytes of a body that are looked through.
+const MAX_TEXT: usize = 2_000;
+
+/// Members of what `Promise.allSettled` gives for each call.
+const SETTLED: &[&str] = &["status", "value", "reason"];
+
+/// The name that an expression is.
+fn name_of<'a>(expr: &'a Expression<'a>) -> Option<&'a str> {
+    match expr.get_inner_expression() {
+        Expression::Identifier(id) => Some(id.name.as_str()),
+        _ => None,
+    }
+}
+
+/// Whether an expression is a value that somebody compares with.
+fn is_plain(expr: &Expression<'_>, or_name: bool) -> bool {
+    match expr.get_inner_expression() {
+        Expression::StringLiteral(_)
+        | Expression::NumericLiteral(_)
+        | Expression::BooleanLiteral(_)
+        | Expression::NullLiteral(_)
+        | Expression::TemplateLiteral(_) => true,
+        Expression::Identifier(_) | Expression::StaticMemberExpression(_) => or_name,
+        _ => false,
+    }
+}
+
+impl<'a> Lowerer<'a> {
+    pub(crate) fn text_of(&self, at: Span) -> &'a str {
+        let text = self.source.get(at.start as usize..at.end as usize);
+        text.unwrap_or_default()
+    }
+
+    /// `if (status = 'done')`, which sets and does not compare. A loop may set what it
+    /// tests, unless that is always the same.
+    pub(crate) fn check_test(&mut self, test: &'a Expression<'a>, in_loop: bool) {
+        let Expression::AssignmentExpression(set) = test.get_inner_expression() else {
+            return;
+        };
+        if set.operator != AssignmentOperator::Assign || !is_plain(&set.right, !in_loop) {
+            return;
+        }
+        let left = excerpt(self.text_of(set.left.span()));
+        let right = excerpt(self.text_of(set.right.span()));
+        let message = format!("this sets `{left}`, and does not compare it");
+        let help = format!("write `{left} === {right}`");
+        self.find(
+            Diagnostic::warning(found::CONSTANT_CONDITION, message, ""),
+            set.span,
+            help,
+        );
+    }
+
+    /// `for (let i = xs.length; ...; i--)` around `xs[i]`: beyond the end in the first turn.
+    pub(crate) fn check_countdown(&mut self, statement: &'a ForStatement<'a>) {
+        let Some(ForStatementInit::VariableDeclaration(declaration)) = &statement.init else {
+            return;
+        };
+        let (Some(variable), Some(update)) = (declaration.declarations.first(), &statement.update)
+        else {
+            return;
+        };
+        let (Some(index), Some(start)) = (variable.id.get_identifier_name(), &variable.init) else {
+            return;
+        };
+        let Expression::StaticMemberExpression(length) = start.get_inner_expression() else {
+            return;
+        };
+        let Some(list) = name_of(&length.object).filter(|_| length.property.name == "length")
+        else {
+            return;
+        };
+        let counts_down = match update.get_inner_expression() {
+            Expression::UpdateExpression(update) => update.operator == UpdateOperator::Decrement,
+            Expression::AssignmentExpression(set) => {
+                set.operator == AssignmentOperator::Subtraction
+            }
+            _ => false,
+        };
+        let body = self.text_of(statement.body.span()).as_bytes();
+        let body = &body[..body.len().min(MAX_TEXT)];
+        let written = format!("{list}[{index}]");
+        let reads = body
+            .windows(written.len())
+            .any(|part| part == written.as_bytes());
+        if !counts_down || !reads {
+            return;
+        }
+        let message = format!("in the first turn `{written}` is beyond the end");
+        let help = format!(
+            "items are numbered from 0: write `let {index} = {list}.length - 1`, and test `{index} >= 0`"
+        );
+        self.find(
+            Diagnostic::warning(found::UNKNOWN_MEMBER, message, ""),
+            variable.span,
+            help,
+        );
+    }
+
+    /// `xs = xs.push(4)`: what is kept is the length.
+    pub(crate) fn check_kept(&mut self, set: &'a AssignmentExpression<'a>) {
+        let AssignmentTarget::AssignmentTargetIdentifier(target) = &set.left else {
+            return;
+        };
+        let Expression::CallExpression(call) = set.right.get_inner_expression() else {
+            return;
+        };
+        let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
+            return;
+        };
+        let name = target.name.as_str();
+        if name_of(&member.object) != Some(name) {
+            return;
+        }
+        let method = member.property.name.as_str();
+        let what = match method {
+            "push" | "unshift" => "the new length of the list",
+            "pop" | "shift" => "the item that was taken away",
+            "splice" => "the items that were taken away",
+            "forEach" => "nothing",
+            _ => return,
+        };
+        let message = match method {
+            "forEach" => format!("`forEach` gives {what}, so `{name}` is undefined"),
+            _ => format!("`{method}` changes `{name}` itself, and gives {what}"),
+        };
+        let help = format!("write `{name}.{method}(...)` as a statement of its own");
+        self.find(
+            Diagnostic::warning(found::WRONG_KIND, message, ""),
+            set.span,
+            help,
+        );
+    }
+
+    /// `texts.map(parseInt)`: the number of an item is taken for the base.
+    pub(crate) fn check_radix(
+        &mut self,
+        name: &str,
+        callback: Callback<'a>,
+        call: &'a CallExpression<'a>,
+    ) {
+        let is_radix = matches!(callback, Callback::Builtin("" | "Number", "parseInt"));
+        let Some(first) = call.arguments.first().filter(|_| is_radix) else {
+            return;
+        };
+        if !matches!(name, "map" | "flatMap") {
+            return;
+        }
+        let message = "the number of the item comes along, and `parseInt` takes it for the base";
+        let help = "write `Number`, or `(x) => parseInt(x, 10)`";
+        self.find(
+            Diagnostic::warning(found::WRONG_ARGUMENTS, message, ""),
+            first.span(),
+            help,
+        );
+    }
+
+    /// A member of what `Promise.allSettled` gives that it does not have.
+    pub(crate) fn check_settled(&mut self, member: &'a StaticMemberExpression<'a>) {
+        let name = member.property.name.as_str();
+        if SETTLED.contains(&name) || self.known(&member.object) != Known::Settled {
+            return;
+        }
+        let message = format!(
+            "what a call came to is `{{status, value}}` or `{{status, reason}}`: it has no `{}`",
+            excerpt(name)
+        );
+        let help = match name {
+            "error" | "message" | "err" => "why it failed is its `reason`",
+            "ok" | "state" | "success" => "ask for `r.status === 'fulfilled'`",
+            _ => "the answer is its `value`, where its `status` is 'fulfilled'",
+        };
+        self.find(
+            Diagnostic::warning(found::UNKNOWN_MEMBER, message, ""),
+            member.property.span,
+            help,
+        );
+    }
+
+    /// A loop over an object, which is no list.
+    pub(crate) fn check_iterated(&mut self, expr: &'a Expression<'a>) {
+        let shown = excerpt(self.text_of(expr.span()));
+        let message = format!("`{shown}` is an object, which a loop does not go over");
+        let help = format!(
+            "write `Object.entries({shown})` for names and values, `Object.values({shown})` for \
+             values"
+        );
+        self.find(
+            Diagnostic::warning(found::WRONG_KIND, message, ""),
+            expr.span(),
+            help,
+        );
+    }
+
+    /// `n => 5` where `n >= 5` is meant: a function of a name that gives a plain value.
+    pub(crate) fn meant_order(&self, expr: &Expression<'a>) -> Option<String> {
+        let Expression::ArrowFunctionExpression(arrow) = expr else {
+            return None;
+        };
+        let text = self.text_of(arrow.span);
+        let (left, right) = text.split_once("=>")?;
+        let (left, right) = (left.trim(), right.trim());
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+        let short = text.len() <= MAX_TEXT && !left.is_empty() && left.chars().all(plain);
+        let value = !right.is_empty() && right.chars().all(plain);
+        (short && value).then(|| format!("to compare write `{left} >= {right}`"))
+    }
+
+    /// What stands in for `!key in object`.
+    pub(crate) fn negated_help(&self, binary: &'a BinaryExpression<'a>, key: &str) -> String {
+        let object = excerpt(self.text_of(binary.right.span()));
+        format!("write `!({key} in {object})`; of a list `!{object}.includes({key})`")
+    }
+}
