@@ -342,7 +342,11 @@ impl ConfigFile {
     fn read(path: &Path, named: bool) -> Result<ConfigFile, Failure> {
         let name = input::name_of(path);
         let text = text_of(path).map_err(|why| {
-            let help = "`--config FILE` names a file of `key = \"value\"` lines";
+            let beside = path.parent().unwrap_or(Path::new("")).join(FILE);
+            let help = match !path.exists() && beside.is_file() {
+                true => format!("did you mean `{}`?", input::name_of(&beside)),
+                false => "`--config FILE` names a file of `key = \"value\"` lines".to_owned(),
+            };
             Failure::coded(USAGE[0], format!("{name}: {why}"), help)
         })?;
         let places = Places {

@@ -13,6 +13,10 @@ use std::path::Path;
 /// written.
 // With its alias.
 pub(crate) const USAGE: [&str; 2] = ["cli.usage", "usage"];
+/// The arguments of a run have one that the program's `inputSchema` does not declare.
+pub(crate) const UNDECLARED: &str = "cli.undeclared_argument";
+/// A header is for a server that no rule of `allow` lets the program reach.
+pub(crate) const UNUSED_HEADER: &str = "cli.unused_header";
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
 #[cfg(not(all(

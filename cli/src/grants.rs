@@ -154,6 +154,10 @@ impl EnvName {
             Some((name, _)) if named(name) => Err(format!(
                 "expected a name without a value: the value of {name} is that of the environment"
             )),
+            _ if text.strip_prefix('$').is_some_and(named) => Err(format!(
+                "expected a name without the sign of the shell: write {}",
+                &text[1..]
+            )),
             _ => Err("expected the name of a variable: letters, digits and `_`".to_owned()),
         }
     }

@@ -67,6 +67,12 @@ mod services {
             services.any(|service| service.key_env.is_some())
         }
 
+        /// Whether one of its services is at this origin.
+        pub(crate) fn serves(&self, origin: &str) -> bool {
+            let mut services = self.0.services.values();
+            services.any(|service| service.url.starts_with(origin))
+        }
+
         /// The services that it grants, for people.
         pub(crate) fn shown(&self) -> String {
             let services = self.0.services.iter();
@@ -125,6 +131,13 @@ mod services {
         match std::env::var(name).map(|key| key.trim().to_owned()) {
             Ok(key) if !key.is_empty() => Ok(Secret::new(key)),
             _ => {
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                if name.is_empty() || !name.chars().all(is_name) {
+                    // It may be the key itself.
+                    let why = format!("{from}: expected the name of a variable: letters, digits and `_`");
+                    let help = "put the key into a variable, `export LLM_KEY=...`, and give its name, `LLM_KEY`";
+                    return Err(Failure::coded(USAGE[0], why, help));
+                }
                 let why = format!("{from} {name}: this variable is not set, or no text");
                 let help = format!("set it, as in `export {name}=...`");
                 Err(Failure::coded(USAGE[0], why, help))
@@ -276,6 +289,10 @@ mod services {
         }
 
         pub(crate) fn asks_for_keys(&self) -> bool {
+            match self.0 {}
+        }
+
+        pub(crate) fn serves(&self, _: &str) -> bool {
             match self.0 {}
         }
 

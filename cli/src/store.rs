@@ -133,7 +133,11 @@ pub(crate) fn open(config: &InForce, clock: Option<FixedClock>) -> Result<Opened
         None => Ok(Opened::default()),
         Some(StorePlace::File(path)) => open_file(config, path, clock),
         Some(StorePlace::Server(url)) if !is_postgres(url) => {
-            let why = "a store is in a file, or on a server of PostgreSQL";
+            // The rest may hold a password.
+            let scheme = a99_core::diag::excerpt(url.parts().0);
+            let why = format!(
+                "there is no store on `{scheme}://`: one is in a file, or on a server of PostgreSQL"
+            );
             let help = "write a path, or a URL such as postgres://user@host:5432/database";
             Err(config.wrong("store", 0, why, help))
         }

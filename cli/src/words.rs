@@ -282,6 +282,22 @@ fn advice(error: &clap::Error) -> Option<String> {
                 };
                 return Some(format!("here that is `{option}`"));
             }
+            let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+            let of_run = [
+                "--args",
+                "--script",
+                "--fuel",
+                "--timeout",
+                "--context",
+                "--llm",
+                "--store",
+                "--allow",
+            ];
+            if of_run.contains(&name) && usage.is_some_and(|usage| !usage.contains(" run ")) {
+                return Some(format!(
+                    "this command runs nothing: `{name}` is an option of `a99 run`"
+                ));
+            }
             if name.starts_with('-') || name.is_empty() {
                 return None;
             }
@@ -301,12 +317,13 @@ pub(crate) fn value(option: &str, value: &str) -> Option<String> {
     let value = value.trim();
     let write = |value: &str| Some(format!("write `{option} {value}`"));
     match option {
-        "--fuel" | "--heap-mib" | "--seed" | "--timeout-ms" | "--expires-days" => {
+        "--fuel" | "--heap-mib" | "--seed" | "--timeout-ms" | "--expires-days" | "--max-tokens" => {
             let number = plain_number(option, value);
             let example = match option {
                 "--heap-mib" => "64",
                 "--fuel" => "1000",
                 "--expires-days" => "365",
+                "--max-tokens" => "100000",
                 _ => "5",
             };
             match number {
@@ -363,6 +380,10 @@ pub(crate) fn value(option: &str, value: &str) -> Option<String> {
                 "*" => write("'net:*'"),
                 _ if is_range => {
                     Some("write a range as in `net:10.0.0.0/8`, with at most 32 bits".to_owned())
+                }
+                _ if turned_ports(rest).is_some() => {
+                    let (host, first, last) = turned_ports(rest).unwrap_or_default();
+                    write(&format!("net:{host}:{last}-{first}"))
                 }
                 _ if rest
                     .rsplit_once(':')
@@ -442,6 +463,26 @@ fn plain_time(text: &str) -> Option<String> {
     }
 }
 
+/// A range of ports whose first is above its last.
+fn turned_ports(rule: &str) -> Option<(&str, u16, u16)> {
+    let (host, ports) = rule.rsplit_once(':')?;
+    let (first, last) = ports.split_once('-')?;
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first > last && last > 0).then_some((host, first, last))
+}
+
+/// The days that a month has.
+fn days_of(year: u32, month: u32) -> u32 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
 /// `31.01.2026`, `2026-01-31`, `2026/1/31 12:00`: the moment that is meant.
 fn plain_date(text: &str) -> Option<String> {
     let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
@@ -455,6 +496,9 @@ fn plain_date(text: &str) -> Option<String> {
         [day, month, year] if parts[2].len() == 4 => (year, month, day),
         _ => return None,
     };
+    // What no calendar has is brought to what is next to it.
+    let month = month.clamp(1, 12);
+    let day = day.clamp(1, days_of(year, month));
     let clock: Vec<u32> = time
         .trim_end_matches(['Z', 'z'])
         .split(':')
@@ -463,9 +507,9 @@ fn plain_date(text: &str) -> Option<String> {
     let at = |index: usize| clock.get(index).copied().unwrap_or(0);
     Some(format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        at(0),
-        at(1),
-        at(2)
+        at(0).min(23),
+        at(1).min(59),
+        at(2).min(59)
     ))
 }
 
@@ -491,6 +535,13 @@ mod tests {
             ("--quota", "map:7", "--quota map=7"),
             ("--atom-timeout", "5s", "httpFetch=5s"),
             ("--now", "31.01.2026", "--now 2026-01-31T00:00:00Z"),
+            (
+                "--now",
+                "2026-02-31T12:00:00Z",
+                "--now 2026-02-28T12:00:00Z",
+            ),
+            ("--now", "2024-13-40", "--now 2024-12-31T00:00:00Z"),
+            ("--allow", "net:a.example:443-80", "net:a.example:80-443`"),
             ("--allow", "https://a.example/v1", "--allow net:a.example`"),
             ("--allow", "net:a.example/v1", "--allow net:a.example`"),
             ("--allow", "net", "net:HOST"),

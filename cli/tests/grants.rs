@@ -548,3 +548,28 @@ fn texts_are_embedded_by_a_service() {
         "{head}"
     );
 }
+
+/// A header for a server that nothing reaches is told: its name is most likely misspelt.
+#[test]
+fn a_header_that_is_never_sent_is_told() {
+    let folder = folder();
+    let program = r#"{"op": "seq", "steps": [{"op": "return", "value": {"ok": true}}]}"#;
+    let header = |origin: &str| format!("{origin} authorization=Bearer {{env:PATH}}");
+    let told = |options: &[&str]| {
+        let done = run(folder.path(), program, options);
+        assert_eq!(done.code, 0, "{done:?}");
+        done.err.contains("warning[cli.unused_header]")
+    };
+    let other = header("https://api.exmaple.com");
+    let args = ["--allow", "net:api.example.com", "--header", &other];
+    assert!(told(&args));
+    for (rule, origin) in [
+        ("net:api.example.com", "https://api.example.com"),
+        ("net:*.example.com:8443", "https://api.example.com:8443"),
+        ("net:127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("net:*", "https://api.example.com"),
+    ] {
+        let header = header(origin);
+        assert!(!told(&["--allow", rule, "--header", &header]), "{rule}");
+    }
+}

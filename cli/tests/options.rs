@@ -51,8 +51,12 @@ fn arguments_are_checked_against_the_schema() {
 fn an_argument_that_is_not_declared_is_told() {
     let done = program(TYPED, &["run", "--args", r#"{"n": 1, "off": "a"}"#]);
     assert_eq!(done.code, 0, "{done:?}");
-    let told = "warning: The program's inputSchema declares no argument `off`; did you mean `of`?";
+    let told = "warning[cli.undeclared_argument]: --args: the program's inputSchema declares no \
+                argument `off`\n  = help: did you mean `of`?";
     assert!(done.err.contains(told), "{done:?}");
+    // What is given already is not what was meant.
+    let done = program(TYPED, &["run", "--args", r#"{"n": 1, "m": 2}"#]);
+    assert!(done.err.contains("help: it declares `"), "{done:?}");
     let open = TYPED.replace("\"required\"", "\"additionalProperties\":{},\"required\"");
     for (text, args) in [
         (TYPED, r#"{"n": 1, "of": "a"}"#),
@@ -60,7 +64,7 @@ fn an_argument_that_is_not_declared_is_told() {
     ] {
         let done = program(text, &["run", "--json", "--args", args]);
         assert_eq!(
-            done.json()["warnings"].as_array().map(Vec::len),
+            done.json()["diagnostics"].as_array().map(Vec::len),
             Some(0),
             "{done:?}"
         );

@@ -50,7 +50,11 @@ fn single(reply: &Value) -> Result<(), String> {
         let near = members.keys().find_map(|key| {
             let key = key.to_string_lossy();
             // Data may have members with a dollar, such as `$ref`.
-            let near = suggest(&key, [FAILS, REPLIES].into_iter())?;
+            let near = match &*key {
+                "$reply" | "$responses" | "$sequence" | "$turns" | "$answers" => REPLIES.to_owned(),
+                "$error" | "$throws" | "$throw" | "$failure" => FAILS.to_owned(),
+                _ => suggest(&key, [FAILS, REPLIES].into_iter())?,
+            };
             (near != *key).then(|| format!("there is no `{key}`; did you mean `{near}`?"))
         });
         return near.map_or(Ok(()), Err);
@@ -60,6 +64,22 @@ fn single(reply: &Value) -> Result<(), String> {
         (Value::String(_), _) => Ok(()),
         _ => Err(format!("`{FAILS}` must be a text")),
     }
+}
+
+/// Checks a document of a collection.
+pub(super) fn document(document: &Value) -> Result<(), String> {
+    let embedding = document.get("embedding").and_then(Value::as_array);
+    let fits = |list: &[Value]| !list.is_empty() && list.iter().all(|n| n.as_f64().is_some());
+    if embedding.is_some_and(fits) {
+        return Ok(());
+    }
+    let what = "expected an `embedding`, a list of numbers";
+    let others = ["vector", "embeddings", "values", "vec", "emb"];
+    let other = others.iter().find(|name| document.get(**name).is_some());
+    Err(match other {
+        Some(other) => format!("{what}; call `{other}` `embedding`"),
+        None => what.to_owned(),
+    })
 }
 
 /// Checks what a command gives.
@@ -111,6 +131,8 @@ mod tests {
             "`fetch` for `u`: there is no `$replys`; did you mean `$replies`?"
         );
         assert!(told(by_key, r#"{"u": {"$fail": "x"}}"#).contains("`$fails`?"));
+        assert!(told(by_key, r#"{"u": {"$reply": [1]}}"#).contains("`$replies`?"));
+        assert!(told(by_key, r#"{"u": {"$error": "x"}}"#).contains("`$fails`?"));
         assert!(told(by_key, r#"{"u": {"$replies": []}}"#).contains("a reply at least"));
         assert!(told(by_key, r#"{"u": {"$replies": [{"$fails": 5}]}}"#).contains("a text"));
         assert!(told(by_key, r#"{"u": {"$fails": "x", "status": 500}}"#).contains("alone"));

@@ -35,6 +35,9 @@ use std::sync::Arc;
 /// Numbers in an embedding at most: what large embedding models give.
 const MAX_DIMENSION: f64 = 65_536.0;
 
+/// Seconds since 1970 that are about now; as milliseconds they are in its first weeks.
+const SECONDS: std::ops::Range<f64> = 1.5e9..2.5e9;
+
 /// What a script says; nothing by default.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
@@ -99,7 +102,15 @@ impl Script {
     /// # Errors
     /// If `clock` is no whole number of at least 0.
     pub fn clock(&self) -> Result<Option<FixedClock>, ScriptError> {
-        Ok(self.number("clock", f64::MAX)?.map(FixedClock::new))
+        let clock = self.number("clock", f64::MAX)?;
+        if let Some(seconds) = clock.filter(|n| SECONDS.contains(n)) {
+            let text = format!(
+                "`clock` must be milliseconds, and {seconds} are seconds of now; write {}",
+                seconds * 1000.0
+            );
+            return Err(ScriptError(text));
+        }
+        Ok(clock.map(FixedClock::new))
     }
 
     /// The randomness that it fixes, for an engine.
@@ -158,6 +169,10 @@ impl Script {
                 script.map_err(|e| ScriptError(format!("/ai{}: {}", e.pointer, e.message)))?;
             set = set.with_ai(ScriptedAi::new(script));
         }
+        if self.number("embed", MAX_DIMENSION)? == Some(0.0) {
+            let text = "`embed` must be a number of at least 1: an embedding has so many numbers";
+            return Err(ScriptError(text.to_owned()));
+        }
         if let Some(dimension) = self.number("embed", MAX_DIMENSION)? {
             set = set.with_embedder(HashEmbedder::new(dimension as usize));
         }
@@ -188,7 +203,13 @@ impl Script {
                 let text = format!("`vectors` must hold an array for `{name}`");
                 return Err(ScriptError(text));
             };
-            for document in documents {
+            for (at, document) in documents.iter().enumerate() {
+                forms::document(document).map_err(|what| {
+                    ScriptError(format!(
+                        "`vectors` for `{name}`, document {}: {what}",
+                        at + 1
+                    ))
+                })?;
                 store.vector_add(collection(), document.clone()).await?;
             }
         }
@@ -280,6 +301,10 @@ mod tests {
         assert!(mistake(r#"{"embed": 1e9}"#).contains("`embed` must be"));
         assert!(mistake(r#"{"vectors": {"c": 1}}"#).contains("array for `c`"));
         assert!(mistake(r#"{"vectors": {"c": [1]}}"#).contains("embedding"));
+        assert!(mistake(r#"{"clock": 1769860800}"#).contains("write 1769860800000"));
+        assert!(mistake(r#"{"embed": 0}"#).contains("at least 1"));
+        let vector = mistake(r#"{"vectors": {"c": [{"vector": [1]}]}}"#);
+        assert!(vector.contains("for `c`, document 1") && vector.contains("`vector`"));
         let shell = r#"{"shell": {"ls": {"exitCode": 300}}}"#;
         assert!(mistake(shell).contains("`shell` for `ls`: `exitCode` must be"));
     }

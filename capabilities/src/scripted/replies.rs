@@ -6,6 +6,7 @@ use crate::{
     AgentCall, AgentReply, AgentRunner, BoxFuture, CapabilityError, Fetch, Llm, LlmBattery,
     MemoryShell, Reply, ShellCommand, ShellError, ShellErrorKind, ShellOutput, Transpiler, Xml,
 };
+use a99_core::diag::{excerpt, suggest};
 use a99_core::value::{Map, Value};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,6 +16,9 @@ pub(super) const FAILS: &str = "$fails";
 
 /// The member that makes a reply a list of replies, given in turn.
 pub(super) const REPLIES: &str = "$replies";
+
+/// Keys that one is compared with that is not there.
+const MOST_NEAR: usize = 1_000;
 
 /// What a capability answers: a value, or the text it fails with.
 type Answer = Result<Value, CapabilityError>;
@@ -81,7 +85,18 @@ impl ByKey {
     fn answer(&self, key: &Value) -> Answer {
         let turns = self.entries.iter().find(|(known, _)| known == key);
         let Some((_, turns)) = turns else {
-            return Err(CapabilityError::new(self.unknown));
+            let (Some(asked), true) = (key.as_str(), self.entries.len() <= MOST_NEAR) else {
+                return Err(CapabilityError::new(self.unknown));
+            };
+            let known = self.entries.iter().filter_map(|(known, _)| known.as_str());
+            let near = suggest(asked, known).map_or(String::new(), |near| {
+                format!("; did you mean `{}`?", excerpt(&near))
+            });
+            return Err(CapabilityError::new(format!(
+                "{}: `{}`{near}",
+                self.unknown,
+                excerpt(asked)
+            )));
         };
         // The last reply repeats.
         match turns.take().1.or(turns.replies.last()) {
@@ -237,7 +252,18 @@ mod tests {
         assert_eq!(ask("b"), Err("down".to_owned()));
         assert_eq!(ask("b"), Ok(2.into()));
         assert_eq!(ask("b"), Ok(2.into()));
-        assert_eq!(ask("c"), Err("unknown".to_owned()));
+        assert_eq!(ask("c"), Err("unknown: `c`".to_owned()));
+        let near = ByKey::new(
+            value(r#"{"billing": 1}"#).as_object().expect("an object"),
+            "unknown",
+        );
+        let told = near
+            .answer(&"biling".into())
+            .map_err(|error| error.to_string());
+        assert_eq!(
+            told,
+            Err("unknown: `biling`; did you mean `billing`?".to_owned())
+        );
     }
 
     #[test]

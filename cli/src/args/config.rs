@@ -75,7 +75,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "VARIABLE")]
     pub llm_key_env: Option<String>,
     /// Tokens of language models that the program may use, those of its agents included
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<u64>,
     /// Money that its models may cost, by the prices that `[models]` of `agent99.toml` has
     #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]

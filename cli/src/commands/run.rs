@@ -4,7 +4,8 @@ use crate::args::{CostModelArg, RunArgs};
 use crate::computer::Computer;
 use crate::config::InForce;
 use crate::duration::milliseconds;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, UNDECLARED, UNUSED_HEADER};
+use crate::grants::policy_of;
 use crate::input::{self, JsonArg};
 use crate::output::Format;
 use crate::pretty::pretty;
@@ -13,7 +14,7 @@ use crate::script::Script;
 use crate::store::{self, StorePlace};
 use crate::stream::Stream;
 use crate::{agents, embed, help, models, network, output};
-use a99_core::diag::{excerpt, suggest};
+use a99_core::diag::{Diagnostic, excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::account::{Account, AccountLimits, Money};
 use agent99::{
@@ -67,7 +68,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     // What sub-agents run with; their steps are no lines of this run's trace.
     let inherited = options.clone().trace(false);
     let options = options.account(Account::new("", account_limits(&config)?));
-    let undeclared = undeclared(&agent, &input.args);
+    let mut notes = undeclared(&agent, &input.args);
+    notes.extend(unused_headers(&config));
     let progress = args
         .progress
         .then(|| Progress::start(config.set.fuel.unwrap_or(FUEL)));
@@ -108,7 +110,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     store.close();
     let mut outcome = outcome?;
-    outcome.warnings.extend(undeclared);
     let warnings = config.warnings.iter().map(|text| Text::from(text.as_str()));
     outcome.warnings.extend(warnings);
     let mut place = None;
@@ -131,13 +132,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         write_lines(file, lines).map_err(|error| Failure::about(&name, error))?;
     }
     if args.program.json {
-        let json = outcome_json(&outcome, agent.warnings(), place);
+        let found = agent.warnings().iter().cloned().chain(notes);
+        let json = outcome_json(&outcome, &found.collect(), place);
         output::json(&match args.stream {
             true => as_event(json),
             false => json,
         });
     } else {
         super::show_warnings(&agent, &source);
+        for note in &notes {
+            let help = note.help.as_deref().unwrap_or_default();
+            output::err(&format!(
+                "warning[{}]: {}\n  = help: {help}\n",
+                note.code, note.message
+            ));
+        }
         let place = place.map(|place| (source.name.as_str(), place));
         show(&outcome, place);
     }
@@ -287,7 +296,7 @@ fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
 
 /// What is said of arguments that the program's `inputSchema` does not declare:
 /// most likely misspelt, they are nothing that it reads.
-fn undeclared(agent: &Agent, args: &Value) -> Vec<Text> {
+fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
     let schema = agent.artifact().program().input_schema.as_ref();
     let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
     let open = schema.is_some_and(|schema| schema.get("additionalProperties").is_some());
@@ -295,19 +304,82 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Text> {
         return Vec::new();
     };
     let names: Vec<_> = properties.keys().map(Text::to_string_lossy).collect();
+    // One that is given is not the one that was meant.
+    let free: Vec<&str> = properties
+        .keys()
+        .zip(&names)
+        .filter(|(key, _)| args.get_bytes(key.as_bytes()).is_none())
+        .map(|(_, name)| &**name)
+        .collect();
     let unknown = args
         .keys()
         .filter(|name| properties.get_bytes(name.as_bytes()).is_none());
     let told = unknown.take(MAX_UNDECLARED).map(|name| {
         let name = name.to_string_lossy();
-        let near = suggest(&name, names.iter().map(|name| &**name));
-        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let help = match suggest(&name, free.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("it declares `{}`", excerpt(&names.join("`, `"))),
+        };
         let name = excerpt(&name);
-        Text::from(format!(
-            "The program's inputSchema declares no argument `{name}`{near}"
-        ))
+        let message = format!("--args: the program's inputSchema declares no argument `{name}`");
+        Diagnostic::warning(UNDECLARED, message, "")
+            .with_offending(name)
+            .with_help(help)
     });
     told.collect()
+}
+
+/// What is said of headers for servers that the run cannot reach: most likely their names
+/// are misspelt.
+fn unused_headers(config: &InForce) -> Vec<Diagnostic> {
+    let settings = &config.set;
+    let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
+    let Ok(policy) = policy_of(&rules.join(",")) else {
+        return Vec::new();
+    };
+    // Services of models get theirs without a grant.
+    let services = [settings.llm.as_deref(), settings.embed.as_deref()];
+    let models = config.models.as_ref();
+    let mut found = Vec::new();
+    for header in settings.header.iter().filter_map(|arg| arg.0.as_ref().ok()) {
+        let is_served = services
+            .iter()
+            .flatten()
+            .any(|url| url.starts_with(&header.origin))
+            || models.is_some_and(|models| models.serves(&header.origin));
+        let Some((_, authority)) = header.origin.split_once("://") else {
+            continue;
+        };
+        let host = match authority
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'))
+        {
+            Some((address, _)) => address,
+            None => authority.split([':', '/']).next().unwrap_or(authority),
+        };
+        let reaches = match host.parse() {
+            Ok(address) => policy.check_host(address, []).is_ok(),
+            Err(_) => policy.allows_name(host),
+        };
+        if is_served || reaches {
+            continue;
+        }
+        let origin = excerpt(&header.origin);
+        let message = format!(
+            "--header: no rule of `allow` reaches {origin}, so `{}` is never sent",
+            excerpt(&header.name)
+        );
+        let help = format!(
+            "add `--allow net:{}`, or correct the address",
+            excerpt(authority)
+        );
+        found.push(
+            Diagnostic::warning(UNUSED_HEADER, message, "")
+                .with_offending(origin)
+                .with_help(help),
+        );
+    }
+    found
 }
 
 /// Opens the trace, which must not overwrite what the run reads (security P06).
