@@ -211,12 +211,13 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let text = self.text_of(arrow.span);
+        let text = (text.len() <= MAX_TEXT).then_some(text)?;
         let (left, right) = text.split_once("=>")?;
         let (left, right) = (left.trim(), right.trim());
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
-        let short = text.len() <= MAX_TEXT && !left.is_empty() && left.chars().all(plain);
+        let name = !left.is_empty() && left.chars().all(plain);
         let value = !right.is_empty() && right.chars().all(plain);
-        (short && value).then(|| format!("to compare write `{left} >= {right}`"))
+        (name && value).then(|| format!("to compare write `{left} >= {right}`"))
     }
 
     /// What stands in for `!key in object`.

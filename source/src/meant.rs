@@ -120,8 +120,12 @@ impl<'a> Lowerer<'a> {
             let text = quasi.value.raw.as_str();
             let text = &text[..text.floor_char_boundary(MAX_TEXT)];
             for (at, _) in text.match_indices('{') {
-                let Some((name, _)) = text[at + 1..].split_once('}') else {
-                    break;
+                // A name is short.
+                const MAX_NAME: usize = 64;
+                let rest = &text[at + 1..];
+                let rest = &rest[..rest.floor_char_boundary(MAX_NAME)];
+                let Some((name, _)) = rest.split_once('}') else {
+                    continue;
                 };
                 let root = name.split('.').next().unwrap_or(name);
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');

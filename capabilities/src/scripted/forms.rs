@@ -75,7 +75,7 @@ pub(super) fn document(document: &Value) -> Result<(), String> {
     }
     let what = "expected an `embedding`, a list of numbers";
     let others = ["vector", "embeddings", "values", "vec", "emb"];
-    let other = others.iter().find(|name| document.get(**name).is_some());
+    let other = others.iter().find(|name| document.get(name).is_some());
     Err(match other {
         Some(other) => format!("{what}; call `{other}` `embedding`"),
         None => what.to_owned(),

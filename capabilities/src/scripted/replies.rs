@@ -18,7 +18,7 @@ pub(super) const FAILS: &str = "$fails";
 pub(super) const REPLIES: &str = "$replies";
 
 /// Keys that one is compared with that is not there.
-const MOST_NEAR: usize = 1_000;
+const MOST_NEAR: usize = 100;
 
 /// What a capability answers: a value, or the text it fails with.
 type Answer = Result<Value, CapabilityError>;

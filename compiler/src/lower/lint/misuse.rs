@@ -160,13 +160,13 @@ impl<'a> Lower<'_, 'a> {
                 let help = "parts are YYYY, MM, DD, HH, mm and ss: `.format('YYYY-MM-DD HH:mm')`";
                 self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help.to_owned());
             }
-            (b"add", Some(first)) if holds(self, object) == Holds::Date => {
-                if holds(self, first) == Holds::Number {
-                    let message = "a number does not say of what: this adds nothing".to_owned();
-                    let help = "write `.add({ days: 1 })`; there are years, months, days, hours, \
-                                minutes and seconds";
-                    self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help.to_owned());
-                }
+            (b"add", Some(first))
+                if holds(self, object) == Holds::Date && holds(self, first) == Holds::Number =>
+            {
+                let message = "a number does not say of what: this adds nothing".to_owned();
+                let help = "write `.add({ days: 1 })`; there are years, months, days, hours, \
+                            minutes and seconds";
+                self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help.to_owned());
             }
             (b"parse", Some(first)) if matches!(object.kind, IrKind::Ident(b"JSON")) => {
                 if matches!(holds(self, first), Holds::Object(_) | Holds::List(_)) {

@@ -84,7 +84,9 @@ impl<'a> Lower<'_, 'a> {
         };
         let items = self.s.lint.as_ref().map(|lint| lint.items.clone());
         let items = items.filter(|_| is_written).unwrap_or_default();
-        let asked = items.iter().map(|item| Self::shown(item));
+        // The loops next to it: each is a look through the steps.
+        const LOOPS: usize = 4;
+        let asked = items.iter().rev().take(LOOPS).map(|item| Self::shown(item));
         let Some(item) = { asked }.find(|item| mentions(doc, steps, item)) else {
             return;
         };
@@ -149,7 +151,7 @@ impl<'a> Lower<'_, 'a> {
         while let Some(node) = work.pop() {
             let has = |text: &[u8]| {
                 let holds = |word: &&[u8]| text.windows(word.len()).any(|part| part == *word);
-                WORDS.iter().any(|word| holds(word))
+                WORDS.iter().any(holds)
             };
             if doc.str(node).is_some_and(has) {
                 return true;

@@ -7,7 +7,7 @@ use crate::expr::BinOp;
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, Receiver};
 use a99_core::diag::{codes, excerpt};
-use a99_core::json::{Kind, NodeId};
+use a99_core::json::NodeId;
 use a99_core::sig::{AtomInput, JsonKinds};
 
 /// How deep operands are looked into.
