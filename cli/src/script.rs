@@ -143,9 +143,10 @@ impl Script {
         Ok(set.now.map(FixedClock::new).or(clock))
     }
 
-    /// The capabilities that answer as the script says.
-    pub(crate) async fn granted(&self) -> Result<Capabilities, Failure> {
-        self.said(self.script.granted().await)
+    /// The capabilities that answer as the script says, by the clock of the settings.
+    pub(crate) async fn granted(&self, set: &Settings) -> Result<Capabilities, Failure> {
+        let clock = self.clock(set)?;
+        self.said(self.script.granted_at(clock).await)
     }
 
     /// What the script says, or a failure with its name.

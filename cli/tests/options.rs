@@ -300,3 +300,29 @@ fn what_is_not_in_this_binary_says_how_to_install_it() {
         );
     }
 }
+
+/// `--now` is the time of what a script's store keeps for a time, too.
+#[test]
+fn the_store_of_a_script_has_the_time_that_is_set() {
+    const KEPT: &str = r#"{"op":"seq","steps":[
+        {"op":"storeSet","key":"k","value":1,"ttlMs":1000},
+        {"op":"storeGet","key":"k","result":"k"},
+        {"op":"return","schema":{"type":"object","properties":{"k":{}}}}]}"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("script.json");
+    let script = script.to_str().expect("a path");
+    // By its own time as well, which the option goes before.
+    for (text, now) in [
+        (r#"{"store": {}}"#, "2020-01-01T00:00:00Z"),
+        (r#"{"store": {}, "clock": 1e12}"#, "2020-01-01T00:00:00Z"),
+        (r#"{"store": {}, "clock": 1e12}"#, ""),
+    ] {
+        std::fs::write(script, text).expect("written");
+        let mut args = vec!["run", "--json", "--script", script];
+        if !now.is_empty() {
+            args.extend(["--now", now]);
+        }
+        let done = program(KEPT, &args);
+        assert_eq!(done.json()["result"]["k"], 1, "{text} {now}: {done:?}");
+    }
+}

@@ -128,6 +128,15 @@ impl Script {
     /// # Errors
     /// If a member is not of its form.
     pub async fn granted(&self) -> Result<Capabilities, ScriptError> {
+        self.granted_at(None).await
+    }
+
+    /// The capabilities that answer as the script says, at this time in place of its own:
+    /// what the store keeps for a time is gone by the clock that the engine has.
+    ///
+    /// # Errors
+    /// If a member is not of its form.
+    pub async fn granted_at(&self, clock: Option<FixedClock>) -> Result<Capabilities, ScriptError> {
         let mut set = Capabilities::none();
         for member in ["fetch", "agents", "xml", "transpile"] {
             if let Some(table) = self.object(member)? {
@@ -176,19 +185,19 @@ impl Script {
         if let Some(dimension) = self.number("embed", MAX_DIMENSION)? {
             set = set.with_embedder(HashEmbedder::new(dimension as usize));
         }
-        if let Some(store) = self.store().await? {
+        if let Some(store) = self.store(clock).await? {
             set = set.with_store(store);
         }
         Ok(set)
     }
 
     /// A store with the script's keys, values and documents.
-    async fn store(&self) -> Result<Option<MemoryStore>, ScriptError> {
+    async fn store(&self, clock: Option<FixedClock>) -> Result<Option<MemoryStore>, ScriptError> {
         let (values, vectors) = (self.object("store")?, self.object("vectors")?);
         if values.is_none() && vectors.is_none() {
             return Ok(None);
         }
-        let store = match self.clock()? {
+        let store = match clock.or(self.clock()?) {
             Some(clock) => MemoryStore::new().with_clock(Arc::new(clock)),
             None => MemoryStore::new(),
         };

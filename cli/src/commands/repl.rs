@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     let mut session = Session {
         engine: script.engine(&Settings::default())?,
-        granted: runtime.block_on(script.granted())?,
+        granted: runtime.block_on(script.granted(&Settings::default()))?,
         options: RunOptions::new()
             .fuel(args.fuel)
             .map_err(|error| Failure::usage(error.to_string()))?

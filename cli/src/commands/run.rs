@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     let store = store::open(&config, input.script.clock(&config.set)?)?;
     let outcome = runtime.block_on(async {
-        let granted = computer.grant(input.script.granted().await?)?;
+        let granted = computer.grant(input.script.granted(&config.set).await?)?;
         let granted = network::with_xml(network::grant(&config, granted)?);
         let granted = embed::grant(&config, granted)?;
         let granted = models::grant(&config, granted)?;
