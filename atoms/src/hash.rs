@@ -32,6 +32,12 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt("algorithm", Kind::Text, "The hash function.")
                     .values_any_case(&["SHA-1", "SHA-256", "SHA-384", "SHA-512"])
                     .default("\"SHA-256\""),
+                opt(
+                    "raw",
+                    Kind::Bool,
+                    "Whether a text that is resolved is digested as it is, too, without quotes.",
+                )
+                .default("false"),
             ],
             hash,
         )
@@ -69,11 +75,20 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
                     .unwrap_or(Val::Undefined),
                 other => other,
             };
+            if let (Val::Str(text), true) = (value, truthy(cx.heap, args[2])) {
+                cx.charge(DIGEST, Sizes::units(text.units()))?;
+                return digested(cx, text, algorithm);
+            }
             let text = stringify(cx, value, Replacer::None, b"")?.unwrap_or(Str::EMPTY);
             cx.charge(DIGEST, Sizes::units(text.units()))?;
             text
         }
     };
+    digested(cx, text, algorithm)
+}
+
+/// The digest of a text by an algorithm of this name.
+fn digested(cx: &mut Cx<'_>, text: Str, algorithm: Option<Str>) -> Result<Val, Fault> {
     let name = algorithm.map_or(b"SHA-256".to_vec(), |s| {
         // No name is as long.
         let name = cx.bytes(s);
@@ -122,6 +137,13 @@ mod tests {
         assert_eq!(run("hash", r#"[{"b":1,"a":[2]}]"#), object);
         let nothing = r#""e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#;
         assert_eq!(run("hash", "[]"), nothing);
+        // A text that was resolved comes in a list.
+        let quoted = r#""6cc43f858fbb763301637b5af970e2a46b46f461f27e5a0f41e009c59b827b25""#;
+        assert_eq!(run("hash", r#"[["abc"]]"#), quoted);
+        assert_eq!(run("hash", r#"[["abc"], null, false]"#), quoted);
+        assert_eq!(run("hash", r#"[["abc"], "SHA-256", true]"#), ABC);
+        assert_eq!(run("hash", r#"[[{"b":1,"a":[2]}], null, true]"#), object);
+        assert_eq!(run("hash", r#"[[], null, true]"#), nothing);
     }
 
     #[test]

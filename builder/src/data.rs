@@ -248,4 +248,15 @@ impl Builder {
         let params = vec![("value", value.into()), ("algorithm", algorithm.into())];
         self.atom("hash", params)
     }
+
+    /// `hash` with `raw`: the hexadecimal digest of a text as it is, also of one that is
+    /// resolved, or of another value's JSON.
+    pub fn hash_raw(self, value: impl Into<Operand>, algorithm: impl Into<Operand>) -> Self {
+        let params = vec![
+            ("value", value.into()),
+            ("algorithm", algorithm.into()),
+            ("raw", true.into()),
+        ];
+        self.atom("hash", params)
+    }
 }

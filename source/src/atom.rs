@@ -42,6 +42,10 @@ const FORMS: [(&str, &str); 25] = [
     ("Error", "write `throw new Error(message)`"),
 ];
 
+/// The input by which an atom takes a text that is computed as it is (D88), which is what
+/// calls in a source mean.
+pub(crate) const AS_IT_IS: &str = "raw";
+
 /// Whether atoms of this name are calls in a source.
 pub(crate) fn form_of(op: &str) -> Option<&'static str> {
     FORMS
@@ -144,8 +148,17 @@ impl<'a> Lowerer<'a> {
             keys.push(key);
             values.push((value, binding));
         }
+        let is_computed = |(value, binding): &(Value, Binding)| {
+            *binding == Binding::TextOrValue && !value.is_constant()
+        };
+        let sig = self.ops.signature(op);
+        let as_it_is = sig.is_some_and(|sig| sig.inputs.iter().any(|input| input.name == AS_IT_IS));
+        let as_it_is = as_it_is && !keys.contains(&AS_IT_IS) && values.iter().any(is_computed);
         for (key, (value, binding)) in keys.iter().zip(values) {
             step.put_owned(Cow::Owned(key.as_bytes().to_vec()), bound(value, binding));
+        }
+        if let (true, Some(first)) = (as_it_is, properties.first()) {
+            step.put(AS_IT_IS, Tree::bool(true, &place(first.span())));
         }
         keys
     }
@@ -237,12 +250,29 @@ impl<'a> Lowerer<'a> {
             let help = "write a literal there";
             self.deny(codes::BAD_CALL, expr.span(), message, help);
         }
-        if binding == Binding::TextOrValue && !value.is_constant() {
-            let message = "a text that is computed is hashed as JSON, with its quotes";
-            let help = "hash a literal, or compare with hashes that were made in the same way";
-            self.differs(expr.span(), message, help);
+        self.spelled(op, key, value)
+    }
+
+    /// A text that is one of an input's values but for hyphens and case, as that value:
+    /// `sha256` is `SHA-256`.
+    fn spelled(&self, op: &str, key: &str, value: Value) -> Value {
+        let Kind::Text(text) = &value.kind else {
+            return value;
+        };
+        let sig = self.ops.signature(op);
+        let input = sig.and_then(|sig| sig.inputs.iter().find(|input| input.name == key));
+        let Some(input) = input.filter(|input| input.any_case) else {
+            return value;
+        };
+        let plain = |text: &[u8]| -> Vec<u8> {
+            let bytes = text.iter().filter(|byte| !b"-_".contains(byte));
+            bytes.map(u8::to_ascii_lowercase).collect()
+        };
+        let is_this = |known: &str| plain(known.as_bytes()) == plain(text);
+        match input.values.iter().find(|known| is_this(known)) {
+            Some(known) => Value::text(known, &value.place),
+            None => value,
         }
-        value
     }
 
     /// The steps of `memoize` and `cache`, which have variables of their own.

@@ -2,7 +2,7 @@
 
 use super::{atoms, line, signature};
 use crate::Engine;
-use a99_core::sig::Form;
+use a99_core::sig::{Binding, Form};
 
 /// The rules, in the order in which they matter.
 const RULES: &str = "\
@@ -11,17 +11,18 @@ Write the agent as one module in a subset of JavaScript; what is outside of it i
 - `export default async function agent({ a, b = 1 }) { ... return { result } }`: its \
 argument is one object. Other functions may stand beside it. TypeScript types are allowed.
 - There are let, const, destructuring, `...`, templates, `?.`, `??`, `? :`, if, while, do, for, \
-for...of, for...in, break, continue, switch with `break`, try/catch/finally, \
+for...of, for...in, labels, break, continue, switch with `break`, try/catch/finally, \
 `throw new Error(text)`. Of a caught `e` there is `e.message` only.
 - MEMBERS.
 - map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort, replace and \
 Array.from take arrow functions or names of functions; arrow functions there may set outer \
-variables, other functions only change outer objects and lists. Functions and regular \
-expressions are no values in objects or arguments. Calls nest at most 256 deep.
+variables, other functions only change outer objects and lists. Own \
+functions may take functions, too; elsewhere functions are no values, nor are regular \
+expressions. Calls nest at most 256 deep.
 - Texts, lists, numbers, Math, JSON, Object, dates (UTC), `new Set(list)` and regular \
 expression literals (no look-around) work as in JavaScript. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
-- There is no class, this, Map (use objects), RegExp, Intl, var, label, generator, Promise but \
-for all and allSettled, setTimeout, fetch, import or bit operator.
+- There is no class, this, Map (use objects), RegExp, Intl (use \
+`n.toLocaleString('en-US', { minimumFractionDigits: 2 })`), var, generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \
 `await Promise.all(urls.map((url) => httpFetch({ url })))`.
@@ -139,7 +140,13 @@ pub(super) fn text(engine: &Engine) -> String {
         if is_form || (is_own && SELDOM.contains(&&*sig.name)) {
             continue;
         }
-        let call = signature(sig).replacen('(', "({ ", 1).replace(')', " })");
+        let mut call = signature(sig);
+        let mut bindings = sig.inputs.iter().map(|input| input.binding);
+        if bindings.any(|binding| binding == Binding::TextOrValue) {
+            // A text that is computed is taken as it is without being asked (D88).
+            call = call.replace(", raw?)", ")");
+        }
+        let call = call.replacen('(', "({ ", 1).replace(')', " })");
         let mut call = call.replace("({  })", "()");
         let answer = ANSWERS.iter().find(|(name, _)| *name == sig.name);
         if let (Some((_, answer)), true) = (answer, is_own) {

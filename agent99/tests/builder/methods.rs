@@ -268,6 +268,10 @@ fn data() -> Vec<Row> {
             new().hash("s", "SHA-1"),
             r#"{"op":"hash","value":"s","algorithm":"SHA-1"}"#,
         ),
+        (
+            new().hash_raw("s", "SHA-1"),
+            r#"{"op":"hash","value":"s","algorithm":"SHA-1","raw":true}"#,
+        ),
     ]
 }
 

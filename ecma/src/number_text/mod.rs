@@ -11,7 +11,7 @@ mod radix;
 mod shortest;
 
 pub use exact::{to_exponential, to_fixed, to_precision};
-pub use locale::to_locale_string;
+pub use locale::{LocaleOptions, LocaleWords, to_locale_string, to_locale_text};
 pub use radix::to_radix;
 use shortest::Shortest;
 

@@ -3,9 +3,9 @@
 use super::steps::{MISSING, UNKNOWN};
 use super::values::{braces, member};
 use super::{Printed, Printer, Reason};
-use crate::atom::form_of;
+use crate::atom::{AS_IT_IS, form_of};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{AtomInput, Effect, Params};
+use a99_core::sig::{AtomInput, Binding, Effect, Params};
 
 const HELPER: Reason = ("a helper that is not there", "declare it in `helpers`");
 const CALL_ALL: Reason = (
@@ -78,8 +78,18 @@ impl Printer<'_> {
             return Err((step, MISSING));
         }
         let mut items = Vec::new();
+        let as_json = |input: &AtomInput| {
+            let node = doc.get(step, &input.name);
+            input.binding == Binding::TextOrValue && node.is_some_and(|n| doc.str(n).is_none())
+        };
+        let takes_raw = signature.inputs.iter().any(|input| input.name == AS_IT_IS);
+        let computed = takes_raw && signature.inputs.iter().any(as_json);
+        // A source says that a text is taken as JSON, not that it is taken as it is.
+        let raw = doc.get(step, AS_IT_IS);
+        let is_meant = computed && raw.is_some_and(|raw| doc.kind(raw) == Kind::Bool(true));
         for (key, node) in doc.members(step) {
-            if matches!(key, b"op" | b"result" | b"resultConst") {
+            let is_said = is_meant && key == AS_IT_IS.as_bytes();
+            if is_said || matches!(key, b"op" | b"result" | b"resultConst") {
                 continue;
             }
             let mut inputs = signature.inputs.iter();
@@ -92,6 +102,9 @@ impl Printer<'_> {
                 (None, _, _) => continue,
             };
             items.push(member(key, &value));
+        }
+        if computed && raw.is_none() {
+            items.push(member(AS_IT_IS.as_bytes(), "false"));
         }
         let waits =
             signature.effect != Effect::Pure || items.iter().any(|item| item.contains("await "));

@@ -32,7 +32,7 @@ const ATOMS: &[Row] = &[
     ("memberDelete", &[("object", Record), ("key", Text)]),
     ("jsonStringify", &[("value", Any)]),
     ("jsonParse", &[("str", Text)]),
-    ("hash", &[("value", Any)]),
+    ("hash", &[("value", Any), ("raw", Bool)]),
     ("eq", &[("a", Any), ("b", Any)]),
     ("neq", &[("a", Any), ("b", Any)]),
     ("gt", &[("a", Num), ("b", Num)]),

@@ -290,8 +290,9 @@ pub(super) fn method(
         }
         "toString" => OVal::Str(join(items, &js(","))?),
         "toLocaleString" => {
+            let options = super::statics::locale_options(arguments)?;
             let shown = |value: &OVal| match value {
-                OVal::Num(n) => OVal::str(&a99_ecma::number_text::to_locale_string(*n)),
+                OVal::Num(n) => OVal::str(&a99_ecma::number_text::to_locale_text(*n, &options)),
                 other => other.clone(),
             };
             let texts = items.borrow().iter().map(shown).collect();

@@ -386,10 +386,16 @@ impl Machine<'_> {
                     Value::String(s) => from_wtf8(s.as_bytes()),
                     other => {
                         let value = self.resolve(other, scope)?;
-                        let text = json::stringify_paid(&value)?.unwrap_or_default();
-                        let sizes = Sizes::default().out_units(text.len());
-                        self.meter.charge(WRITTEN, sizes)?;
-                        text.into()
+                        let raw = self.input(node, "raw", scope)?.truthy();
+                        match value {
+                            OVal::Str(text) if raw => text,
+                            value => {
+                                let text = json::stringify_paid(&value)?.unwrap_or_default();
+                                let sizes = Sizes::default().out_units(text.len());
+                                self.meter.charge(WRITTEN, sizes)?;
+                                text.into()
+                            }
+                        }
                     }
                 };
                 let algorithm = match self.input(node, "algorithm", scope)? {

@@ -10,6 +10,7 @@ use super::{dates, schemas};
 use a99_core::builtins::FUNCTIONS;
 use a99_core::costs::{JSON_LISTED, READ, Sizes};
 use a99_ecma::arith::{self, Math1};
+use a99_ecma::number_text::{LocaleOptions, LocaleWords};
 use a99_ecma::{number_parse, number_text, uri};
 
 /// Milliseconds since the epoch, by the system's clock.
@@ -427,13 +428,41 @@ pub(super) fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res
         (OVal::Num(n), "toFixed") => out(number_text::to_fixed(*n, args.integer(0)?)),
         (OVal::Num(n), "toExponential") => out(number_text::to_exponential(*n, args.optional(0)?)),
         (OVal::Num(n), "toPrecision") => out(number_text::to_precision(*n, args.optional(0)?)),
-        (OVal::Num(n), "toLocaleString") => Ok(Some(OVal::str(&number_text::to_locale_string(*n)))),
+        (OVal::Num(n), "toLocaleString") => {
+            let options = locale_options(arguments)?;
+            Ok(Some(OVal::str(&number_text::to_locale_text(*n, &options))))
+        }
         (OVal::Bool(_), "toLocaleString") => Ok(Some(OVal::Str(to_str(value)?))),
         (_, "hasOwnProperty" | "isPrototypeOf" | "propertyIsEnumerable") => {
             Ok(Some(OVal::Bool(false)))
         }
         _ => Ok(None),
     }
+}
+
+/// How numbers are shown: options behind a locale, where they are an object.
+pub(super) fn locale_options(arguments: &[OVal]) -> Res<LocaleOptions> {
+    let Some(OVal::Obj(given)) = arguments.get(1) else {
+        return Ok(LocaleOptions::default());
+    };
+    let member = |key: &str| match given.get(&js(key)) {
+        None | Some(OVal::Undef) => None,
+        Some(value) => Some(value),
+    };
+    let word = |key: &str| {
+        let text = member(key).map(|value| to_str(&value)).transpose();
+        text.map(|text| text.map(|text| lossy(&text)))
+    };
+    let number = |key: &str| member(key).map(|value| to_num(&value)).transpose();
+    let (style, currency) = (word("style")?, word("currency")?);
+    let words = LocaleWords {
+        style: style.as_deref(),
+        currency: currency.as_deref(),
+        min_fraction: number("minimumFractionDigits")?,
+        max_fraction: number("maximumFractionDigits")?,
+        grouping: member("useGrouping").map(|value| value.truthy()),
+    };
+    LocaleOptions::new(words).or_else(|error| fail(error.message()))
 }
 
 /// What truth values and objects can be called by, above and below.

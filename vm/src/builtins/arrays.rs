@@ -102,12 +102,13 @@ fn join_text(cx: &mut Cx<'_>, r: Ref, sep: Option<Str>) -> Result<Val, Fault> {
 }
 
 /// `toLocaleString`: numbers with grouping, the rest as `toString`.
-fn to_locale_string(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+fn to_locale_string(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let options = super::numbers::locale_options(cx, args)?;
     let mut items = copy_items(cx, r, 0..cx.heap.len(r))?;
     for item in &mut items {
         cx.work(16)?;
         if let Val::Num(n) = *item {
-            let text = a99_ecma::number_text::to_locale_string(n);
+            let text = a99_ecma::number_text::to_locale_text(n, &options);
             *item = cx.str(text.as_bytes())?;
         }
     }

@@ -2,9 +2,10 @@
 //! JavaScriptCore.
 
 use super::{NumFn, arg, charge_text};
-use crate::coerce::to_number;
+use crate::coerce::{to_number, to_str, truthy};
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
+use a99_ecma::number_text::{LocaleOptions, LocaleWords};
 use a99_ecma::{RangeError, number_text};
 
 /// Code of the methods in this file.
@@ -63,6 +64,44 @@ fn paid(cx: &mut Cx<'_>, text: &str) -> Result<Val, Fault> {
     cx.str(text.as_bytes())
 }
 
-fn to_locale_string(cx: &mut Cx<'_>, n: f64, _: &[Val]) -> Result<Val, Fault> {
-    paid(cx, &number_text::to_locale_string(n))
+fn to_locale_string(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
+    let options = locale_options(cx, args)?;
+    paid(cx, &number_text::to_locale_text(n, &options))
+}
+
+/// Bytes of a text that is a style or a code, or longer than each of them.
+const WORD: usize = 16;
+
+/// The options behind a locale, where they are an object (D89).
+pub(super) fn locale_options(cx: &mut Cx<'_>, args: &[Val]) -> Result<LocaleOptions, Fault> {
+    let Val::Obj(given) = arg(args, 1) else {
+        return Ok(LocaleOptions::default());
+    };
+    let member = |cx: &Cx<'_>, key: &str| {
+        let value = cx.heap.get_text(given, key.as_bytes());
+        value.filter(|value| !value.is_undefined())
+    };
+    let word = |cx: &mut Cx<'_>, key: &str| -> Result<Option<String>, Fault> {
+        let Some(value) = member(cx, key) else {
+            return Ok(None);
+        };
+        let text = to_str(cx, value)?;
+        let bytes = cx.bytes(text);
+        let bytes = &bytes[..bytes.len().min(WORD)];
+        Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
+    };
+    let style = word(cx, "style")?;
+    let currency = word(cx, "currency")?;
+    let number = |cx: &mut Cx<'_>, key: &str| {
+        let value = member(cx, key);
+        value.map(|value| to_number(cx, value)).transpose()
+    };
+    let words = LocaleWords {
+        style: style.as_deref(),
+        currency: currency.as_deref(),
+        min_fraction: number(cx, "minimumFractionDigits")?,
+        max_fraction: number(cx, "maximumFractionDigits")?,
+        grouping: member(cx, "useGrouping").map(|value| truthy(cx.heap, value)),
+    };
+    LocaleOptions::new(words).map_err(|error| Fault::throw(error.message()))
 }

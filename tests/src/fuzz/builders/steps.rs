@@ -89,7 +89,7 @@ impl Grower<'_> {
 
     fn data(&self, chain: Builder, depth: u32) -> Builder {
         let any = || self.operand(depth);
-        match self.below(15) {
+        match self.below(16) {
             0 => chain.push(any(), any()),
             1 => chain.len(any()),
             2 => chain.split(any(), any()),
@@ -109,6 +109,7 @@ impl Grower<'_> {
                 length: any(),
             }),
             13 => chain.uuid(),
+            14 => chain.hash_raw(any(), any()),
             _ => chain.hash(any(), any()),
         }
     }
