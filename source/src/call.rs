@@ -10,7 +10,7 @@ use crate::tree::{Data, Place, Tree};
 use crate::value::{Kind, Value};
 use crate::words;
 use a99_core::builtins::{self, Global, global};
-use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression};
+use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, ObjectPropertyKind};
 use oxc_span::{GetSpan, Span};
 
 impl<'a> Lowerer<'a> {
@@ -105,6 +105,9 @@ impl<'a> Lowerer<'a> {
                         let message = "the function `context` hides the request context";
                         let help = "give the function another name, if that was meant";
                         self.differs(call.span, message, help);
+                    }
+                    if let Some(value) = self.higher_call(js, function, call, hint, out) {
+                        return value;
                     }
                     let arguments = self.spread_arguments(function, call, out);
                     self.helper_call(function, arguments, call.span, hint, out)
@@ -421,8 +424,10 @@ impl<'a> Lowerer<'a> {
                 "write a regular expression: `text.match(/a+/)`; for texts there are includes \
                  and indexOf"
             }
-            "toLocaleString" if call.arguments.is_empty() => return,
-            "toLocaleString" => "call it without arguments, or use toFixed and padStart",
+            "toLocaleString" => match locale_fault(&call.arguments) {
+                None => return,
+                Some(help) => help,
+            },
             "delete" => return,
             "localeCompare" if call.arguments.len() == 2 => {
                 let message = "`localeCompare` is the same in all locales here";
@@ -480,6 +485,49 @@ impl<'a> Lowerer<'a> {
         let exprs = self.arguments(&new.arguments);
         let values = self.exprs(&exprs, out);
         Value::node(builtin(name, values, &at))
+    }
+}
+
+/// The options of `toLocaleString` that numbers have (D89).
+const LOCALE_OPTIONS: [&str; 5] = [
+    "style",
+    "currency",
+    "minimumFractionDigits",
+    "maximumFractionDigits",
+    "useGrouping",
+];
+
+/// What helps where arguments of `toLocaleString` ask for what is not there: another locale,
+/// another option.
+fn locale_fault(arguments: &[Argument<'_>]) -> Option<&'static str> {
+    const LOCALE: &str = "there is one locale: write `'en-US'`, or nothing";
+    const OPTIONS: &str = "write the options there: `{ minimumFractionDigits: 2, \
+                           maximumFractionDigits: 2 }`, `{ style: 'currency', currency }`, \
+                           `{ style: 'percent' }`, `useGrouping`; for dates take parts such as \
+                           `date.getUTCMonth()`";
+    let mut arguments = arguments.iter().map(Argument::as_expression);
+    let locale = arguments.next()?;
+    match locale.map(Expression::get_inner_expression) {
+        Some(Expression::StringLiteral(text)) if matches!(&*text.value, "en-US" | "en") => {}
+        Some(Expression::Identifier(id)) if id.name == "undefined" => {}
+        Some(Expression::ArrayExpression(list)) if list.elements.is_empty() => {}
+        _ => return Some(LOCALE),
+    }
+    let options = arguments.next()?;
+    let Some(Expression::ObjectExpression(object)) = options.map(Expression::get_inner_expression)
+    else {
+        return Some(OPTIONS);
+    };
+    let is_known = |property: &ObjectPropertyKind<'_>| match property {
+        ObjectPropertyKind::ObjectProperty(property) => {
+            let name = property.key.static_name();
+            name.is_some_and(|name| LOCALE_OPTIONS.contains(&&*name))
+        }
+        ObjectPropertyKind::SpreadProperty(_) => false,
+    };
+    match object.properties.iter().all(is_known) {
+        true => None,
+        false => Some(OPTIONS),
     }
 }
 

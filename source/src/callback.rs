@@ -1,9 +1,10 @@
 //! Methods of lists that take a callback: loops, or the atoms that do the same.
 
-use crate::code::{ends, only_expression, returns_from_loop, statements};
+use crate::code::{ends, only_expression, statements};
 use crate::codes;
 use crate::expr::Hint;
 use crate::iterable::Iterable;
+use crate::leave::Left;
 use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, named, place, set};
 use crate::pattern::{is_there, method, of};
 use crate::stmt::not;
@@ -37,7 +38,7 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn callback(&mut self, argument: &'a Argument<'a>) -> Option<Callback<'a>> {
         let expr = argument.as_expression()?.get_inner_expression();
         if let Some(code) = crate::atom::code_of(expr) {
-            return Some(self.callback_code(code));
+            return Some(Callback::Code(code));
         }
         match expr {
             Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
@@ -60,17 +61,6 @@ impl<'a> Lowerer<'a> {
             }
             _ => None,
         }
-    }
-
-    /// A callback that returns from a loop is a function of its own.
-    fn callback_code(&mut self, code: Code<'a>) -> Callback<'a> {
-        if !returns_from_loop(statements(code)) {
-            return Callback::Code(code);
-        }
-        let gives_value = self.gives_value(code);
-        let function = self.add_function("callback", code, code.span(), gives_value);
-        self.function(function);
-        Callback::Helper(function)
     }
 
     pub(crate) fn callback_method(
@@ -209,10 +199,13 @@ impl<'a> Lowerer<'a> {
             return self.effect(expr, out);
         }
         let statements = statements(code);
-        self.around.push(Around::Callback(after.clone()));
+        let left = Left::default();
+        self.around.push(Around::Callback(after.clone(), left));
         let mut steps = Vec::new();
         self.block(statements, &mut steps);
-        self.around.pop();
+        if let Some(Around::Callback(_, left)) = self.around.pop() {
+            Self::not_left(&left, turn.at, &mut steps);
+        }
         let is_continue = |step: &Tree| step.get("op").and_then(Tree::as_str) == Some("continue");
         if steps.last().is_some_and(is_continue) {
             steps.pop();

@@ -2,7 +2,9 @@
 
 use crate::codes;
 use crate::expr::MAX_PARTS;
+use crate::finally::one_turn;
 use crate::iterable::Iterable;
+use crate::leave::breaks;
 use crate::lower::{Around, Lowerer, What, branch, place, set};
 use crate::tree::{Place, Tree};
 use crate::value::Value;
@@ -22,7 +24,13 @@ impl<'a> Lowerer<'a> {
         }
         let on = self.expr(&statement.discriminant, out);
         let on = self.named(on, out);
-        self.around.push(Around::Switch);
+        // A `break` that is not the end of its case.
+        let mut cases = statement.cases.iter();
+        let is_left = cases.any(|case| case_statements(&case.consequent).iter().any(breaks));
+        self.around.push(match is_left {
+            false => Around::Switch,
+            true => Around::a_switch(),
+        });
         let mut chain: Vec<(Option<Tree>, Vec<Tree>, Place)> = Vec::new();
         let mut tests: Option<Tree> = None;
         let mut is_default = false;
@@ -61,7 +69,7 @@ impl<'a> Lowerer<'a> {
             tests = None;
             chain.push((test, steps, place(case.span)));
         }
-        self.around.pop();
+        let around = self.around.pop();
         let mut other = Vec::new();
         for (test, steps, at) in chain.into_iter().rev() {
             other = match test {
@@ -69,25 +77,24 @@ impl<'a> Lowerer<'a> {
                 None => steps,
             };
         }
+        if is_left {
+            other = one_turn(other, &place(statement.span));
+        }
         out.extend(other);
+        self.leave_further(around, statement.span, out);
     }
 
     /// The statements of a case without the `break` at their end.
     fn case(&mut self, statements: &'a [Statement<'a>], is_last: bool) -> &'a [Statement<'a>] {
-        let inner = match statements {
-            [Statement::BlockStatement(block)] => &block.body[..],
-            statements => statements,
-        };
-        match inner.split_last() {
-            Some((Statement::BreakStatement(end), rest)) if end.label.is_none() => rest,
-            Some((end, _)) if is_last || ends(end) => inner,
-            Some((end, _)) => {
-                let help = "end each `case` with `break` or `return`";
-                self.unsupported(end.span(), "a `case` that falls through", help);
-                inner
-            }
-            None => inner,
+        let inner = case_statements(statements);
+        if let Some(end) = inner.last()
+            && !(is_last || ends(end))
+            && inner.len() == block_statements(statements).len()
+        {
+            let help = "end each `case` with `break` or `return`";
+            self.unsupported(end.span(), "a `case` that falls through", help);
         }
+        inner
     }
 
     pub(crate) fn throw(&mut self, value: &'a Expression<'a>, at: Span, out: &mut Vec<Tree>) {
@@ -253,6 +260,23 @@ pub(crate) fn fail(message: Value, at: &Place) -> Vec<Tree> {
 fn either(left: Tree, right: Tree) -> Tree {
     let at = left.place.start..right.place.end;
     Tree::logical("||", left, right, &at)
+}
+
+/// The statements of a case, which may be a block.
+fn block_statements<'a>(statements: &'a [Statement<'a>]) -> &'a [Statement<'a>] {
+    match statements {
+        [Statement::BlockStatement(block)] => &block.body,
+        statements => statements,
+    }
+}
+
+/// The same without a `break` at their end.
+fn case_statements<'a>(statements: &'a [Statement<'a>]) -> &'a [Statement<'a>] {
+    let inner = block_statements(statements);
+    match inner.split_last() {
+        Some((Statement::BreakStatement(end), rest)) if end.label.is_none() => rest,
+        _ => inner,
+    }
 }
 
 /// Whether nothing behind the statement is reached.

@@ -46,6 +46,7 @@ fn returns_values(statements: &[Statement<'_>]) -> bool {
                 todo.push(&branch.consequent);
                 todo.extend(&branch.alternate);
             }
+            Statement::LabeledStatement(inner) => todo.push(&inner.body),
             Statement::WhileStatement(inner) => todo.push(&inner.body),
             Statement::ForStatement(inner) => todo.push(&inner.body),
             Statement::ForOfStatement(inner) => todo.push(&inner.body),

@@ -67,7 +67,7 @@ impl<'a> Lowerer<'a> {
             let mut steps = Vec::new();
             match word {
                 "return" => self.give_back(Value::ident(&value, &at), span, &mut steps),
-                word => self.jump(word, false, span, &mut steps),
+                word => self.jump(word, span, &mut steps),
             }
             let (left, right) = (Tree::ident(&kind, &at), Tree::text(word, &at));
             let test = Tree::binary("===", left, right, &at);
@@ -95,6 +95,15 @@ impl<'a> Lowerer<'a> {
         out.push(Tree::step("break", [], &at));
     }
 
+    /// The end of a loop's steps, which are those of each turn.
+    pub(crate) fn end_loop(&mut self, at: Span, steps: &mut Vec<Tree>) -> Option<Around<'a>> {
+        let ended = self.around.pop();
+        if let Some(Around::Loop { left, .. }) = &ended {
+            Self::not_left(left, at, steps);
+        }
+        ended
+    }
+
     /// Behind a loop that ended because more than it is left: leaves what is around it.
     pub(crate) fn leave_further(
         &mut self,
@@ -102,7 +111,14 @@ impl<'a> Lowerer<'a> {
         at: Span,
         out: &mut Vec<Tree>,
     ) {
-        if !matches!(ended, Some(Around::Loop { is_left: true, .. })) {
+        let Some(Around::Loop {
+            is_left, crossed, ..
+        }) = ended
+        else {
+            return;
+        };
+        self.go_on(crossed, at, out);
+        if !is_left {
             return;
         }
         let kinds = self.around.iter().rev().filter_map(|around| match around {
@@ -118,7 +134,7 @@ impl<'a> Lowerer<'a> {
 }
 
 /// Steps in a loop that ends behind them.
-fn one_turn(mut steps: Vec<Tree>, at: &Place) -> Vec<Tree> {
+pub(crate) fn one_turn(mut steps: Vec<Tree>, at: &Place) -> Vec<Tree> {
     let op = steps.last().and_then(|last| last.get("op")?.as_str());
     if !matches!(op, Some("break" | "Error")) {
         steps.push(Tree::step("break", [], at));

@@ -12,6 +12,7 @@ use oxc_span::GetSpan;
 impl<'a> Lowerer<'a> {
     /// `for (const key in object)`: the keys that it has at the start.
     pub(crate) fn for_in(&mut self, statement: &'a ForInStatement<'a>, out: &mut Vec<Tree>) {
+        let label = self.label.take();
         let at = place(statement.span);
         let object = self.expr(&statement.right, out);
         let none = Value::new(Kind::Map(Vec::new()), &at);
@@ -41,9 +42,9 @@ impl<'a> Lowerer<'a> {
                 self.fresh()
             }
         };
-        self.around.push(Around::plain_loop());
+        self.around.push(Around::a_loop(label, None));
         let mut steps = self.body(&statement.body);
-        let around = self.around.pop();
+        let around = self.end_loop(statement.span, &mut steps);
         if may_delete(&steps) {
             // A key that is gone meanwhile is not gone over.
             let asked = vec![object.operand(), Tree::ident(&name, &at)];

@@ -36,10 +36,12 @@ mod finally;
 mod gives;
 mod guard;
 mod heads;
+mod higher;
 mod instance;
 mod iterable;
 mod keys;
 mod known;
+mod leave;
 mod literals;
 mod lower;
 mod meant;
@@ -169,6 +171,7 @@ fn lower(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagn
     let root = lowerer.module(&parsed.program);
     let captures = lowerer.captures();
     lowerer.check_calls(&captures);
+    lowerer.check_copies(&captures);
     let (Some(root), false) = (root, lowerer.is_denied()) else {
         return Err(Diagnostics(lowerer.found));
     };

@@ -6,8 +6,10 @@
 //! variables of outer functions that a function reads become parameters of it.
 
 use crate::codes;
+use crate::higher::Copied;
 use crate::iterable::Iterable;
 use crate::known::Known;
+use crate::leave::{Crossing, Left};
 use crate::stmt::Update;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
@@ -85,6 +87,8 @@ pub(crate) struct Function<'a> {
     /// The helper's name.
     pub(crate) name: String,
     pub(crate) code: Option<Code<'a>>,
+    /// The same, which stays.
+    pub(crate) whole: Option<Code<'a>>,
     /// How many values it takes one by one.
     pub(crate) arity: usize,
     /// Whether it takes those behind them as a list.
@@ -98,6 +102,16 @@ pub(crate) struct Function<'a> {
     pub(crate) reads: Vec<BindingId>,
     /// Functions that it calls.
     pub(crate) calls: Vec<usize>,
+    /// The function that it was found in.
+    pub(crate) parent: usize,
+    /// What it is a copy of.
+    pub(crate) copied: Option<Copied>,
+    /// Whether a call that hands functions over made it.
+    pub(crate) is_made: bool,
+    /// Whether there are copies of it.
+    pub(crate) has_copies: bool,
+    /// Whether it is no helper, as only its copies are called.
+    pub(crate) is_dropped: bool,
 }
 
 /// What `return` in a callback does with the value.
@@ -125,24 +139,47 @@ pub(crate) enum Around<'a> {
     Loop {
         /// What it does after each turn.
         update: Option<Update<'a>>,
-        /// Whether what leaves more than the loop ends it first.
+        /// Whether what a `finally` follows is left, and ends it first.
         is_left: bool,
+        label: Option<&'a str>,
+        /// Whether it is a `switch`, which `break` ends.
+        is_switch: bool,
+        /// How loops within leave it.
+        left: Left,
+        /// What it ends for.
+        crossed: Vec<Crossing>,
     },
     /// A `switch`.
     Switch,
     /// A callback that was made a loop.
-    Callback(After),
+    Callback(After, Left),
     /// Steps whose value `return` gives (`memoize`).
     Body,
     /// Statements that a `finally` follows, however they are left.
     Finally(crate::finally::Exits),
 }
 
-impl Around<'_> {
-    pub(crate) fn plain_loop() -> Self {
+impl<'a> Around<'a> {
+    pub(crate) fn a_loop(label: Option<&'a str>, update: Option<Update<'a>>) -> Self {
+        Around::Loop {
+            update,
+            is_left: false,
+            label,
+            is_switch: false,
+            left: Left::default(),
+            crossed: Vec::new(),
+        }
+    }
+
+    /// A `switch` that is left within a case: a loop of one turn.
+    pub(crate) fn a_switch() -> Self {
         Around::Loop {
             update: None,
             is_left: false,
+            label: None,
+            is_switch: true,
+            left: Left::default(),
+            crossed: Vec::new(),
         }
     }
 }
@@ -151,6 +188,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) source: &'a str,
     pub(crate) ops: &'a (dyn Signatures + Sync),
     pub(crate) found: Vec<Diagnostic>,
+    /// The functions that they were found in.
+    pub(crate) found_in: Vec<usize>,
     /// Names in the source, and those that were given.
     pub(crate) taken: HashSet<String>,
     /// Names that are set behind their declaration, and some others.
@@ -171,6 +210,10 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) around: Vec<Around<'a>>,
     /// Scopes up to this one hold variables that the steps at hand may not set.
     pub(crate) barrier: usize,
+    /// The label before the next loop.
+    pub(crate) label: Option<&'a str>,
+    /// How many copies of functions are being made.
+    pub(crate) copies: usize,
     /// Calls of functions: from which, of which, where.
     pub(crate) calls: Vec<(usize, usize, Span)>,
     /// How many bindings in sight have each name.
@@ -210,6 +253,7 @@ impl<'a> Lowerer<'a> {
             source,
             ops,
             found: Vec::new(),
+            found_in: Vec::new(),
             taken: names.all.into_iter().map(str::to_owned).collect(),
             assigned: names.assigned.into_iter().map(str::to_owned).collect(),
             changed_dates: crate::dates::changed_dates(source).collect(),
@@ -222,6 +266,8 @@ impl<'a> Lowerer<'a> {
             current: 0,
             around: Vec::new(),
             barrier: 0,
+            label: None,
+            copies: 0,
             calls: Vec::new(),
             sight: HashMap::new(),
             new_lists: HashSet::new(),
@@ -268,12 +314,15 @@ impl<'a> Lowerer<'a> {
             .with_span(place(at))
             .with_offending(a99_core::diag::excerpt(line))
             .with_help(help);
-        let same = |other: &Diagnostic| other.span == found.span && other.message == found.message;
-        if self.found.iter().any(same) {
+        let same = |(other, place): (&Diagnostic, &usize)| {
+            other.span == found.span && other.message == found.message && *place == self.current
+        };
+        if self.found.iter().zip(&self.found_in).any(same) {
             return;
         }
         if self.found.len() < MAX_FINDINGS {
             self.found.push(found);
+            self.found_in.push(self.current);
         } else if found.severity == Severity::Error
             && let Some(warning) = self
                 .found
@@ -491,6 +540,7 @@ impl<'a> Lowerer<'a> {
         self.functions.push(Function {
             name,
             code: Some(code),
+            whole: Some(code),
             arity: code.params().items.len(),
             has_rest: code.params().rest.is_some(),
             gives_value,
@@ -499,6 +549,11 @@ impl<'a> Lowerer<'a> {
             place: place(at),
             reads: Vec::new(),
             calls: Vec::new(),
+            parent: self.current,
+            copied: None,
+            is_made: false,
+            has_copies: false,
+            is_dropped: false,
         });
         self.functions.len() - 1
     }

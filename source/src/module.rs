@@ -37,6 +37,7 @@ impl<'a> Lowerer<'a> {
         self.functions.push(Function {
             name: String::new(),
             code: None,
+            whole: None,
             arity: 0,
             has_rest: false,
             gives_value: false,
@@ -45,6 +46,11 @@ impl<'a> Lowerer<'a> {
             place: at.clone(),
             reads: Vec::new(),
             calls: Vec::new(),
+            parent: 0,
+            copied: None,
+            is_made: false,
+            has_copies: false,
+            is_dropped: false,
         });
         for (index, top) in tops.iter().enumerate() {
             let Some(name) = top.name else {
@@ -76,6 +82,7 @@ impl<'a> Lowerer<'a> {
         }
         self.pop_scope();
         self.finish_functions(1);
+        self.drop_copied();
         Some(self.root(schema, steps, &at))
     }
 
@@ -102,9 +109,12 @@ impl<'a> Lowerer<'a> {
         if let Some(schema) = schema {
             root.put("inputSchema", schema);
         }
-        if self.functions.len() > 1 {
+        if self.functions.iter().skip(1).any(|f| !f.is_dropped) {
             let mut helpers = Tree::map([], at);
             for (id, function) in self.functions.iter_mut().enumerate().skip(1) {
+                if function.is_dropped {
+                    continue;
+                }
                 let mut params = vec![Tree::new(Data::Captures(id), &function.place)];
                 params.append(&mut function.params);
                 let place = function.place.clone();

@@ -21,8 +21,16 @@ impl<'a> Lowerer<'a> {
         }
         let params = code.params();
         let mut names = Vec::new();
-        for param in &params.items {
+        for (index, param) in params.items.iter().enumerate() {
             let at = place(param.span);
+            if let (Some(function), BindingPattern::BindingIdentifier(id)) =
+                (self.bound_param(index), &param.pattern)
+            {
+                let what = What::Function(function);
+                let binding = self.declare(id.name.as_str(), id.span, what, true);
+                self.bindings[binding].is_ready = true;
+                continue;
+            }
             let (name, pattern) = match &param.pattern {
                 BindingPattern::BindingIdentifier(id) => {
                     (self.variable(id.name.as_str(), id.span, false), None)

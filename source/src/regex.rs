@@ -1,7 +1,7 @@
 //! Regular expression literals, where methods take them.
 
 use crate::expr::Hint;
-use crate::lower::{After, Lowerer, for_each, place, set};
+use crate::lower::{After, Lowerer, branch, for_each, place, set};
 use crate::pattern::{member_of, method};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
@@ -107,6 +107,9 @@ impl<'a> Lowerer<'a> {
     /// names of groups that no member may have.
     fn bounded(&mut self, regex: &'a RegExpLiteral<'a>, op: &str) {
         let pattern = regex.regex.pattern.text.as_str();
+        if let Some((what, help)) = looks_elsewhere(pattern) {
+            self.unsupported(regex.span, &format!("{what} in a regular expression"), help);
+        }
         let groups = groups(pattern);
         self.repeat_work(pattern.len() / 16 + 4 * groups.len());
         let is_forbidden = |name: &&str| a99_core::builtins::is_forbidden(name.as_bytes());
@@ -162,6 +165,8 @@ impl<'a> Lowerer<'a> {
             self.unsupported(regex.span, "`test` with the flag `g`", help);
         }
         if regex.regex.flags.is_empty() {
+            // It gives no groups, so that their names do not matter.
+            self.bounded(regex, "regexReplace");
             let inputs = [
                 (
                     "pattern",
@@ -275,15 +280,71 @@ impl<'a> Lowerer<'a> {
         hint: Hint<'_>,
         out: &mut Vec<Tree>,
     ) -> Value {
-        if !groups(regex.regex.pattern.text.as_str()).is_empty() {
-            let help = "write groups as `(?:...)`";
-            self.unsupported(regex.span, "a group in the pattern of `split`", help);
+        let groups = groups(regex.regex.pattern.text.as_str()).len();
+        if groups > 0 {
+            if !rest.is_empty() {
+                let help = "write groups as `(?:...)`, or take the first parts by `slice`";
+                self.unsupported(
+                    regex.span,
+                    "a group in the pattern of `split` to a limit",
+                    help,
+                );
+            }
+            return self.split_with_groups(regex, groups, text, span, hint, out);
         }
         let mut step = self.step("regexSplit", regex, text, span);
         for limit in rest.into_iter().take(1) {
             step.put("limit", limit.resolved());
         }
         self.result(step, true, hint, out)
+    }
+
+    /// `text.split(/(a)|b/)`: what stands between the matches, and the groups of each.
+    fn split_with_groups(
+        &mut self,
+        regex: &'a RegExpLiteral<'a>,
+        groups: usize,
+        text: Value,
+        span: Span,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        let at = place(span);
+        let text = self.named(text, out);
+        let found = self.found("regexFindAll", regex, text.clone(), span, out);
+        let found = self.named(found, out);
+        let (list, end, item) = (self.new_list(hint, &at, out), self.fresh(), self.fresh());
+        out.push(set(&end, Tree::number(0.0, &at), &at));
+        let part = |key: &str| member_of(Value::ident(&item, &at), Value::text(key, &at), &at);
+        let length = |of: Value| member_of(of, Value::text("length", &at), &at).operand();
+        let binary = |op: &str, left: Tree, right: Tree| Tree::binary(op, left, right, &at);
+        let (start, matched) = (part("index"), part("match"));
+        let between = vec![Tree::ident(&end, &at), start.clone().operand()];
+        let between = Value::node(method(text.clone().operand(), "slice", between, &at));
+        let behind = binary("+", start.clone().operand(), length(matched.clone()));
+        let mut steps = Vec::new();
+        self.after(&After::Push(list.clone()), between, &mut steps);
+        for number in 0..groups {
+            let group = member_of(part("groups"), Value::number(number as f64, &at), &at);
+            let group = Tree::logical("??", group.operand(), Tree::undefined(&at), &at);
+            self.after(&After::Push(list.clone()), Value::node(group), &mut steps);
+        }
+        steps.push(set(&end, behind.clone(), &at));
+        // Nothing is taken out at the end of the text, nor where the last match ended.
+        let inside = binary("<", start.operand(), length(text.clone()));
+        let goes_on = binary(">", behind, Tree::ident(&end, &at));
+        let test = Tree::logical("&&", inside, goes_on, &at);
+        let body = vec![branch(test, steps, Vec::new(), &at)];
+        out.push(for_each(found.clone().resolved(), &item, None, body, &at));
+        // A text without characters that matches has no parts.
+        let last = vec![Tree::ident(&end, &at)];
+        let last = Value::node(method(text.clone().operand(), "slice", last, &at));
+        let mut steps = Vec::new();
+        self.after(&After::Push(list.clone()), last, &mut steps);
+        let no_match = binary("===", length(found), Tree::number(0.0, &at));
+        let test = Tree::logical("||", length(text), no_match, &at);
+        out.push(branch(test, steps, Vec::new(), &at));
+        Value::ident(&list, &at)
     }
 
     /// `text.replace(pattern, (match, group) => ...)`: a loop over the matches.
@@ -434,6 +495,41 @@ fn escaped(text: &str) -> String {
         pattern.push(c);
     }
     pattern
+}
+
+/// What of a pattern looks around or back, and the form that works: patterns are matched in
+/// linear time.
+fn looks_elsewhere(pattern: &str) -> Option<(&'static str, &'static str)> {
+    const AHEAD: &str = "thousands are set apart by `n.toLocaleString('en-US')`; else match what \
+                         follows, too, and put it back by `$1`, or test with two patterns";
+    const BEHIND: &str = "match what stands before, too, and put it back by `$1`";
+    const BACK: &str = "compare the texts of groups, or go over the characters";
+    let mut class = false;
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let behind = &rest[c.len_utf8()..];
+        rest = behind;
+        match c {
+            '\\' => {
+                let of_group = behind.starts_with(|c: char| matches!(c, '1'..='9'));
+                if !class && (of_group || behind.starts_with("k<")) {
+                    return Some(("a reference back to a group", BACK));
+                }
+                let escaped = behind.chars().next();
+                rest = &behind[escaped.map_or(0, char::len_utf8)..];
+            }
+            '[' => class = true,
+            ']' => class = false,
+            '(' if !class && (behind.starts_with("?=") || behind.starts_with("?!")) => {
+                return Some(("look-ahead", AHEAD));
+            }
+            '(' if !class && (behind.starts_with("?<=") || behind.starts_with("?<!")) => {
+                return Some(("look-behind", BEHIND));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The names of the groups of a pattern that capture, in their order.

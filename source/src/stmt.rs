@@ -26,8 +26,8 @@ pub(crate) enum Update<'a> {
 enum ReturnTo {
     /// Out of the function, or of steps that give a value.
     Function,
-    /// Behind a callback that was made a loop; whether another loop is in it.
-    Callback(After, bool),
+    /// Behind a callback that was made a loop, of this number; whether another loop is in it.
+    Callback(After, usize, bool),
     /// To a `finally`, with the value in this variable.
     Finally(String),
 }
@@ -122,21 +122,21 @@ impl<'a> Lowerer<'a> {
             }
             Statement::WhileStatement(statement) => {
                 self.check_test(&statement.test, true);
+                let label = self.label.take();
                 let mut tests = Vec::new();
                 let test = self.expr(&statement.test, &mut tests);
-                self.around.push(Around::plain_loop());
-                let body = self.body(&statement.body);
-                let around = self.around.pop();
+                self.around.push(Around::a_loop(label, None));
+                let mut body = self.body(&statement.body);
+                let around = self.end_loop(at, &mut body);
                 out.push(repeat(tests, test, body, &place(at)));
                 self.leave_further(around, at, out);
             }
             Statement::DoWhileStatement(statement) => {
-                self.around.push(Around::Loop {
-                    update: Some(Update::Test(&statement.test)),
-                    is_left: false,
-                });
+                let label = self.label.take();
+                let update = Some(Update::Test(&statement.test));
+                self.around.push(Around::a_loop(label, update));
                 let mut body = self.body(&statement.body);
-                let around = self.around.pop();
+                let around = self.end_loop(at, &mut body);
                 self.update_of(Update::Test(&statement.test), &mut body);
                 let test = Value::bool(true, &place(at));
                 out.push(repeat(Vec::new(), test, body, &place(at)));
@@ -151,8 +151,15 @@ impl<'a> Lowerer<'a> {
             }
             Statement::ThrowStatement(statement) => self.throw(&statement.argument, at, out),
             Statement::TryStatement(statement) => self.try_statement(statement, out),
-            Statement::BreakStatement(s) => self.jump("break", s.label.is_some(), at, out),
-            Statement::ContinueStatement(s) => self.jump("continue", s.label.is_some(), at, out),
+            Statement::LabeledStatement(statement) => self.labeled(statement, out),
+            Statement::BreakStatement(s) => match &s.label {
+                Some(label) => self.jump_to("break", label.name.as_str(), at, out),
+                None => self.jump("break", at, out),
+            },
+            Statement::ContinueStatement(s) => match &s.label {
+                Some(label) => self.jump_to("continue", label.name.as_str(), at, out),
+                None => self.jump("continue", at, out),
+            },
             Statement::EmptyStatement(_)
             | Statement::FunctionDeclaration(_)
             | Statement::TSTypeAliasDeclaration(_)
@@ -164,18 +171,6 @@ impl<'a> Lowerer<'a> {
     fn other_statement(&mut self, statement: &'a Statement<'a>, at: Span) {
         let (what, help) = match statement {
             Statement::ClassDeclaration(_) => ("`class`", "use plain objects and functions"),
-            Statement::LabeledStatement(labelled)
-                if matches!(labelled.body, Statement::ExpressionStatement(_)) =>
-            {
-                (
-                    "a label",
-                    "an object stands in parentheses behind `=>`, `(x) => ({ name: x })`, and begins in \
-                     the line of its `return`",
-                )
-            }
-            Statement::LabeledStatement(_) => {
-                ("a label", "put the inner loop into a function that returns")
-            }
             Statement::WithStatement(_) => ("`with`", "name the object"),
             Statement::DebuggerStatement(_) => ("`debugger`", "use `a99 run --trace`"),
             Statement::ImportDeclaration(_) => {
@@ -190,30 +185,16 @@ impl<'a> Lowerer<'a> {
     }
 
     /// `break` and `continue`.
-    pub(crate) fn jump(
-        &mut self,
-        word: &'static str,
-        has_label: bool,
-        at: Span,
-        out: &mut Vec<Tree>,
-    ) {
-        if has_label {
-            let help = "put the inner loop into a function that returns";
-            return self.unsupported(at, "a label", help);
-        }
-        let passes = |around: &&Around<'a>| word == "continue" && matches!(around, Around::Switch);
-        match self.around.iter().rev().find(|around| !passes(around)) {
-            Some(Around::Loop { update, .. }) => {
-                if let (Some(update), "continue") = (*update, word) {
-                    self.update_of(update, out);
-                }
-                out.push(Tree::step(word, [], &place(at)));
-            }
-            Some(Around::Finally(_)) => self.exit(word, at, out),
-            Some(Around::Switch) => {
-                let help = "end each `case` with its only `break`, or use `if`";
-                self.unsupported(at, "a `break` within a `case`", help);
-            }
+    pub(crate) fn jump(&mut self, word: &'static str, at: Span, out: &mut Vec<Tree>) {
+        let passes = |around: &Around<'a>| match around {
+            Around::Switch => true,
+            Around::Loop { is_switch, .. } => *is_switch && word == "continue",
+            _ => false,
+        };
+        let target = self.around.iter().rposition(|around| !passes(around));
+        match target.map(|index| (index, &self.around[index])) {
+            Some((index, Around::Loop { .. })) => self.leave_to(index, word, None, at, out),
+            Some((_, Around::Finally(_))) => self.exit(word, at, out),
             _ => {
                 let message = format!("`{word}` stands in no loop");
                 let help = "in a callback, `return` ends the turn; a `for ... of` loop has `break`";
@@ -223,6 +204,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn classic_for(&mut self, statement: &'a ForStatement<'a>, out: &mut Vec<Tree>) {
+        let label = self.label.take();
         let at = place(statement.span);
         self.check_countdown(statement);
         self.check_counter(statement);
@@ -243,12 +225,10 @@ impl<'a> Lowerer<'a> {
             Some(test) => self.expr(test, &mut tests),
             None => Value::bool(true, &at),
         };
-        self.around.push(Around::Loop {
-            update: statement.update.as_ref().map(Update::Effect),
-            is_left: false,
-        });
+        let update = statement.update.as_ref().map(Update::Effect);
+        self.around.push(Around::a_loop(label, update));
         let mut body = self.body(&statement.body);
-        let around = self.around.pop();
+        let around = self.end_loop(statement.span, &mut body);
         if let Some(update) = &statement.update {
             self.effect(update, &mut body);
         }
@@ -258,7 +238,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// What a loop does behind each turn.
-    fn update_of(&mut self, update: Update<'a>, out: &mut Vec<Tree>) {
+    pub(crate) fn update_of(&mut self, update: Update<'a>, out: &mut Vec<Tree>) {
         match update {
             Update::Effect(update) => self.effect(update, out),
             Update::Test(test) => {
@@ -271,6 +251,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn for_of(&mut self, statement: &'a ForOfStatement<'a>, out: &mut Vec<Tree>) {
+        let label = self.label.take();
         let at = place(statement.span);
         if statement.r#await {
             let help = "write `for (const item of items)`";
@@ -313,9 +294,9 @@ impl<'a> Lowerer<'a> {
                 self.fresh()
             }
         };
-        self.around.push(Around::plain_loop());
-        let steps = self.body(&statement.body);
-        let around = self.around.pop();
+        self.around.push(Around::a_loop(label, None));
+        let mut steps = self.body(&statement.body);
+        let around = self.end_loop(statement.span, &mut steps);
         body.extend(steps);
         let index = index.as_deref();
         out.push(for_each(items.resolved(), &name, index, body, &at));
@@ -438,11 +419,13 @@ impl<'a> Lowerer<'a> {
     /// Where a `return` goes.
     fn returns_to(&self) -> ReturnTo {
         let mut is_in_loop = false;
-        for around in self.around.iter().rev() {
+        for (index, around) in self.around.iter().enumerate().rev() {
             match around {
                 Around::Loop { .. } => is_in_loop = true,
                 Around::Switch => {}
-                Around::Callback(after) => return ReturnTo::Callback(after.clone(), is_in_loop),
+                Around::Callback(after, _) => {
+                    return ReturnTo::Callback(after.clone(), index, is_in_loop);
+                }
                 Around::Finally(exits) => return ReturnTo::Finally(exits.value.clone()),
                 Around::Body => break,
             }
@@ -458,8 +441,14 @@ impl<'a> Lowerer<'a> {
         is_last: bool,
         out: &mut Vec<Tree>,
     ) {
-        let (after, is_in_loop) = match self.returns_to() {
-            ReturnTo::Callback(after, is_in_loop) => (after, is_in_loop),
+        let after = match self.returns_to() {
+            ReturnTo::Callback(after, _, false) => after,
+            ReturnTo::Callback(After::Nothing, index, true) => {
+                if let Some(value) = value {
+                    self.effect(value, out);
+                }
+                return self.leave_to(index, "return", None, at, out);
+            }
             _ => {
                 let value = match value {
                     Some(value) => {
@@ -473,17 +462,9 @@ impl<'a> Lowerer<'a> {
                 return self.give_back(value, at, out);
             }
         };
-        self.no_loop(is_in_loop, at);
         self.callback_value(&after, value, at, out);
         if !is_last {
             out.push(Tree::step("continue", [], &place(at)));
-        }
-    }
-
-    fn no_loop(&mut self, is_in_loop: bool, at: Span) {
-        if is_in_loop {
-            let help = "make the callback a function, or the method a `for ... of` loop";
-            self.unsupported(at, "a `return` from a loop in a callback", help);
         }
     }
 
@@ -499,10 +480,8 @@ impl<'a> Lowerer<'a> {
                 out.push(set(&name, value.resolved(), &at));
                 self.exit("return", span, out);
             }
-            ReturnTo::Callback(after, is_in_loop) => {
-                self.no_loop(is_in_loop, span);
-                self.after(&after, value, out);
-                out.push(Tree::step("continue", [], &at));
+            ReturnTo::Callback(_, index, _) => {
+                self.leave_to(index, "return", Some(value), span, out);
             }
         }
     }

@@ -68,6 +68,8 @@ struct Writer {
     around: usize,
     /// Whether `break` leaves a loop here.
     in_loop: bool,
+    /// Labels of loops around.
+    labels: Vec<String>,
     function: Function,
     /// Lists that a loop goes over.
     busy: Vec<String>,
@@ -86,6 +88,7 @@ pub fn source(seed: u64) -> String {
         may_wait: false,
         around: 0,
         in_loop: false,
+        labels: Vec::new(),
         function: Function::None,
         busy: Vec::new(),
     };
@@ -177,6 +180,7 @@ impl Writer {
             self.declare(&rest, List, false);
         }
         let in_loop = std::mem::take(&mut self.in_loop);
+        let labels = std::mem::take(&mut self.labels);
         let function = std::mem::replace(&mut self.function, Function::Helper(gives));
         // It may be called while a loop goes over any list.
         let busy = std::mem::replace(&mut self.busy, vec![String::new()]);
@@ -204,6 +208,7 @@ impl Writer {
         self.helpers.truncate(helpers);
         (self.busy, self.around, self.may_wait) = (busy, loops, waits);
         (self.in_loop, self.function) = (in_loop, function);
+        self.labels = labels;
         self.helpers.push(Helper {
             name: name.to_owned(),
             params,
@@ -231,6 +236,13 @@ impl Writer {
                 has_rest: false,
             });
         }
+        self.line("const each = (items, f) => {");
+        self.line("  const made = [];");
+        self.line("  for (const item of items) made.push(f(item, made.length));");
+        self.line("  return made;");
+        self.line("};");
+        self.line("const sizes = each(words, (word) => word.length);");
+        self.declare("sizes", List, false);
         self.function = Function::Agent;
         self.line("let count = words.length;");
         self.declare("count", Number, true);
@@ -264,7 +276,8 @@ impl Writer {
     }
 
     fn statement(&mut self, depth: usize) {
-        match self.below(if depth == 0 { 12 } else { 25 }) {
+        match self.below(if depth == 0 { 12 } else { 27 }) {
+            25 | 26 if self.has_apart() => self.handed(),
             20 => self.repeat_once(depth - 1),
             21 => self.each_key(depth - 1),
             22 if self.has_apart() => self.set_date(),

@@ -17,8 +17,9 @@ impl Writer {
     pub(super) fn counted(&mut self, depth: usize) {
         let name = self.name("i");
         let end = 1 + self.below(4);
+        let label = self.label();
         self.line(&format!(
-            "for (let {name} = 0; {name} < {end}; {name}++) {{"
+            "{label}for (let {name} = 0; {name} < {end}; {name}++) {{"
         ));
         let in_loop = std::mem::replace(&mut self.in_loop, true);
         self.around += 1;
@@ -30,6 +31,23 @@ impl Writer {
         self.around -= 1;
         self.in_loop = in_loop;
         self.line("}");
+        self.end_label(&label);
+    }
+
+    /// Now and then a label for the next loop.
+    fn label(&mut self) -> String {
+        if !self.one_in(3) {
+            return String::new();
+        }
+        let name = self.name("l");
+        self.labels.push(name.clone());
+        format!("{name}: ")
+    }
+
+    fn end_label(&mut self, label: &str) {
+        if !label.is_empty() {
+            self.labels.pop();
+        }
     }
 
     /// Now and then a `break` or `continue` at the beginning of a loop.
@@ -37,7 +55,12 @@ impl Writer {
         if self.one_in(3) {
             let word = self.pick(&["break", "continue"]);
             let test = self.expr(Bool, 2);
-            self.line(&format!("  if ({test}) {word};"));
+            let label = match self.labels.len() {
+                count if count > 0 && self.one_in(2) => self.below(count),
+                _ => return self.line(&format!("  if ({test}) {word};")),
+            };
+            let label = self.labels[label].clone();
+            self.line(&format!("  if ({test}) {word} {label};"));
         }
     }
 
@@ -49,11 +72,12 @@ impl Writer {
             _ => self.expr(ty, 2),
         };
         let index = (ty == List && self.one_in(4)).then(|| self.name("i"));
+        let label = self.label();
         match &index {
             Some(index) => self.line(&format!(
-                "for (const [{index}, {name}] of {list}.entries()) {{"
+                "{label}for (const [{index}, {name}] of {list}.entries()) {{"
             )),
-            None => self.line(&format!("for (const {name} of {list}) {{")),
+            None => self.line(&format!("{label}for (const {name} of {list}) {{")),
         }
         let in_loop = std::mem::replace(&mut self.in_loop, true);
         self.around += 1;
@@ -70,6 +94,7 @@ impl Writer {
         self.around -= 1;
         self.in_loop = in_loop;
         self.line("}");
+        self.end_label(&label);
     }
 
     pub(super) fn repeat(&mut self, depth: usize) {
@@ -81,6 +106,7 @@ impl Writer {
         let in_loop = std::mem::replace(&mut self.in_loop, true);
         self.around += 1;
         self.line(&format!("  {name} += 1;"));
+        self.leave_early();
         self.body(depth);
         self.around -= 1;
         self.in_loop = in_loop;
@@ -92,6 +118,11 @@ impl Writer {
         let caught = self.name("e");
         let is_last = self.one_in(2);
         let catches = !is_last || self.one_in(2);
+        // What a `finally` follows is left by no label.
+        let labels = match is_last {
+            true => std::mem::take(&mut self.labels),
+            false => self.labels.clone(),
+        };
         self.line("try {");
         self.body(depth);
         if is_last {
@@ -118,6 +149,7 @@ impl Writer {
                 self.exit();
             }
         }
+        self.labels = labels;
         self.line("}");
     }
 
@@ -142,13 +174,27 @@ impl Writer {
         self.line(&format!("switch ({on}) {{"));
         for value in 0..1 + self.below(2) {
             self.line(&format!("  case {value}: {{"));
+            self.leave_case(in_loop);
             self.body(depth);
             self.line("  break }");
         }
         self.line("  default: {");
+        self.leave_case(in_loop);
         self.body(depth);
         self.line("}}");
         self.in_loop = in_loop;
+    }
+
+    /// Now and then what leaves a case before its end, or the loop around.
+    fn leave_case(&mut self, in_loop: bool) {
+        if self.one_in(3) {
+            let word = match in_loop && self.one_in(2) {
+                true => "continue",
+                false => "break",
+            };
+            let test = self.expr(Bool, 2);
+            self.line(&format!("    if ({test}) {word};"));
+        }
     }
 
     /// `forEach` with statements.
@@ -159,6 +205,7 @@ impl Writer {
         let third = all.as_ref().map_or(String::new(), |all| format!(", {all}"));
         self.line(&format!("{list}.forEach(({item}, {index}{third}) => {{"));
         let in_loop = std::mem::take(&mut self.in_loop);
+        let labels = std::mem::take(&mut self.labels);
         let function = std::mem::replace(&mut self.function, Function::None);
         self.around += 1;
         self.busy.push(list);
@@ -175,6 +222,7 @@ impl Writer {
         self.busy.pop();
         self.around -= 1;
         (self.in_loop, self.function) = (in_loop, function);
+        self.labels = labels;
         self.line("});");
     }
 }

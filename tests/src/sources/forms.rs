@@ -212,6 +212,24 @@ impl Writer {
         self.declare(&rest, Object, false);
     }
 
+    /// A function that is handed to a function, which sets nothing around it.
+    pub(super) fn handed(&mut self) {
+        let list = self.expr(List, 2);
+        let (made, item, index) = (self.name("m"), self.name("x"), self.name("i"));
+        let around = self.variables.clone();
+        self.variables.iter_mut().for_each(|v| v.is_open = false);
+        self.declare(&item, Number, false);
+        self.declare(&index, Number, false);
+        let waits = std::mem::take(&mut self.may_wait);
+        let value = self.expr(Number, 3);
+        self.may_wait = waits;
+        self.variables = around;
+        self.line(&format!(
+            "const {made} = each({list}, ({item}, {index}) => {value});"
+        ));
+        self.declare(&made, List, false);
+    }
+
     /// Callbacks with defaults, and those that begin at the end.
     pub(super) fn odd_callback(&mut self, gives: Type, depth: usize) -> String {
         let list = self.expr(List, depth);

@@ -1,0 +1,203 @@
+//! Functions that take functions: a copy of the function for what it is handed, in which
+//! the parameter is that function.
+
+use crate::expr::Hint;
+use crate::lower::{Code, Lowerer, What, place};
+use crate::tree::Tree;
+use crate::value::Value;
+use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression};
+use oxc_span::Span;
+
+/// How deep copies are made for calls within copies.
+const MAX_COPIES: usize = 8;
+
+/// A copy of a function: of which one, and the functions that its parameters are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copied {
+    of: usize,
+    bound: Vec<(usize, usize)>,
+}
+
+/// A function that is handed to a function.
+enum Handed<'a> {
+    /// Written there.
+    Code(Code<'a>),
+    /// By its name.
+    Known(usize),
+}
+
+impl<'a> Lowerer<'a> {
+    /// A call of a function that is handed functions; none where it is handed none.
+    pub(crate) fn higher_call(
+        &mut self,
+        js: &'a str,
+        function: usize,
+        call: &'a CallExpression<'a>,
+        hint: Hint<'_>,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let whole = self.functions[function].whole?;
+        let mut handed = Vec::new();
+        let mut others = Vec::new();
+        for (index, argument) in call.arguments.iter().enumerate() {
+            let param = whole.params().items.get(index).map(|param| &param.pattern);
+            let is_name = matches!(param, Some(BindingPattern::BindingIdentifier(_)));
+            match (self.handed(argument), argument.as_expression()) {
+                (Some(code), _) if is_name => handed.push((index, code)),
+                (_, Some(expr)) => others.push(expr),
+                (_, None) => return None,
+            }
+        }
+        if handed.is_empty() {
+            return None;
+        }
+        let bound = handed
+            .into_iter()
+            .map(|(index, handed)| (index, self.handed_function(js, handed, call.span)));
+        let copied = Copied {
+            bound: bound.collect(),
+            of: function,
+        };
+        let copy = self.copy(js, copied, whole, call.span);
+        self.permit(&others);
+        let arguments = self.exprs(&others, out);
+        let arguments = self.with_rest(copy, arguments, &place(call.span));
+        Some(self.helper_call(copy, arguments, call.span, hint, out))
+    }
+
+    fn handed(&self, argument: &'a Argument<'a>) -> Option<Handed<'a>> {
+        let expr = argument.as_expression()?.get_inner_expression();
+        if let Some(code) = crate::atom::code_of(expr) {
+            return Some(Handed::Code(code));
+        }
+        let Expression::Identifier(id) = expr else {
+            return None;
+        };
+        match self.bindings[self.lookup(id.name.as_str())?].what {
+            What::Function(function) => Some(Handed::Known(function)),
+            _ => None,
+        }
+    }
+
+    fn handed_function(&mut self, js: &str, handed: Handed<'a>, at: Span) -> usize {
+        match handed {
+            Handed::Known(function) => function,
+            Handed::Code(code) => {
+                let gives_value = self.gives_value(code);
+                let name = format!("{js}_callback");
+                let function = self.add_function(&name, code, at, gives_value);
+                self.functions[function].is_made = true;
+                self.function(function);
+                function
+            }
+        }
+    }
+
+    /// The copy of a function for what it is handed; what it may see is in sight.
+    fn copy(&mut self, js: &str, copied: Copied, whole: Code<'a>, at: Span) -> usize {
+        let known = self.functions.iter();
+        let mut known = known.map(|function| function.copied.as_ref());
+        if let Some(copy) = known.position(|other| other == Some(&copied)) {
+            return copy;
+        }
+        let of = copied.of;
+        self.functions[of].has_copies = true;
+        if self.copies >= MAX_COPIES {
+            let help = "hand the same function on, by its name";
+            self.unsupported(at, "a function that is made for each call within", help);
+            return of;
+        }
+        let gives_value = self.functions[of].gives_value;
+        let handed = copied.bound.len();
+        let copy = self.add_function(js, whole, at, gives_value);
+        if copy == of {
+            return of;
+        }
+        let place_of = self.functions[of].place.clone();
+        let function = &mut self.functions[copy];
+        function.arity = function.arity.saturating_sub(handed);
+        function.copied = Some(copied);
+        function.is_made = true;
+        function.place = place_of;
+        // It sees what the function sees, not what is around the call.
+        let depth = self.scopes.iter().rposition(|scope| {
+            let id = scope.get(js);
+            id.is_some_and(|id| matches!(self.bindings[*id].what, What::Function(f) if f == of))
+        });
+        let hidden = self.scopes.split_off(depth.map_or(1, |depth| depth + 1));
+        self.copies += 1;
+        self.function(copy);
+        self.copies -= 1;
+        self.scopes.extend(hidden);
+        copy
+    }
+
+    /// The function that a parameter of the function at hand is.
+    pub(crate) fn bound_param(&self, index: usize) -> Option<usize> {
+        let copied = self.functions[self.current].copied.as_ref()?;
+        let mut bound = copied.bound.iter();
+        bound.find(|(at, _)| *at == index).map(|(_, f)| *f)
+    }
+
+    /// Takes away functions that stand for their copies only, with what was found in them.
+    pub(crate) fn drop_copied(&mut self) {
+        let count = self.functions.len();
+        let mut is_live = vec![false; count];
+        let mut todo = vec![0];
+        while let Some(id) = todo.pop() {
+            if !std::mem::replace(&mut is_live[id], true) {
+                todo.extend(&self.functions[id].calls);
+                // What is written is a helper, called or not, unless copies stand for it.
+                let written = (1..count).filter(|other| {
+                    let function = &self.functions[*other];
+                    function.parent == id && !function.is_made && !function.has_copies
+                });
+                todo.extend(written);
+            }
+        }
+        for (function, is_live) in self.functions.iter_mut().zip(is_live) {
+            if !is_live {
+                function.is_dropped = true;
+                function.calls.clear();
+                function.reads.clear();
+            }
+        }
+        let functions = &self.functions;
+        self.calls
+            .retain(|(caller, _, _)| !functions[*caller].is_dropped);
+        let found = std::mem::take(&mut self.found);
+        let places = std::mem::take(&mut self.found_in);
+        for (one, place) in found.into_iter().zip(places) {
+            let same = |other: &a99_core::diag::Diagnostic| {
+                other.span == one.span && other.message == one.message
+            };
+            if !self.functions[place].is_dropped && !self.found.iter().any(same) {
+                self.found.push(one);
+                self.found_in.push(place);
+            }
+        }
+    }
+
+    /// Refuses copies whose variables hide what the functions they were handed read.
+    pub(crate) fn check_copies(&mut self, captures: &[Vec<usize>]) {
+        for (id, captured) in captures.iter().enumerate() {
+            if self.functions[id].copied.is_none() {
+                continue;
+            }
+            let own = self.bindings.iter().find(|own| {
+                let hides = |id: &usize| self.bindings[*id].name == own.name;
+                own.owner == id
+                    && matches!(own.what, What::Variable | What::Caught)
+                    && captured.iter().any(hides)
+            });
+            let hidden = own.map(|own| (own.name.clone(), own.at));
+            if let Some((name, at)) = hidden {
+                let message =
+                    format!("`{name}` hides a variable that a function handed over reads");
+                let help = "give one of them another name";
+                let span = Span::new(at, at + 1);
+                self.deny(crate::codes::BAD_BINDING, span, message, help);
+            }
+        }
+    }
+}
