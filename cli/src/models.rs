@@ -134,7 +134,8 @@ mod services {
                 let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 if name.is_empty() || !name.chars().all(is_name) {
                     // It may be the key itself.
-                    let why = format!("{from}: expected the name of a variable: letters, digits and `_`");
+                    let why =
+                        format!("{from}: expected the name of a variable: letters, digits and `_`");
                     let help = "put the key into a variable, `export LLM_KEY=...`, and give its name, `LLM_KEY`";
                     return Err(Failure::coded(USAGE[0], why, help));
                 }
