@@ -93,7 +93,7 @@ fn core_families() -> [Vec<AtomDef>; 19] {
     ]
 }
 
-/// The battery atoms (language section 2.8), and `llmToolLoop` (section 2.11), followed by
+/// The battery atoms (language section 2.8), and `llmToolLoop` (language section 2.11), followed by
 /// internal ones.
 #[must_use]
 pub fn battery_atoms() -> AtomSet {

@@ -238,10 +238,9 @@ fn list_of(val: Val) -> Option<Ref> {
     }
 }
 
-/// A text that is made here, paid by its length.
+/// A text that is made here, paid by its bytes.
 fn text(cx: &mut Cx<'_>, text: &str) -> Result<Val, Fault> {
-    let units = Sizes::default().out_units(text.encode_utf16().count());
-    cx.charge(WRITTEN, units)?;
+    cx.charge(WRITTEN, Sizes::default().out_units(text.len()))?;
     cx.str(text.as_bytes())
 }
 

@@ -71,8 +71,7 @@ fn out_elements(n: usize) -> Res<()> {
 }
 
 fn written(text: &str) -> Res<OVal> {
-    let units = text.encode_utf16().count();
-    pay(WRITTEN, Sizes::default().out_units(units))?;
+    pay(WRITTEN, Sizes::default().out_units(text.len()))?;
     Ok(OVal::str(text))
 }
 

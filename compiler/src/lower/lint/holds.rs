@@ -138,9 +138,7 @@ impl Holds {
             Holds::Object(Members::Loop) => {
                 "what `llmToolLoop` gives, `{text, rounds, stopReason, messages, usage, calls}`"
             }
-            Holds::Object(Members::Chat) => {
-                "an answer of `llmChat`, `{text, toolCalls, stopReason, message, usage}`"
-            }
+            Holds::Object(Members::Chat) => "an answer of `llmChat`",
             Holds::Object(_) => "an object",
             Holds::Set => "a set",
             Holds::Answered => "what a model answered, a text",
