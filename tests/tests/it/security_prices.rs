@@ -123,6 +123,14 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
             json!({"system": key, "user": key, "tools": numbers(n), "responseFormat": key}),
             json!({"llmBattery": [[text(answer)], [text(answer)]]}),
         ),
+        "llmChat" => Call::scripted(
+            json!({"prompt": key, "messages": [{"role": "user", "content": key}],
+                "tools": [{"name": "t", "description": key}], "system": key,
+                "toolChoice": "auto", "responseFormat": {"type": "object", "title": key},
+                "model": key, "role": key, "maxTokens": 5, "temperature": 0, "seed": 1,
+                "stop": [key]}),
+            json!({"ai": [text(answer), text(answer)]}),
+        ),
         "llmVision" => Call::scripted(
             json!({"system": key, "prompt": key, "images": vec![key.clone(); 3],
                 "responseFormat": key}),
