@@ -1,8 +1,9 @@
 //! Functions that take functions: a copy of the function for what it is handed, in which
 //! the parameter is that function.
 
+use crate::codes;
 use crate::expr::Hint;
-use crate::lower::{Code, Lowerer, What, place};
+use crate::lower::{Code, Lowerer, MAX_FINDINGS, What, place};
 use crate::tree::Tree;
 use crate::value::Value;
 use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression};
@@ -58,7 +59,9 @@ impl<'a> Lowerer<'a> {
             bound: bound.collect(),
             of: function,
         };
-        let copy = self.copy(js, copied, whole, call.span);
+        let Some(copy) = self.copy(js, copied, whole, call.span) else {
+            return Some(Value::undefined(&place(call.span)));
+        };
         self.permit(&others);
         let arguments = self.exprs(&others, out);
         let arguments = self.with_rest(copy, arguments, &place(call.span));
@@ -93,25 +96,28 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The copy of a function for what it is handed; what it may see is in sight.
-    fn copy(&mut self, js: &str, copied: Copied, whole: Code<'a>, at: Span) -> usize {
+    /// The copy of a function for what it is handed; what it may see is in sight. None where
+    /// there are too many, which is told.
+    fn copy(&mut self, js: &str, copied: Copied, whole: Code<'a>, at: Span) -> Option<usize> {
         let known = self.functions.iter();
         let mut known = known.map(|function| function.copied.as_ref());
         if let Some(copy) = known.position(|other| other == Some(&copied)) {
-            return copy;
+            return Some(copy);
         }
         let of = copied.of;
         self.functions[of].has_copies = true;
         if self.copies >= MAX_COPIES {
             let help = "hand the same function on, by its name";
-            self.unsupported(at, "a function that is made for each call within", help);
-            return of;
+            let message = "functions that are made for each call within nest too deep";
+            self.deny(codes::TOO_DEEP, at, message, help);
+            return None;
         }
         let gives_value = self.functions[of].gives_value;
         let handed = copied.bound.len();
+        let count = self.functions.len();
         let copy = self.add_function(js, whole, at, gives_value);
-        if copy == of {
-            return of;
+        if self.functions.len() == count {
+            return None;
         }
         let place_of = self.functions[of].place.clone();
         let function = &mut self.functions[copy];
@@ -129,7 +135,7 @@ impl<'a> Lowerer<'a> {
         self.function(copy);
         self.copies -= 1;
         self.scopes.extend(hidden);
-        copy
+        Some(copy)
     }
 
     /// The function that a parameter of the function at hand is.
@@ -165,6 +171,10 @@ impl<'a> Lowerer<'a> {
         let functions = &self.functions;
         self.calls
             .retain(|(caller, _, _)| !functions[*caller].is_dropped);
+        if self.found.len() >= MAX_FINDINGS {
+            // What was found behind that is not known.
+            return;
+        }
         let found = std::mem::take(&mut self.found);
         let places = std::mem::take(&mut self.found_in);
         for (one, place) in found.into_iter().zip(places) {
@@ -196,7 +206,7 @@ impl<'a> Lowerer<'a> {
                     format!("`{name}` hides a variable that a function handed over reads");
                 let help = "give one of them another name";
                 let span = Span::new(at, at + 1);
-                self.deny(crate::codes::BAD_BINDING, span, message, help);
+                self.deny(codes::BAD_BINDING, span, message, help);
             }
         }
     }

@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 /// Findings that are kept.
-const MAX_FINDINGS: usize = 50;
+pub(crate) const MAX_FINDINGS: usize = 50;
 
 /// Expressions and statements in each other; fits the stack that lowering runs on.
 const MAX_NESTING: u32 = 900;
@@ -212,6 +212,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) barrier: usize,
     /// The label before the next loop.
     pub(crate) label: Option<&'a str>,
+    /// Names of helpers, and the number that tells the next of this name apart.
+    pub(crate) helpers: HashMap<String, usize>,
     /// How many copies of functions are being made.
     pub(crate) copies: usize,
     /// Calls of functions: from which, of which, where.
@@ -268,6 +270,7 @@ impl<'a> Lowerer<'a> {
             barrier: 0,
             label: None,
             copies: 0,
+            helpers: HashMap::new(),
             calls: Vec::new(),
             sight: HashMap::new(),
             new_lists: HashSet::new(),
@@ -314,21 +317,25 @@ impl<'a> Lowerer<'a> {
             .with_span(place(at))
             .with_offending(a99_core::diag::excerpt(line))
             .with_help(help);
+        // Limits hold for the whole, whatever of it stays.
+        let of_all = matches!(found.code, codes::TOO_LARGE | codes::TOO_DEEP);
+        let current = if of_all { 0 } else { self.current };
         let same = |(other, place): (&Diagnostic, &usize)| {
-            other.span == found.span && other.message == found.message && *place == self.current
+            other.span == found.span && other.message == found.message && *place == current
         };
         if self.found.iter().zip(&self.found_in).any(same) {
             return;
         }
         if self.found.len() < MAX_FINDINGS {
             self.found.push(found);
-            self.found_in.push(self.current);
+            self.found_in.push(current);
         } else if found.severity == Severity::Error
             && let Some(warning) = self
                 .found
                 .iter_mut()
                 .find(|d| d.severity == Severity::Warning)
         {
+            // Nothing is taken away from a full list, so that its place does not matter.
             *warning = found;
         }
     }
@@ -531,12 +538,13 @@ impl<'a> Lowerer<'a> {
             return self.functions.len() - 1;
         }
         let mut name = js.to_owned();
-        let mut number = 2;
-        let is_taken = |name: &str| self.functions.iter().any(|function| function.name == name);
-        while is_taken(&name) || a99_core::builtins::is_forbidden(name.as_bytes()) {
+        while self.helpers.contains_key(&name) || a99_core::builtins::is_forbidden(name.as_bytes())
+        {
+            let number = self.helpers.entry(js.to_owned()).or_insert(2);
             name = format!("{js}_{number}");
-            number += 1;
+            *number += 1;
         }
+        self.helpers.insert(name.clone(), 2);
         self.functions.push(Function {
             name,
             code: Some(code),

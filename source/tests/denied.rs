@@ -5,7 +5,25 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 115] = [
+const DENIED: [(&str, &str, &str, &str); 118] = [
+    (
+        "const g = (n, k) => (n > 0 ? g(n - 1, (x) => k(x)) : k(0)); return g(a, (x) => x)",
+        TOO_DEEP,
+        "g(n - 1, (x) => k(x))",
+        "by its name",
+    ),
+    (
+        "let n = 0; const g = (k) => k(1); g((x) => { n = x })",
+        BAD_BINDING,
+        "n",
+        "return the new value",
+    ),
+    (
+        "const g = (k) => k(1); return [g((x) => x), g(a)]",
+        UNSUPPORTED,
+        "k(1)",
+        "declare it",
+    ),
     (
         "return a.replace(/\\B(?=(\\d{3})+$)/g, ',')",
         UNSUPPORTED,

@@ -51,7 +51,12 @@ const NESTED: [(&str, &str, &str, &str); 34] = [
 ];
 
 /// What is repeated one after the other.
-const LONG: [(&str, &str, &str); 27] = [
+const LONG: [(&str, &str, &str); 28] = [
+    (
+        "const g = (k) => k(1)\nfunction agent() {",
+        " g((x) => x);",
+        " }",
+    ),
     ("function agent() { return 1", " + 1", " }"),
     ("function agent() { return 1", " && 1", " }"),
     ("function agent() { return 1", " ?? 1", " }"),
@@ -162,4 +167,21 @@ fn ambiguous_texts_are_refused_or_read() {
     ] {
         check(&source[..source.len().min(20)], &source);
     }
+}
+
+/// Functions that hand functions on make copies of copies: as many as there may be.
+#[test]
+fn copies_of_copies_end_in_findings() {
+    let mut source = "const f0 = (k) => k(1)\n".to_owned();
+    for index in 1..40 {
+        let before = index - 1;
+        source +=
+            &format!("const f{index} = (k) => f{before}((x) => k(x) + f{before}((y) => k(y)))\n");
+    }
+    source += "function agent() { return f39((x) => x) }";
+    let began = Instant::now();
+    let found = lower(&source).expect_err("findings");
+    let is_limit = |code| matches!(code, codes::TOO_LARGE | codes::TOO_DEEP);
+    assert!(found.iter().any(|found| is_limit(found.code)), "{found}");
+    assert!(began.elapsed() < MOST);
 }
