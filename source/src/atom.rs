@@ -329,7 +329,11 @@ pub(crate) fn bound(value: Value, binding: Binding) -> Tree {
             let value = Value::new(kind, &at);
             match value.is_constant() {
                 true => value.clone().literal().unwrap_or_else(|| Tree::null(&at)),
-                false => value.resolved(),
+                // The name of a variable would be taken for a text that is written.
+                false => match value.clone().resolved() {
+                    tree if tree.as_str().is_some() => value.operand(),
+                    tree => tree,
+                },
             }
         }
         (_, kind) => Value::new(kind, &at).resolved(),

@@ -189,6 +189,10 @@ impl<'a> Lowerer<'a> {
         if let Some(flag) = &left.flag {
             steps.insert(0, set(flag, Tree::text("", &place(at)), &place(at)));
         }
+        if let Some(value) = &left.value {
+            let none = Tree::undefined(&place(at));
+            steps.insert(0, set(value, none, &place(at)));
+        }
     }
 }
 

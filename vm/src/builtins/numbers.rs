@@ -58,9 +58,9 @@ fn to_string(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
     }
 }
 
-/// ASCII text as the result, which is paid.
+/// Text as the result, which is paid.
 fn paid(cx: &mut Cx<'_>, text: &str) -> Result<Val, Fault> {
-    charge_text(cx, text.len())?;
+    charge_text(cx, text.encode_utf16().count())?;
     cx.str(text.as_bytes())
 }
 
