@@ -23,6 +23,7 @@
 
 mod asked;
 mod atom;
+mod bodies;
 mod call;
 mod callback;
 mod code;
@@ -56,6 +57,7 @@ mod slips;
 mod sort;
 mod spell;
 mod spread;
+mod steps;
 mod stmt;
 mod texts;
 mod tool_loop;

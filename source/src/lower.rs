@@ -10,12 +10,13 @@ use crate::higher::Copied;
 use crate::iterable::Iterable;
 use crate::known::Known;
 use crate::leave::{Crossing, Left};
+pub(crate) use crate::steps::{branch, for_each, named, set};
 use crate::stmt::Update;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
 use oxc_ast::ast::{ArrowFunctionExpression, Expression, Function as FunctionNode, RegExpLiteral};
-use oxc_span::{GetSpan, Span};
+use oxc_span::Span;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
@@ -565,94 +566,4 @@ impl<'a> Lowerer<'a> {
         });
         self.functions.len() - 1
     }
-
-    /// Lowers the code of a helper; what it may see is in sight now.
-    pub(crate) fn function(&mut self, id: usize) {
-        let Some(code) = self.functions[id].code.take() else {
-            return;
-        };
-        let outer = std::mem::replace(&mut self.current, id);
-        let around = std::mem::take(&mut self.around);
-        let barrier = std::mem::take(&mut self.barrier);
-        self.push_scope();
-        let mut steps = Vec::new();
-        let params = self.params(code, &mut steps);
-        match code {
-            Code::Function(function) => {
-                if let Some(body) = &function.body {
-                    self.block(&body.statements, &mut steps);
-                }
-            }
-            Code::Arrow(arrow) => self.arrow_body(arrow, &mut steps),
-        }
-        self.pop_scope();
-        self.around = around;
-        self.barrier = barrier;
-        self.current = outer;
-        self.functions[id].params = params;
-        self.functions[id].steps = steps;
-    }
-
-    pub(crate) fn arrow_body(
-        &mut self,
-        arrow: &'a ArrowFunctionExpression<'a>,
-        out: &mut Vec<Tree>,
-    ) {
-        use oxc_ast::ast::ArrowFunctionBody;
-        match &arrow.body {
-            ArrowFunctionBody::FunctionBody(body) => self.block(&body.statements, out),
-            body => {
-                if let Some(value) = body.as_expression() {
-                    self.return_value(Some(value), value.span(), true, out);
-                }
-            }
-        }
-    }
-}
-
-/// A step that sets a variable.
-pub(crate) fn set(name: &str, value: Tree, at: &Place) -> Tree {
-    let inputs = [("key", Tree::text(name, at)), ("value", named(value))];
-    Tree::step("varSet", inputs, at)
-}
-
-/// A value of an input, where the name of a variable is a text.
-pub(crate) fn named(value: Tree) -> Tree {
-    match value.ident_name() {
-        Some(name) if a99_core::builtins::global(name).is_none() => Tree::text(name, &value.place),
-        _ => value,
-    }
-}
-
-/// An `if` step.
-pub(crate) fn branch(test: Tree, then: Vec<Tree>, other: Vec<Tree>, at: &Place) -> Tree {
-    let mut step = Tree::step(
-        "if",
-        [("condition", test), ("then", Tree::list(then, at))],
-        at,
-    );
-    if !other.is_empty() {
-        step.put("else", Tree::list(other, at));
-    }
-    step
-}
-
-/// A loop over items.
-pub(crate) fn for_each(
-    items: Tree,
-    name: &str,
-    index: Option<&str>,
-    steps: Vec<Tree>,
-    at: &Place,
-) -> Tree {
-    let mut step = Tree::step(
-        "forEach",
-        [("items", named(items)), ("as", Tree::text(name, at))],
-        at,
-    );
-    if let Some(index) = index {
-        step.put("index", Tree::text(index, at));
-    }
-    step.put("steps", Tree::list(steps, at));
-    step
 }

@@ -1,11 +1,10 @@
 //! Atoms that call the host, and those that run other programs (language
 //! sections 2.6 to 2.8, decisions D22, D40, D41).
 
-use super::call_all::INLINE_AGENT;
 use super::coerce::{to_num, to_str};
 use super::host::Answer;
 use super::json::{self, Style};
-use super::machine::{Flow, Machine, Scope, ScopeRef, frame, record};
+use super::machine::{Flow, Machine, Scope, ScopeRef, record};
 use super::meter::{pay_crossing, pay_deep, sizes, take};
 use super::prices;
 use super::steps::Node;
@@ -17,7 +16,7 @@ use a99_core::value::{Map, Value};
 use std::rc::Rc;
 
 /// Sub-agents and `runCode` nest this deep at most (decision D41).
-const MAX_AGENT_DEPTH: u32 = 10;
+pub(super) const MAX_AGENT_DEPTH: u32 = 10;
 /// Default life of a stored procedure in milliseconds.
 const PROCEDURE_TTL_MS: f64 = 3_600_000.0;
 /// Default size limit of a stored procedure in UTF-16 units.
@@ -228,109 +227,6 @@ impl Machine<'_> {
         self.wait("httpFetch", answer).map(|v| from_value(&v))
     }
 
-    fn agent_run(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
-        let id = self.input(node, "agentId", scope)?;
-        let inline = match &id {
-            OVal::Str(token) => token.starts_with(&js("proc_")),
-            OVal::Obj(obj) => obj.contains_key(&js("op")),
-            _ => false,
-        };
-        if !inline && !self.host.provides("agent.run") {
-            pay_crossing(&id)?;
-            return Err(self.missing("Capability 'agent.run' missing"));
-        }
-        let input = self.input_once(|machine| machine.resolve_vars(node.get("input"), scope))?;
-        self.check_depth()?;
-        match &id {
-            OVal::Str(token) if token.starts_with(&js("proc_")) => {
-                pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
-                let root = self.procedure_of(token)?;
-                if self.gathering.is_some() {
-                    return fail(INLINE_AGENT);
-                }
-                pay_crossing(&from_value(&root))?;
-                return self.run_inline(&root, input);
-            }
-            OVal::Obj(obj) if obj.contains_key(&js("op")) => {
-                if self.gathering.is_some() {
-                    return fail(INLINE_AGENT);
-                }
-                let root = self.export(&id)?;
-                return self.run_inline(&root, input);
-            }
-            _ => {}
-        }
-        pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
-        let answer = self.call_host("agentRun", "agent.run", &[id, input])?;
-        let value = self.agent_result(answer)?;
-        pay_crossing(&value)?;
-        Ok(value)
-    }
-
-    /// What an agent gave: the outcome of a run, or any value.
-    fn agent_result(&mut self, answer: OVal) -> Res<OVal> {
-        let OVal::Obj(obj) = &answer else {
-            return Ok(answer);
-        };
-        let part = |name: &str| obj.member(&js(name));
-        if !matches!(part("fuelUsed"), OVal::Num(_)) {
-            return Ok(answer);
-        }
-        let error = part("error");
-        if !error.truthy() {
-            return Ok(part("result"));
-        }
-        let message = match &error {
-            OVal::Obj(e) => e.member(&js("message")),
-            _ => OVal::Undef,
-        };
-        match message.truthy() {
-            true => fail(lossy(&to_str(&message)?)),
-            false => fail("Sub-agent failed"),
-        }
-    }
-
-    fn check_depth(&self) -> Res<()> {
-        match self.agent_depth >= MAX_AGENT_DEPTH {
-            true => fail(format!(
-                "Agent depth limit exceeded (max {MAX_AGENT_DEPTH})."
-            )),
-            false => Ok(()),
-        }
-    }
-
-    /// A program inside this run: same fuel, trace and host; fresh state.
-    fn run_inline(&mut self, root: &Value, args: OVal) -> Res<OVal> {
-        pay_deep(BOTH, &from_value(root), 0)?;
-        self.pay_compiling(root, None)?;
-        super::check::program(root).map_err(|r| Fail::new(r.message))?;
-        let mut root = root.clone();
-        forget_root_keys(&mut root);
-        let outer = self.enter_inline(&root, args);
-        self.agent_depth += 1;
-        let flow = self.step(&root, &Scope::new(None));
-        self.agent_depth -= 1;
-        self.frame = outer;
-        match flow {
-            Ok(Flow::Return(value)) => Ok(value),
-            Ok(_) => Ok(OVal::Undef),
-            // The error is the atom's own, by its message.
-            Err(e) if e.code.is_catchable() => Err(Fail { op: None, ..e }),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// The frame of an inline program, which has the helpers of its caller
-    /// (language section 1.1); gives the caller's frame.
-    fn enter_inline(&mut self, root: &Value, args: OVal) -> super::machine::Frame {
-        let helpers = self.frame.helpers.clone();
-        let inner = super::machine::Frame {
-            helpers,
-            ..frame(root, args)
-        };
-        std::mem::replace(&mut self.frame, inner)
-    }
-
     fn run_code(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let code = self.input(node, "code", scope)?;
         pay_crossing(&code)?;
@@ -453,7 +349,7 @@ impl Machine<'_> {
         Ok(OVal::Undef)
     }
 
-    fn procedure_of(&mut self, token: &JsStr) -> Res<Rc<Value>> {
+    pub(super) fn procedure_of(&mut self, token: &JsStr) -> Res<Rc<Value>> {
         let name = lossy(token);
         let now = self.now_ms();
         match self.procedures.get(token) {
@@ -605,7 +501,7 @@ fn uuid() -> String {
 
 /// Keys of a root that mean nothing in an inline program, which has the helpers of its
 /// caller (language section 1.1): its events do not show them.
-fn forget_root_keys(root: &mut Value) {
+pub(super) fn forget_root_keys(root: &mut Value) {
     if let Value::Object(map) = root {
         map.remove("helpers");
         map.remove("inputSchema");

@@ -6,6 +6,7 @@
 //! `a99-ecma` (primitives). Obvious code is preferred to fast code; memory
 //! limits are not modelled.
 
+mod agents;
 mod arrays;
 mod atoms;
 mod by_key;

@@ -41,6 +41,33 @@ impl Members {
     }
 }
 
+impl Lower<'_, '_> {
+    /// The members that a value has.
+    pub(super) fn members_of(&self, holds: Holds) -> Vec<String> {
+        let doc = self.s.doc;
+        let of = |node: Option<NodeId>| {
+            let members = node.into_iter().flat_map(|node| doc.members(node));
+            members
+                .take(64)
+                .map(|(name, _)| Self::shown(name))
+                .collect()
+        };
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        match holds {
+            Holds::Object(Members::Written(node)) => of(Some(node)),
+            Holds::Object(Members::Schema(schema)) => of(doc.get(schema, "properties")),
+            Holds::Object(members) => owned(members.named().unwrap_or_default()),
+            _ => {
+                let receiver = holds.receiver();
+                let rows = builtins::MEMBERS
+                    .iter()
+                    .filter(|row| Some(row.0) == receiver);
+                rows.map(|row| row.1.to_owned()).collect()
+            }
+        }
+    }
+}
+
 /// What methods give, on whatever they are called.
 const METHODS: &[(&[&str], Holds)] = &[
     (
