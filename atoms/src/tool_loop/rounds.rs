@@ -134,7 +134,7 @@ impl State {
     pub(super) fn list(cx: &mut Cx<'_>, val: Val) -> Result<Ref, Fault> {
         match val {
             Val::Arr(r) => Ok(r),
-            _ => cx.list(&[]).map_err(Fault::from),
+            _ => cx.list(&[]),
         }
     }
 }
