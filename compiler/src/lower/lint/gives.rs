@@ -5,6 +5,7 @@ use super::holds::{Holds, Items, Members, of_text};
 use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
+use a99_core::json::NodeId;
 use a99_core::sig::Form;
 
 /// Members of what services of models answer, which `llmPredict` gives the text of.
