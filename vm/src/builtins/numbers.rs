@@ -60,7 +60,7 @@ fn to_string(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
 
 /// Text as the result, which is paid.
 fn paid(cx: &mut Cx<'_>, text: &str) -> Result<Val, Fault> {
-    charge_text(cx, text.encode_utf16().count())?;
+    charge_text(cx, text.chars().map(char::len_utf16).sum())?;
     cx.str(text.as_bytes())
 }
 
