@@ -438,11 +438,11 @@ impl Machine<'_> {
                         }
                         _ => None,
                     };
-                    let literal = match (binding, &value) {
-                        (None | Some(Binding::Literal), _) => true,
-                        (Some(Binding::TextOrValue), OVal::Str(_)) => true,
-                        _ => false,
-                    };
+                    let literal = matches!(
+                        (binding, &value),
+                        (None | Some(Binding::Literal), _)
+                            | (Some(Binding::TextOrValue), OVal::Str(_))
+                    );
                     match literal {
                         true => step.insert(name, self.export(&value)?),
                         false => step.insert(name.clone(), format!("input.{name}")),
