@@ -127,7 +127,7 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
             json!({"prompt": key, "messages": [{"role": "user", "content": key}],
                 "tools": [{"name": "t", "description": key}], "system": key,
                 "toolChoice": "auto", "responseFormat": {"type": "object", "title": key},
-                "model": key, "role": key, "maxTokens": 5, "temperature": 0, "seed": 1,
+                "model": "scripted", "role": "fast", "maxTokens": 5, "temperature": 0, "seed": 1,
                 "stop": [key]}),
             json!({"ai": [text(answer), text(answer)]}),
         ),

@@ -34,7 +34,7 @@ const OPS: &[(&[&str], &str)] = &[
     (&["haskey", "has", "hasproperty", "hasfield", "containskey"], "use `Object.hasOwn` in an expression node `methodCall`"),
     (&["values", "objectvalues", "dictvalues"], "use `Object.values` in an expression node `methodCall`"),
     (&["entries", "objectentries", "dictitems", "topairs"], "use `Object.entries` in an expression node `methodCall`"),
-    (&["chat", "chatcompletion", "openai", "anthropic", "claude", "gpt", "callllm", "llmcall", "llminvoke", "llmchat", "completion", "predict", "askllm", "llmchain", "model", "gemini", "inference", "textgeneration", "summarize", "classify", "translate", "llm", "ai", "prompt", "generate", "complete"], "use `llmPredict {prompt, result}`"),
+    (&["chat", "chatcompletion", "openai", "anthropic", "claude", "gpt", "callllm", "llmcall", "llminvoke", "completion", "predict", "askllm", "llmchain", "model", "gemini", "inference", "textgeneration", "summarize", "classify", "translate", "llm", "ai", "prompt", "generate", "complete"], "use `llmPredict {prompt, result}`"),
     (&["embedtext", "embedding", "embeddings", "vectorize", "embeddocuments", "encode", "embed"], "use `storeVectorize {text, result}`"),
     (&["vectorsearch", "retrieve", "retriever", "similaritysearch", "semanticsearch", "knn", "nearest", "rag"], "use `storeVectorSearch {collection, vector, k, result}`"),
     (&["axios", "axiosget", "axiospost", "requestsget", "requestspost", "httpput", "httpdelete", "webhook", "restcall", "restapi", "apicall", "callapi", "webrequest", "download", "urlopen", "geturl", "patch", "fetchurl", "fetchjson", "sendrequest", "email", "sendemail", "slack", "notify", "fetch", "http", "request", "curl", "httprequest"], "use `httpFetch {url, method, headers, body, result}`"),
