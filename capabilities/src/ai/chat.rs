@@ -106,7 +106,7 @@ fn answer(result: &TextResult) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::{Format, ModelScript, ModelTurn, Part, ScriptedAi};
+    use crate::ai::{Format, ModelScript, ModelTurn, Part, ScriptedAi, Usage};
     use crate::testing::block_on;
     use a99_core::json::{Document, Limits};
 
@@ -132,7 +132,14 @@ mod tests {
 
     #[test]
     fn an_answer_goes_back_into_the_talk() {
-        let used = ModelTurn::tool("c1", "weather", value(r#"{"town":"Oslo"}"#));
+        let used = ModelTurn {
+            usage: Some(Usage {
+                prompt_tokens: 11,
+                completion_tokens: 1,
+                ..Usage::default()
+            }),
+            ..ModelTurn::tool("c1", "weather", value(r#"{"town":"Oslo"}"#))
+        };
         let turns = vec![used, ModelTurn::text("Rain.")];
         let model = ScriptedAi::new(ModelScript { turns });
         let asked = round(
