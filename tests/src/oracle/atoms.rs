@@ -382,23 +382,24 @@ impl Machine<'_> {
                 Ok(out)
             }
             _ => {
-                let text = match node.get("value") {
-                    Value::String(s) => from_wtf8(s.as_bytes()),
-                    other => {
-                        let value = self.resolve(other, scope)?;
-                        let raw = self.input(node, "raw", scope)?.truthy();
-                        match value {
-                            OVal::Str(text) if raw => text,
-                            value => {
-                                let text = json::stringify_paid(&value)?.unwrap_or_default();
-                                let sizes = Sizes::default().out_units(text.len());
-                                self.meter.charge(WRITTEN, sizes)?;
-                                text.into()
-                            }
-                        }
+                let value = match node.get("value") {
+                    Value::String(_) => None,
+                    other => Some(self.resolve(other, scope)?),
+                };
+                let algorithm = self.input(node, "algorithm", scope)?;
+                let raw = self.input(node, "raw", scope)?.truthy();
+                let text = match (value, node.get("value")) {
+                    (None, Value::String(s)) => from_wtf8(s.as_bytes()),
+                    (Some(OVal::Str(text)), _) if raw => text,
+                    (value, _) => {
+                        let value = value.unwrap_or(OVal::Undef);
+                        let text = json::stringify_paid(&value)?.unwrap_or_default();
+                        let sizes = Sizes::default().out_units(text.len());
+                        self.meter.charge(WRITTEN, sizes)?;
+                        text.into()
                     }
                 };
-                let algorithm = match self.input(node, "algorithm", scope)? {
+                let algorithm = match algorithm {
                     other if other.truthy() => to_str(&other)?,
                     _ => js("SHA-256"),
                 };
