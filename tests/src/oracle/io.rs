@@ -389,8 +389,11 @@ impl Machine<'_> {
             "releaseProcedure" => {
                 let token = self.input(node, "token", scope)?;
                 pay_crossing(&token)?;
-                let token = to_str(&token)?;
-                Ok(OVal::Bool(self.procedures.remove(&token).is_some()))
+                let held = match &token {
+                    OVal::Str(token) => self.procedures.remove(token).is_some(),
+                    _ => false,
+                };
+                Ok(OVal::Bool(held))
             }
             _ => {
                 let before = self.procedures.len();

@@ -54,7 +54,11 @@ const BUDGETS: usize = 12;
 const ONE_OF: usize = 8;
 
 /// Vectors whose runs are not alike on purpose, by the beginning of their names.
-const NOT_ALIKE: [(&str, &str); 13] = [
+const NOT_ALIKE: [(&str, &str); 14] = [
+    (
+        "loop-",
+        "which step is blamed where the fuel ends with a loop's last charge",
+    ),
     (
         "xt-memoize",
         "in which event the free variables of a body are paid",
