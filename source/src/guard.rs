@@ -5,6 +5,7 @@
 //! the parser go deeper without a bracket (prefixes, ternaries, arrows, statements in
 //! statements). Where the text could be read in two ways, it is refused.
 
+use crate::chars::{comment_end, is_name, is_separator, is_word, line_end};
 use crate::codes;
 use crate::tree::Place;
 use a99_core::diag::Diagnostic;
@@ -15,6 +16,10 @@ pub const MAX_BYTES: usize = 1 << 20;
 
 /// Levels of nesting.
 pub const MAX_DEPTH: u32 = 200;
+
+/// Open brackets with a `=` in them while others have a `<`. What is in them may be
+/// parameters with defaults, or types, and the parser tries each way at each level.
+const MAX_SIGNED: u32 = 10;
 
 /// What a token is, as far as it matters here.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -43,6 +48,8 @@ struct Level {
     /// Depth without brackets: statements in statements, and within an expression.
     statements: u32,
     expression: u32,
+    /// Whether its present statement has a `=`, and a `<`.
+    signs: [bool; 2],
 }
 
 struct Scan<'s> {
@@ -53,6 +60,8 @@ struct Scan<'s> {
     word: &'s [u8],
     levels: Vec<Level>,
     depth: u32,
+    /// Open brackets with a `=`, and with a `<`.
+    signed: [u32; 2],
     names: HashSet<&'s str>,
     assigned: HashSet<&'s str>,
     source: &'s str,
@@ -82,6 +91,7 @@ pub(crate) fn names(source: &str) -> Result<Words<'_>, Box<Diagnostic>> {
         word: b"",
         levels: vec![level(0, false, 0)],
         depth: 0,
+        signed: [0; 2],
         names: HashSet::new(),
         assigned: HashSet::new(),
         source,
@@ -100,6 +110,7 @@ fn level(close: u8, head: bool, start: usize) -> Level {
         start,
         statements: 0,
         expression: 0,
+        signs: [false; 2],
     }
 }
 
@@ -212,6 +223,28 @@ impl<'s> Scan<'s> {
         self.went_deeper(self.at)
     }
 
+    /// Notes a `=` or `<` in the bracket that is open.
+    fn sign(&mut self, which: usize) -> Result<(), Box<Diagnostic>> {
+        if !std::mem::replace(&mut self.top().signs[which], true) {
+            self.signed[which] += 1;
+        }
+        if self.signed.iter().all(|count| *count > MAX_SIGNED) {
+            let message = format!(
+                "more than {MAX_SIGNED} open brackets have an assignment and a `<` in them"
+            );
+            let found = Diagnostic::error(codes::TOO_DEEP, message, "");
+            let help = "compute parts of it into constants first, or into functions";
+            return Err(Box::new(found.with_span(place(self.at, 1)).with_help(help)));
+        }
+        Ok(())
+    }
+
+    fn forget_signs(&mut self, signs: [bool; 2]) {
+        for (count, sign) in self.signed.iter_mut().zip(signs) {
+            *count -= u32::from(sign);
+        }
+    }
+
     fn end_expression(&mut self) {
         let left = std::mem::take(&mut self.top().expression);
         self.depth -= left;
@@ -220,6 +253,8 @@ impl<'s> Scan<'s> {
     /// The end of a statement, unless an `else` goes on with it.
     fn end_statement(&mut self) {
         self.end_expression();
+        let signs = std::mem::take(&mut self.top().signs);
+        self.forget_signs(signs);
         if !self.goes_on_with(b"else") {
             let left = std::mem::take(&mut self.top().statements);
             self.depth -= left;
@@ -455,6 +490,17 @@ impl<'s> Scan<'s> {
             self.last,
             Last::Value | Last::Head | Last::Brace | Last::Either | Last::Step
         );
+        match (byte, rest.get(1)) {
+            (b'<', next) if next != Some(&b'=') => self.sign(1)?,
+            (b'=', next) if !matches!(next, Some(b'=' | b'>')) => {
+                let before = self.text[..self.at].last();
+                if !before.is_some_and(|byte| b"=!<>+-*/%&|^?".contains(byte)) {
+                    self.sign(0)?;
+                }
+            }
+            _ => {}
+        }
+        let rest = &self.text[self.at..];
         let mut last = Last::Operator;
         let mut len = 1;
         match byte {
@@ -521,6 +567,7 @@ impl<'s> Scan<'s> {
             ));
         }
         let closed = self.levels.pop();
+        self.forget_signs(closed.as_ref().map_or([false; 2], |level| level.signs));
         self.depth -= closed
             .as_ref()
             .map_or(0, |l| l.statements + l.expression + 1);
@@ -543,32 +590,4 @@ impl<'s> Scan<'s> {
         };
         Ok(())
     }
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '$')
-}
-
-fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
-}
-
-/// U+2028 and U+2029, which end lines.
-fn is_separator(text: &[u8]) -> bool {
-    matches!(text, [0xe2, 0x80, 0xa8 | 0xa9, ..])
-}
-
-/// Bytes up to the end of the line.
-fn line_end(text: &[u8]) -> usize {
-    let end =
-        (0..text.len()).find(|&at| matches!(text[at], b'\n' | b'\r') || is_separator(&text[at..]));
-    end.unwrap_or(text.len())
-}
-
-/// Bytes of a comment in `/*`.
-fn comment_end(text: &[u8]) -> usize {
-    let end = text
-        .get(2..)
-        .and_then(|rest| rest.windows(2).position(|two| two == b"*/"));
-    end.map_or(text.len(), |end| end + 4)
 }

@@ -26,6 +26,7 @@ mod atom;
 mod bodies;
 mod call;
 mod callback;
+mod chars;
 mod code;
 pub mod codes;
 mod control;

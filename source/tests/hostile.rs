@@ -13,7 +13,16 @@ fn lower(source: &str) -> Result<Program, Diagnostics> {
 const MOST: Duration = Duration::from_secs(60);
 
 /// What is repeated: before, each time, in the middle, each time after it.
-const NESTED: [(&str, &str, &str, &str); 34] = [
+const NESTED: [(&str, &str, &str, &str); 42] = [
+    // What may be types, or parameters with defaults, at each level.
+    ("x = ", "a<(b=(", "1", "))"),
+    ("x = ", "(b=(a<", "1", "))"),
+    ("x = ", "(a=b<", "1", ")"),
+    ("x = ", "(a=[b<(", "1", ")])"),
+    ("x = ", "(a={b:c<(", "1", ")})"),
+    ("x = ", "`${a<(b=", "1", ")}`"),
+    ("x = ", "f(a<(b=", "1", "))"),
+    ("x = ", "a?b<(c=(", "1", ")):1"),
     ("", "(", "1", ")"),
     ("", "[", "1", "]"),
     ("", "{", "", "}"),
