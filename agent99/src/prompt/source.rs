@@ -17,16 +17,15 @@ for...of, for...in, labels, break, continue, switch with `break`, try/catch/fina
 - map, filter, find, findIndex, some, every, forEach, reduce, flatMap, sort, replace and \
 Array.from take arrow functions or names of functions; arrow functions there may set outer \
 variables, other functions only change outer objects and lists. Own \
-functions may take functions, too; elsewhere functions are no values, nor are regular \
-expressions. Calls nest at most 256 deep.
+functions may take functions; elsewhere functions and regular expressions are no values. \
+Calls nest at most 256 deep.
 - Texts, lists, numbers, Math, JSON, Object, dates (UTC), `new Set(list)` and regular \
 expression literals (no look-around) work as in JavaScript. Differences: a member of undefined is undefined; a match is an object, `[...m]` its list.
 - There is no class, this, Map (use objects), RegExp, Intl (use \
-`n.toLocaleString('en-US', { minimumFractionDigits: 2 })`), var, generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
+toLocaleString), var, generator, Promise but for all and allSettled, setTimeout, fetch, import or bit operator.
 - The world is reached by atoms, functions of one object: \
 `const page = await httpFetch({ url })`. They throw when they fail. Several at once: \
 `await Promise.all(urls.map((url) => httpFetch({ url })))`.
-- Fuel is limited.
 
 Example:
 export default async function agent({ urls, min = 10 }) {
