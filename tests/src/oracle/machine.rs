@@ -370,8 +370,9 @@ impl Machine<'_> {
 
     fn finish(self, outcome: Res<OVal>) -> OracleOutcome {
         let outcome = outcome.and_then(|value| {
-            let copy = super::meter::pay_result(&value).and_then(|()| self.export(&value));
-            copy.map_err(|e| e.at("vm.run"))
+            // The step that gave the result pays for it.
+            super::meter::pay_result(&value).map_err(|e| e.at("return"))?;
+            self.export(&value).map_err(|e| e.at("vm.run"))
         });
         let used = self.opts.fuel.saturating_sub(self.fuel());
         let (result, error) = match outcome {

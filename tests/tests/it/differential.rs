@@ -54,16 +54,13 @@ const BUDGETS: usize = 12;
 const ONE_OF: usize = 8;
 
 /// Vectors whose runs are not alike on purpose, by the beginning of their names.
-const NOT_ALIKE: [(&str, &str); 14] = [
-    (
-        "loop-",
-        "which step is blamed where the fuel ends with a loop's last charge",
-    ),
+const NOT_ALIKE: [(&str, &str); 15] = [
     (
         "xt-memoize",
         "in which event the free variables of a body are paid",
     ),
     ("fe-memoize-inside", "the same"),
+    ("loop-memo", "the same"),
     (
         "quirk-validate-stride",
         "the machine looks at one element less of a long list",
@@ -73,6 +70,7 @@ const NOT_ALIKE: [(&str, &str); 14] = [
         "an abort is worded as the references do by the oracle",
     ),
     ("err-time-abort", "the same"),
+    ("loop-abort", "the same"),
     ("quirk-alias-cycle", "what a value that holds itself costs"),
     (
         "quirk-proto-member-array-key",
