@@ -10,10 +10,18 @@ use crate::ir::key_text;
 use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Count, Op, Reg, Target};
-use a99_core::sig::Form;
+use a99_core::sig::{AtomSig, Form};
 
 /// How many calls are under way at once unless the step says otherwise.
 const LIMIT: f64 = 8.0;
+
+/// Why a name is none of an atom that a call may name.
+pub(super) enum NoCall {
+    /// No atom has it.
+    Unknown,
+    /// It runs in the program itself.
+    InProgram,
+}
 
 /// Whose calls are prepared.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -42,7 +50,7 @@ impl Calls {
     }
 }
 
-impl Lower<'_, '_> {
+impl<'a> Lower<'_, 'a> {
     pub(super) fn form_call_all(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let mark = self.mark();
@@ -137,6 +145,18 @@ impl Lower<'_, '_> {
         self.release(mark);
     }
 
+    /// The signature of an atom that a call may name.
+    pub(super) fn callable(&self, name: &str) -> Result<&'a AtomSig, NoCall> {
+        let known = self.s.sigs.signature(name).filter(|_| !name.contains(':'));
+        match known {
+            None => Err(NoCall::Unknown),
+            Some(sig) if sig.form.is_some_and(|form| form != Form::AgentRun) => {
+                Err(NoCall::InProgram)
+            }
+            Some(sig) => Ok(sig),
+        }
+    }
+
     /// The code that prepares a call, or fails.
     fn prepared(&mut self, call: NodeId, dst: Reg, calls: Calls) {
         let doc = self.s.doc;
@@ -146,16 +166,18 @@ impl Lower<'_, '_> {
             return self.refuse_call(call, &text, calls);
         }
         let name = Self::shown(key_text(doc, doc.get(call, "op"), self.s.arena));
-        let known = self.s.sigs.signature(&name).filter(|_| !name.contains(':'));
-        let Some(sig) = known else {
-            self.s.warn_unknown_atom(&name, call);
-            return self.throw(&format!("Unknown Atom: {name}"));
+        let sig = match self.callable(&name) {
+            Ok(sig) => sig,
+            Err(NoCall::Unknown) => {
+                self.s.warn_unknown_atom(&name, call);
+                return self.throw(&format!("Unknown Atom: {name}"));
+            }
+            Err(NoCall::InProgram) => {
+                let form = calls.form();
+                let text = format!("{form}: '{name}' is no call: it runs in the program itself");
+                return self.refuse_call(call, &text, calls);
+            }
         };
-        if sig.form.is_some_and(|form| form != Form::AgentRun) {
-            let form = calls.form();
-            let text = format!("{form}: '{name}' is no call: it runs in the program itself");
-            return self.refuse_call(call, &text, calls);
-        }
         self.lint_inputs(call, &name);
         self.lint_literals(call, &name);
         let op = self.s.op(&name);

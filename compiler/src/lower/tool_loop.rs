@@ -10,27 +10,17 @@ use super::tools::{Calling, ROUND_NAME, ToolNode};
 use super::{Held, Lower};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Count, Number, Op, Reg, Target};
-use a99_core::sig::{AtomSig, Binding, Params};
+use a99_core::sig::{AtomSig, Binding, Form, Params};
 use a99_core::value::Value;
 
 /// The atom that a round calls.
 const ROUND: &str = "llmChat";
 
-/// Inputs of `llmChat` that the loop takes for it.
-const OPTIONS: [&str; 9] = [
-    "system",
-    "toolChoice",
-    "responseFormat",
-    "model",
-    "role",
-    "maxTokens",
-    "temperature",
-    "seed",
-    "stop",
-];
-
 /// Inputs of `llmToolLoop:begin`.
 const BOUNDS: [&str; 5] = ["prompt", "messages", "limit", "maxRounds", "budget"];
+
+/// Inputs that the loop needs for itself beside its bounds: all others are for the rounds.
+const OWN: [&str; 3] = ["tools", "stopWhen", "as"];
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_tool_loop(&mut self, step: NodeId) -> Option<Reg> {
@@ -43,7 +33,9 @@ impl<'a> Lower<'_, 'a> {
             }
         };
         self.lint_tools(step, &tools);
-        let Some(chat) = self.s.sigs.signature(ROUND) else {
+        let sigs = self.s.sigs;
+        let signatures = (sigs.signature(Form::ToolLoop.name()), sigs.signature(ROUND));
+        let (Some(sig), Some(chat)) = signatures else {
             self.throw(&format!("Unknown Atom: {ROUND}"));
             return self.end_valueless(step);
         };
@@ -51,25 +43,20 @@ impl<'a> Lower<'_, 'a> {
         let bound = self.vars.mark();
         let [state, plan, reason] = [(); 3].map(|()| self.place_for());
         self.begin_loop(step, state, plan);
-        let options = self.loop_options(step);
-        let told = self.place_for();
+        let options = self.loop_options(step, sig);
+        let told = self.made(tools.iter().map(|tool| tool.told.clone()).collect());
         let checked = match tools.iter().any(|tool| tool.checked.is_some()) {
-            true => self.place_for(),
+            true => {
+                let values = tools.iter().map(|tool| {
+                    let checked = tool.checked.as_ref();
+                    checked.unwrap_or(&tool.told).clone()
+                });
+                self.made(values.collect())
+            }
             false => told,
         };
         let mark = self.mark();
         let r = self.temp();
-        let values = tools.iter().map(|tool| tool.told.clone()).collect();
-        self.load_made(values, r);
-        self.store(told, r);
-        if tools.iter().any(|tool| tool.checked.is_some()) {
-            let values = tools.iter().map(|tool| {
-                let checked = tool.checked.as_ref();
-                checked.unwrap_or(&tool.told).clone()
-            });
-            self.load_made(values.collect(), r);
-            self.store(checked, r);
-        }
         self.load_const(r, Const::Undefined);
         self.store(reason, r);
         self.release(mark);
@@ -153,10 +140,11 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The options of the rounds that the step gives, resolved once.
-    fn loop_options(&mut self, step: NodeId) -> Vec<(&'static str, Held)> {
+    fn loop_options(&mut self, step: NodeId, sig: &'a AtomSig) -> Vec<(&'a str, Held)> {
         let doc = self.s.doc;
         let mut options = Vec::new();
-        for name in OPTIONS {
+        let names = sig.inputs.iter().map(|input| &*input.name);
+        for name in names.filter(|name| !BOUNDS.contains(name) && !OWN.contains(name)) {
             if let Some(node) = doc.get(step, name) {
                 let place = self.place_for();
                 let mark = self.mark();
@@ -171,13 +159,19 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A list that the compiler makes.
-    fn load_made(&mut self, values: Vec<Value>, dst: Reg) {
+    fn made(&mut self, values: Vec<Value>) -> Held {
+        let place = self.place_for();
+        let mark = self.mark();
+        let dst = self.temp();
         let told = Value::Array(values);
         let nodes = super::literal::nodes_of(&told);
         self.e.spend(nodes);
         self.charge_data(nodes);
         let lit = self.s.literal_of(&told);
         self.e.emit(Op::LoadLit { dst, lit });
+        self.store(place, dst);
+        self.release(mark);
+        place
     }
 
     /// Asks the model, and leaves the loop unless it asks for tools; else these are in
@@ -187,7 +181,7 @@ impl<'a> Lower<'_, 'a> {
         step: NodeId,
         chat: &AtomSig,
         (state, told, checked): (Held, Held, Held),
-        options: &[(&'static str, Held)],
+        options: &[(&str, Held)],
         calls: Held,
         exit: crate::emit::Label,
     ) {
@@ -508,7 +502,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-fn held_of(options: &[(&'static str, Held)], name: &str) -> Option<Held> {
+fn held_of(options: &[(&str, Held)], name: &str) -> Option<Held> {
     let found = options.iter().find(|(own, _)| *own == name);
     found.map(|(_, held)| *held)
 }

@@ -1,10 +1,11 @@
 //! The tools of `llmToolLoop` as the program writes them.
 
+use super::call_all::NoCall;
 use super::{Lower, schemas};
 use crate::ir::key_text;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{AtomSig, Form};
+use a99_core::sig::AtomSig;
 use a99_core::value::{Map, Value};
 
 /// The name of the round in `stopWhen`, and of a tool's input in its call, unless the
@@ -148,14 +149,10 @@ impl<'a> Lower<'_, 'a> {
 
     /// The signature of an atom that a call may name.
     fn tool_atom(&self, name: &str) -> Result<&'a AtomSig, String> {
-        let known = self.s.sigs.signature(name).filter(|_| !name.contains(':'));
-        let Some(sig) = known else {
-            return Err(format!("names an unknown atom: {name}"));
-        };
-        match sig.form.is_some_and(|form| form != Form::AgentRun) {
-            true => Err(format!("names '{name}', which runs in the program itself")),
-            false => Ok(sig),
-        }
+        self.callable(name).map_err(|why| match why {
+            NoCall::Unknown => format!("names an unknown atom: {name}"),
+            NoCall::InProgram => format!("names '{name}', which runs in the program itself"),
+        })
     }
 
     /// Warns of what is no tool.
