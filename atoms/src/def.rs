@@ -124,6 +124,10 @@ pub(crate) struct Input {
 }
 
 impl Input {
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
     const fn new(name: &'static str, kind: Kind, required: bool, docs: &'static str) -> Input {
         Input {
             name,

@@ -69,6 +69,9 @@ pub(crate) const MODEL_OPTIONS: [Input; 9] = [
     opt("stop", Kind::Any, "Texts that end an answer.").told(Kind::TextOrTexts),
 ];
 
+/// How many inputs `llmChat` has: talk, tools and options.
+pub(crate) const CHAT_INPUTS: usize = 3 + MODEL_OPTIONS.len();
+
 /// The inputs of `llmChat`.
 pub(crate) fn chat_inputs() -> Vec<Input> {
     let tools = opt(

@@ -5,7 +5,7 @@ use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::store::{offering, search_priced};
 use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, granted, inputs, models, present, reply, required};
-use crate::tool_loop::chat_inputs;
+use crate::tool_loop::{CHAT_INPUTS, MODEL_OPTIONS, chat_inputs};
 use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
@@ -336,13 +336,14 @@ fn vision(mut call: HostCall) -> Answer {
 
 fn chat(mut call: HostCall) -> Answer {
     Box::pin(async move {
-        let [prompt, messages, tools, rest @ ..] = inputs::<12>(&mut call);
+        let [prompt, messages, tools, rest @ ..] = inputs::<CHAT_INPUTS>(&mut call);
         let missing = || AtomError::missing("Capability 'ai' missing");
         let models = models(&call).ok_or_else(missing)?;
         let [system, tool_choice, response_format, options @ ..] = rest;
-        const OPTIONS: [&str; 6] = ["model", "role", "maxTokens", "temperature", "seed", "stop"];
-        let options = OPTIONS.into_iter().zip(options);
-        let given = options.filter(|(_, value)| !value.is_undefined());
+        let names = MODEL_OPTIONS.iter().skip(3).map(Input::name);
+        let given = names
+            .zip(options)
+            .filter(|(_, value)| !value.is_undefined());
         let round = ChatRound {
             messages,
             prompt,
