@@ -211,9 +211,7 @@ async fn ask(fetch: &dyn Fetch, url: String, body: Option<Value>) -> Result<Valu
 /// The models of a service, sorted; none if it is not there.
 async fn ids(fetch: &dyn Fetch, url: &str) -> Option<Vec<String>> {
     let listed = ask(fetch, format!("{url}/models"), None).await.ok()?;
-    let listed = listed.get("data")?.as_array()?.iter();
-    let ids = listed.filter_map(|model| model.get("id")?.as_str().map(str::to_owned));
-    let mut ids: Vec<String> = ids.take(MAX_MODELS).collect();
+    let mut ids = crate::probe::ids(&listed, MAX_MODELS)?;
     ids.sort_unstable();
     ids.dedup();
     Some(ids)

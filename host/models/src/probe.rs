@@ -80,26 +80,26 @@ impl ModelProvider {
         if refused {
             return Err(service.refused(answer.status(), &body));
         }
-        ids(&String::from_utf8_lossy(&body)).ok_or_else(|| service.named(malformed("no `data`")))
+        let listed = parse(&String::from_utf8_lossy(&body));
+        let ids = listed.and_then(|listed| ids(&listed, MAX_MODELS));
+        ids.ok_or_else(|| service.named(malformed("no `data`")))
     }
 }
 
-/// The ids of a list of models.
-fn ids(body: &str) -> Option<Vec<String>> {
-    let listed = parse(body)?;
-    let listed = listed.get("data").and_then(Value::as_array)?;
-    let ids = listed
-        .iter()
-        .filter_map(|model| model.get("id")?.as_str().map(str::to_owned));
-    Some(ids.take(MAX_MODELS).collect())
+/// The ids of a list of models, as `GET /models` gives it.
+pub(crate) fn ids(listed: &Value, most: usize) -> Option<Vec<String>> {
+    let listed = listed.get("data")?.as_array()?.iter();
+    let ids = listed.filter_map(|model| model.get("id")?.as_str().map(str::to_owned));
+    Some(ids.take(most).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ids;
+    use super::{MAX_MODELS, ids, parse};
 
     #[test]
     fn lists_have_ids() {
+        let ids = |body: &str| parse(body).and_then(|listed| ids(&listed, MAX_MODELS));
         let listed = ids(r#"{"data": [{"id": "a"}, {"id": 1}, "b", {"id": "c"}]}"#);
         assert_eq!(listed.unwrap(), ["a", "c"]);
         assert_eq!(ids("[]"), None);
