@@ -129,11 +129,10 @@ pub(crate) fn grant(
         return Ok(set);
     }
     let wrong = |at: usize, why: String, help: &str| config.wrong("agent", at, why, help);
+    if config.yields("agent", set.agent.is_some()) {
+        return Ok(set);
+    }
     if set.agent.is_some() {
-        // A script answers in place of what a file says.
-        if !config.is_option("agent") {
-            return Ok(set);
-        }
         let why = "it and the script's `agent` exclude each other".to_owned();
         return Err(wrong(0, why, "leave one of them out"));
     }

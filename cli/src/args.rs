@@ -128,7 +128,7 @@ pub(crate) enum Command {
     /// Say what a run would use, whether it can be reached, and what helps: the
     /// command's features, the configuration, networks, models, embeddings, the store
     #[command(after_help = EXIT_CODES)]
-    Doctor(Box<DoctorArgs>),
+    Doctor(Box<ConfigCommandArgs>),
     /// Say what a code means and what helps
     Explain(ExplainArgs),
     /// Run commands in a Linux of their own, without KVM or root
@@ -259,7 +259,7 @@ pub(crate) struct AbsentArgs {
     pub words: Vec<std::ffi::OsString>,
 }
 
-/// Options of `config`.
+/// Options of `config` and `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigCommandArgs {
     /// The program whose configuration file is meant [default: one in this folder]
@@ -269,20 +269,6 @@ pub(crate) struct ConfigCommandArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
     /// Print everything, errors too, as one line of JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `doctor`.
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// The program whose configuration file is meant [default: one in this folder]
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub program: Option<PathBuf>,
-    /// The settings.
-    #[command(flatten)]
-    pub config: ConfigArgs,
-    /// Print the checks as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

@@ -48,8 +48,8 @@ pub(crate) struct ConfigFile {
     /// Whether `--config` named it.
     named: bool,
     settings: Settings,
-    /// Its section of language models, and the line of that.
-    models: Option<(Section, usize)>,
+    /// Its section of language models.
+    models: Option<Section>,
     lines: HashMap<&'static str, usize>,
     /// Line and column of each value.
     values: HashMap<&'static str, Vec<(u32, u32)>>,
@@ -102,14 +102,14 @@ impl InForce {
             from.insert(key.name, source);
         }
         let section = file.as_ref().and_then(|file| file.models.as_ref());
-        let models = section.filter(|(section, _)| {
+        let models = section.filter(|section| {
             let is_private = section.asks_for_keys() && file.as_ref().is_some_and(|f| !f.named);
             if is_private {
                 refused.push(SECTION);
             }
             !is_private && set.llm.is_none()
         });
-        let models = models.map(|(section, _)| section.clone());
+        let models = models.cloned();
         if let (Some(file), false) = (&file, refused.is_empty()) {
             warnings.push(format!(
                 "`{}` of {} is not taken: what uses secrets needs `--config {}`",
@@ -248,6 +248,12 @@ impl InForce {
         matches!(self.from.get(name), Some(From::Option))
     }
 
+    /// Whether a script, if it has what the setting grants, answers in its place: it does so
+    /// for a file. An option and a script exclude each other.
+    pub(crate) fn yields(&self, name: &str, scripted: bool) -> bool {
+        scripted && !self.is_option(name)
+    }
+
     /// What a run finds wrong with a value of a setting, and what helps.
     pub(crate) fn wrong(
         &self,
@@ -380,7 +386,7 @@ impl ConfigFile {
             let at = word.span().start;
             if word.get_ref() == SECTION {
                 match Section::read(value) {
-                    Ok(section) => models = Some((section, places.line(at))),
+                    Ok(section) => models = Some(section),
                     Err((span, text, help)) => {
                         let at = span.map_or(at, |span| span.start);
                         let text = places.at(at, &format!("[{SECTION}]: {text}"));

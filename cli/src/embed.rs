@@ -17,18 +17,14 @@ pub(crate) fn is_address(from: &str) -> bool {
 #[cfg(feature = "embed")]
 pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
     use a99_embed::{EmbedModel, Precision, TextEmbedder};
-    let (from, model) = (
-        config.set.embed.as_deref(),
-        config.set.embed_model.as_deref(),
-    );
-    let Some(from) = from else {
+    let Some(from) = config.set.embed.as_deref() else {
         return Ok(set);
     };
+    let model = config.set.embed_model.as_deref();
+    if config.yields("embed", set.embedder.is_some()) {
+        return Ok(set);
+    }
     if set.embedder.is_some() {
-        // A script answers in place of what a file says.
-        if !config.is_option("embed") {
-            return Ok(set);
-        }
         let why = "--embed and the script's `embed` exclude each other";
         return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
     }

@@ -251,18 +251,17 @@ mod services {
             ("llmBattery", set.llm_battery.is_some()),
         ];
         let scripted = scripted.iter().find(|(_, there)| *there);
-        if let (Some((member, _)), true) = (scripted, config.is_option("llm")) {
+        if config.yields("llm", scripted.is_some()) {
+            return Ok(set);
+        }
+        if let Some((member, _)) = scripted {
             let why = format!("--llm and the script's `{member}` exclude each other");
             return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
         }
-        // A script answers in place of what a file says.
-        match scripted {
-            Some(_) => Ok(set),
-            None => Ok(match provider(config)? {
-                Some(provider) => set.with_ai(provider),
-                None => set,
-            }),
-        }
+        Ok(match provider(config)? {
+            Some(provider) => set.with_ai(provider),
+            None => set,
+        })
     }
 }
 

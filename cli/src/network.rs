@@ -30,18 +30,17 @@ fn allowed(config: &InForce) -> Result<Option<a99_http::HttpFetch>, Failure> {
 /// What the run is granted with these settings.
 #[cfg(feature = "http")]
 pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
-    let Some(fetch) = allowed(config)? else {
+    if config.yields("allow", set.fetch.is_some()) {
         return Ok(set);
-    };
+    }
     if set.fetch.is_some() {
-        // A script answers in place of what a file says.
-        if !config.is_option("allow") {
-            return Ok(set);
-        }
         let why = "it and the script's `fetch` exclude each other";
         return Err(config.wrong("allow", 0, why, "leave one of them out"));
     }
-    Ok(set.with_fetch(fetch))
+    Ok(match allowed(config)? {
+        Some(fetch) => set.with_fetch(fetch),
+        None => set,
+    })
 }
 
 /// Whether the servers that rules name one by one can be reached.
@@ -133,14 +132,11 @@ pub(crate) fn to_origins(
 #[cfg(feature = "models")]
 pub(crate) fn origins<'u>(
     named: &str,
-    mut urls: impl Iterator<Item = &'u str>,
+    urls: impl Iterator<Item = &'u str>,
 ) -> Result<Vec<String>, Failure> {
     let wrong = |why: String| Failure::usage(format!("{named}: {why}"));
-    let found = urls.try_fold(Vec::new(), |mut all, url| {
-        all.push(origin(url)?.0);
-        Ok(all)
-    });
-    found.map_err(wrong)
+    let found = urls.map(|url| origin(url).map(|(origin, _)| origin));
+    found.collect::<Result<_, _>>().map_err(wrong)
 }
 
 /// Requests to the origin of this address.

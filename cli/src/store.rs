@@ -223,8 +223,7 @@ impl Opened {
         mut set: Capabilities,
     ) -> Result<Capabilities, Failure> {
         match &self.0 {
-            // A script answers in place of what a file says.
-            Some(_) if set.store.is_some() && !config.is_option("store") => Ok(set),
+            Some(_) if config.yields("store", set.store.is_some()) => Ok(set),
             Some(_) if set.store.is_some() => {
                 let why = "it and the script's `store` or `vectors` exclude each other";
                 Err(config.wrong("store", 0, why, "leave one of them out"))

@@ -1,6 +1,6 @@
 //! `a99 doctor`: what a run would use, whether it can be reached, and what helps if not.
 
-use crate::args::DoctorArgs;
+use crate::args::ConfigCommandArgs;
 use crate::config::InForce;
 use crate::failure::{Exit, Failure};
 use crate::{embed, models, network, output, store};
@@ -151,7 +151,7 @@ fn features() -> Check {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
     let program = args.program.as_deref();
     let mut checks = vec![features()];
     match InForce::of(&args.config, program) {
