@@ -307,6 +307,14 @@ impl<'a> Lowerer<'a> {
     }
 }
 
+/// The members of the object that a call is given; none if it is given something else.
+pub(crate) fn properties_of<'a>(call: &'a CallExpression<'a>) -> &'a [ObjectPropertyKind<'a>] {
+    match &call.arguments[..] {
+        [Argument::ObjectExpression(object)] => &object.properties,
+        _ => &[],
+    }
+}
+
 /// The code that an expression is.
 pub(crate) fn code_of<'a>(expr: &'a Expression<'a>) -> Option<Code<'a>> {
     match expr.get_inner_expression() {

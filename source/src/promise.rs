@@ -1,6 +1,6 @@
 //! `Promise.all` and `Promise.allSettled`: calls that are under way together.
 
-use crate::atom::{code_of, form_of};
+use crate::atom::{code_of, form_of, properties_of};
 use crate::callback::Callback;
 use crate::code::only_expression;
 use crate::control::fail;
@@ -292,10 +292,7 @@ impl<'a> Lowerer<'a> {
     ) -> Value {
         let at = place(call.span);
         let mut step = Tree::step("callAll", [], &at);
-        let properties: &[ObjectPropertyKind<'a>] = match &call.arguments[..] {
-            [Argument::ObjectExpression(object)] => &object.properties,
-            _ => &[],
-        };
+        let properties = properties_of(call);
         let mut good = !properties.is_empty();
         for property in properties {
             let ObjectPropertyKind::ObjectProperty(property) = property else {

@@ -1,6 +1,6 @@
 //! `llmToolLoop`: its tools as objects, with the call of a tool as an arrow function.
 
-use crate::atom::{bound, code_of};
+use crate::atom::{bound, code_of, properties_of};
 use crate::code::only_expression;
 use crate::expr::Hint;
 use crate::lower::{Code, Lowerer, place};
@@ -8,8 +8,7 @@ use crate::tree::{Place, Tree};
 use crate::value::Value;
 use a99_core::sig::Binding;
 use oxc_ast::ast::{
-    Argument, ArrayExpressionElement, BindingPattern, CallExpression, Expression,
-    ObjectPropertyKind,
+    ArrayExpressionElement, BindingPattern, CallExpression, Expression, ObjectPropertyKind,
 };
 use oxc_span::GetSpan;
 
@@ -28,10 +27,7 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
-        let properties: &[ObjectPropertyKind<'a>] = match &call.arguments[..] {
-            [Argument::ObjectExpression(object)] => &object.properties,
-            _ => &[],
-        };
+        let properties = properties_of(call);
         let own = |property: &ObjectPropertyKind<'a>| match property {
             ObjectPropertyKind::ObjectProperty(property) => {
                 let name = property.key.static_name();
