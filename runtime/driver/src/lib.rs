@@ -1,0 +1,3 @@
+//! Agents that live: hosts, turns, channels, timers.
+
+#![warn(unreachable_pub)]

@@ -1,0 +1,35 @@
+//! Rules of agents that live: keys, events, filters, migrations, and the delivery state
+//! machine. Events go in, commands come out; there is no clock, no randomness and no I/O.
+//!
+//! `a99-runtime` is the host that does what the commands say, with stores of
+//! `a99-runtime-stores`.
+
+#![warn(unreachable_pub)]
+
+mod delivery;
+mod event;
+mod filter;
+mod key;
+mod merge;
+mod migrate;
+mod retry;
+mod store;
+
+pub use delivery::{
+    Command, CommitFault, Delivery, Input, Machine, OnDead, Policy, Progress, Recovered, Started,
+    StopReason, TurnEnd, TurnId, TurnResult,
+};
+pub use event::{Attachment, Body, Event, EventKind, Message, PauseStatus, PresenceAction, Sender};
+pub use filter::{EventOptions, FilterContext, is_agent_debug_event, should_yield_event};
+pub use key::{
+    AgentKey, Epoch, KeyError, MAX_PART_BYTES, Millis, SHARDS, Seq, Trigger, check_part, derived,
+};
+pub use merge::{deep_merge, deep_merge_into, restricted};
+pub use migrate::{Migrated, Migration, StateError, migrate};
+pub use retry::Retry;
+pub use store::{
+    AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, DeadLetter, Fence, JournalRow,
+    JournalStatus, NewEvent, NewState, Receipt, Registration, StepClass, StoreCode, StoreError,
+    TimerChange, TimerRow, TurnCommit,
+};
+pub use uuid::Uuid;

@@ -1,0 +1,65 @@
+//! Retries: how often an attempt is made again, and when.
+
+use crate::key::Millis;
+
+/// How often a turn is tried, and how long it waits between.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts in all; at least one.
+    pub max_attempts: u32,
+    /// Before the second attempt. It doubles each time.
+    pub first: Millis,
+    /// At most.
+    pub most: Millis,
+}
+
+impl Default for Retry {
+    /// Five attempts, after half a second, one, two and four.
+    fn default() -> Retry {
+        Retry {
+            max_attempts: 5,
+            first: 500,
+            most: 30_000,
+        }
+    }
+}
+
+impl Retry {
+    /// Milliseconds to wait after this many attempts that failed; none if there is no other.
+    #[must_use]
+    pub fn after(&self, failed: u32) -> Option<Millis> {
+        (failed < self.max_attempts).then(|| {
+            let doubled = 1_u64
+                .checked_shl(failed.saturating_sub(1))
+                .unwrap_or(u64::MAX);
+            self.first.saturating_mul(doubled).min(self.most)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Retry;
+
+    #[test]
+    fn waits_double_up_to_the_most() {
+        let retry = Retry {
+            max_attempts: 9,
+            first: 500,
+            most: 3_000,
+        };
+        let waits: Vec<_> = (1..6).map(|failed| retry.after(failed)).collect();
+        assert_eq!(waits, [500, 1_000, 2_000, 3_000, 3_000].map(Some));
+        assert_eq!(
+            (
+                retry.after(9),
+                Retry {
+                    max_attempts: 99,
+                    ..retry
+                }
+                .after(80)
+            ),
+            (None, Some(3_000))
+        );
+    }
+}

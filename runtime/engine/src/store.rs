@@ -1,0 +1,427 @@
+//! Stores of agents and channels: what is durable, and in which transaction.
+//!
+//! A store has one owner. Who opens it raises the epoch of its shards; every write names the
+//! epoch that it was begun under ([`Fence`]) and changes nothing if that is not the newest.
+
+use crate::delivery::Progress;
+use crate::event::{Event, Sender};
+use crate::key::{AgentKey, Epoch, Millis, Seq, Trigger};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// A future on the heap.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// What kind of fault a store has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StoreCode {
+    /// Another owner has the shard. Nothing was written, and nothing will be.
+    Fenced,
+    /// The state was changed since it was read. Nothing was written.
+    Conflict,
+    /// Something else was kept under this key. Nothing was written.
+    ChangedBody,
+    /// More than what is allowed: a state, a payload, timers. Nothing was written.
+    TooLarge,
+    /// What is asked for is not there.
+    NotFound,
+    /// The disk is full, busy or broken. Nothing was written; it may go better later.
+    Unavailable,
+    /// It is not known whether it was written: read before anything else is done.
+    InDoubt,
+    /// What is kept is damaged, or of a later version of this program.
+    Unreadable,
+    /// The argument is wrong: SQL, a name, a path.
+    Input,
+}
+
+impl StoreCode {
+    /// The code as text, for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            StoreCode::Fenced => "store.fenced",
+            StoreCode::Conflict => "store.conflict",
+            StoreCode::ChangedBody => "store.changed_body",
+            StoreCode::TooLarge => "store.too_large",
+            StoreCode::NotFound => "store.not_found",
+            StoreCode::Unavailable => "store.unavailable",
+            StoreCode::InDoubt => "store.in_doubt",
+            StoreCode::Unreadable => "store.unreadable",
+            StoreCode::Input => "store.input",
+        }
+    }
+}
+
+/// Why a store did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreError {
+    code: StoreCode,
+    message: String,
+}
+
+impl StoreError {
+    /// An error with its words.
+    pub fn new(code: StoreCode, message: impl Into<String>) -> StoreError {
+        StoreError {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn code(&self) -> StoreCode {
+        self.code
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Who writes: the agent, and the epoch in which it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The agent.
+    pub key: AgentKey,
+    /// Its shard's epoch when the activation began.
+    pub epoch: Epoch,
+}
+
+/// What is kept of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentRow {
+    /// JSON text of the state.
+    pub state: String,
+    /// The state's version.
+    pub version: u32,
+    /// How often the state was changed: what a commit that changes it was based on.
+    pub revision: u64,
+    /// JSON text of what users changed of the settings.
+    pub settings: Option<String>,
+    /// How far the stream is done.
+    pub progress: Progress,
+    /// Turns that began and did not end, each with how often.
+    pub started: Vec<(Trigger, u32)>,
+    /// When the row was made.
+    pub created_at: Millis,
+    /// When it was changed last.
+    pub updated_at: Millis,
+}
+
+/// A state to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewState {
+    /// JSON text.
+    pub json: String,
+    /// Its version.
+    pub version: u32,
+    /// The revision that it was made from; 0 for none.
+    pub base: u64,
+}
+
+/// An event to be appended to a channel's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    /// The channel.
+    pub channel: String,
+    /// The event; `seq` and `ts` are the store's.
+    pub event: Event,
+}
+
+/// What became of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Appended {
+    /// The channel.
+    pub channel: String,
+    /// The event with its place, as it stands in the log.
+    pub event: Arc<Event>,
+    /// Whether it was appended now: it was there already if not.
+    pub is_new: bool,
+}
+
+/// A change of a timer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TimerChange {
+    /// Sets or replaces it.
+    Set(TimerRow),
+    /// Removes it, if there is one of the name.
+    Remove(String),
+}
+
+/// A timer of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimerRow {
+    /// Its name; one of a name for each agent.
+    pub name: String,
+    /// When it is due next.
+    pub due: Millis,
+    /// A cron expression, for one that comes again.
+    pub cron: Option<String>,
+    /// The cron expression's time zone; UTC if there is none.
+    pub zone: Option<String>,
+    /// What the agent gets with it.
+    pub payload: Value,
+}
+
+/// A turn that was given up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// What it answered to.
+    pub trigger: Trigger,
+    /// The last error: its code and its text.
+    pub code: String,
+    /// What it said.
+    pub error: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was given up.
+    pub at: Millis,
+}
+
+/// What a turn changes, in one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnCommit {
+    /// Who writes.
+    pub fence: Fence,
+    /// What it answers to: its row of started turns goes, its journal, and the occurrence of
+    /// its timer. None for a commit that is no turn's.
+    pub trigger: Option<Trigger>,
+    /// How far the stream is done with it; unchanged if there is none.
+    pub progress: Option<Progress>,
+    /// The state, if it changed.
+    pub state: Option<NewState>,
+    /// JSON text of the settings, if they changed.
+    pub settings: Option<String>,
+    /// Events that are sent with it.
+    pub outbox: Vec<NewEvent>,
+    /// Timers that are set and removed.
+    pub timers: Vec<TimerChange>,
+    /// The next occurrence of the timer that it answers to, if that comes again.
+    pub again: Option<Millis>,
+    /// If it was given up.
+    pub dead: Option<DeadLetter>,
+    /// The present.
+    pub now: Millis,
+}
+
+impl TurnCommit {
+    /// One that changes nothing yet.
+    #[must_use]
+    pub fn new(fence: Fence, now: Millis) -> TurnCommit {
+        TurnCommit {
+            fence,
+            trigger: None,
+            progress: None,
+            state: None,
+            settings: None,
+            outbox: Vec::new(),
+            timers: Vec::new(),
+            again: None,
+            dead: None,
+            now,
+        }
+    }
+}
+
+/// What a commit did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Receipt {
+    /// The events of its outbox that stand in a log now. Those whose channel lies elsewhere
+    /// are in the outbox, and follow.
+    pub appended: Vec<Appended>,
+    /// The state's revision now.
+    pub revision: u64,
+}
+
+/// Whether a step may be made again when it is not known how it ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepClass {
+    /// It only reads: again.
+    Read,
+    /// Whoever is asked knows its key: again.
+    Idempotent,
+    /// It changes something elsewhere: not again without being asked.
+    Unsafe,
+}
+
+/// How far a step is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalStatus {
+    /// It began.
+    Started,
+    /// It ended, with this JSON text.
+    Done(String),
+    /// It ended with an error: code and text.
+    Failed(String, String),
+}
+
+/// A step of a turn, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalRow {
+    /// The turn.
+    pub trigger: Trigger,
+    /// The step: its name, with its ordinal where names come again.
+    pub name: String,
+    /// What kind of step it is.
+    pub class: StepClass,
+    /// What was asked, as a digest: another one under the same name is refused.
+    pub body: u64,
+    /// How far it is.
+    pub status: JournalStatus,
+}
+
+/// An agent that lives on a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registration {
+    /// Who.
+    pub key: AgentKey,
+    /// With what configuration.
+    pub config: Value,
+    /// Since when.
+    pub registered_at: Millis,
+}
+
+/// Keeps agents: state, progress, journal, timers, outbox and dead letters.
+pub trait AgentStore: Send + Sync {
+    /// What is kept of an agent; none if it never ended a turn.
+    fn load(&self, key: &AgentKey) -> Reply<'_, Option<AgentRow>>;
+
+    /// Writes a start ahead: that this turn began, for the `attempt`th time. With
+    /// `progress`, the stream is done with it already.
+    fn record_start(
+        &self,
+        fence: Fence,
+        trigger: Trigger,
+        attempt: u32,
+        progress: Option<Progress>,
+    ) -> Reply<'_, ()>;
+
+    /// Ends a turn, whole or not at all.
+    fn commit(&self, commit: TurnCommit) -> Reply<'_, Receipt>;
+
+    /// Replaces the state by one of a later version, and keeps what was there before each
+    /// step.
+    fn migrate_state(
+        &self,
+        fence: Fence,
+        state: NewState,
+        backups: Vec<(u32, String)>,
+        now: Millis,
+    ) -> Reply<'_, u64>;
+
+    /// The journal of a turn, in the order in which its steps began.
+    fn journal(&self, key: &AgentKey, trigger: &Trigger) -> Reply<'_, Vec<JournalRow>>;
+
+    /// Keeps a step: a new one, or how one that began ended.
+    ///
+    /// Errors: [`StoreCode::ChangedBody`] if the name stands for something else.
+    fn record_step(&self, fence: Fence, row: JournalRow) -> Reply<'_, ()>;
+
+    /// Timers that are due until then, with whose they are, earliest first.
+    fn timers_due(&self, until: Millis, most: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>>;
+
+    /// All timers of an agent.
+    fn timers(&self, key: &AgentKey) -> Reply<'_, Vec<TimerRow>>;
+
+    /// When the next timer is due.
+    fn next_due(&self) -> Reply<'_, Option<Millis>>;
+
+    /// Turns that were given up, oldest first.
+    fn dead_letters(&self, key: &AgentKey) -> Reply<'_, Vec<DeadLetter>>;
+
+    /// Forgets them.
+    fn forget_dead(&self, key: &AgentKey) -> Reply<'_, u64>;
+
+    /// Events of the outbox that are to be appended elsewhere: the agent, and the event.
+    fn outbox(&self, most: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>>;
+
+    /// Takes events out of the outbox that were appended.
+    fn outbox_done(&self, ids: Vec<Uuid>) -> Reply<'_, ()>;
+
+    /// Registers an agent, or changes its configuration.
+    fn register(&self, registration: Registration) -> Reply<'_, ()>;
+
+    /// Removes an agent from its channel; its state stays.
+    fn unregister(&self, key: &AgentKey) -> Reply<'_, bool>;
+
+    /// All agents, by key.
+    fn registrations(&self) -> Reply<'_, Vec<Registration>>;
+
+    /// Keeps a program by its hash.
+    fn keep_program(&self, hash: [u8; 32], bytes: Vec<u8>) -> Reply<'_, ()>;
+
+    /// A program by its hash.
+    fn program(&self, hash: [u8; 32]) -> Reply<'_, Option<Vec<u8>>>;
+
+    /// The epoch that this handle owns the shard of an agent with.
+    fn epoch(&self, key: &AgentKey) -> Epoch;
+
+    /// Whether the last owner was cut off instead of closing the store.
+    fn was_cut_off(&self) -> bool;
+
+    /// Waits until everything that was acknowledged is as durable as it will be.
+    fn flush(&self) -> Reply<'_, ()>;
+}
+
+/// Keeps channels: logs of events with dense places.
+pub trait ChannelStore: Send + Sync {
+    /// Appends events, all or none. One whose identity is in the log is not appended again,
+    /// and answered with what stands there.
+    ///
+    /// Errors: [`StoreCode::Fenced`] if a later epoch of the agent wrote already;
+    /// [`StoreCode::ChangedBody`] if something else stands under the identity.
+    fn append(
+        &self,
+        events: Vec<NewEvent>,
+        fence: Option<Fence>,
+        now: Millis,
+    ) -> Reply<'_, Vec<Appended>>;
+
+    /// Events after a place, in order, at most so many. Their kind is `Persisted`.
+    fn read(&self, channel: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
+
+    /// Events before a place, the newest first, at most so many.
+    fn read_before(&self, channel: &str, before: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
+
+    /// An event by its identity.
+    fn find(&self, channel: &str, id: Uuid) -> Reply<'_, Option<Arc<Event>>>;
+
+    /// The place of the last event; 0 for a channel without any.
+    fn head(&self, channel: &str) -> Reply<'_, Seq>;
+
+    /// All channels with their heads, by name.
+    fn channels(&self) -> Reply<'_, Vec<(String, Seq)>>;
+
+    /// The configuration of a channel: an object.
+    fn channel_config(&self, channel: &str) -> Reply<'_, Value>;
+
+    /// Merges members into the configuration, and gives what is there now.
+    fn update_channel_config(&self, channel: &str, changes: Value) -> Reply<'_, Value>;
+}
+
+/// Whoever sends for an agent, as its channel shows it.
+impl Sender {
+    /// The agent of a key.
+    #[must_use]
+    pub fn agent(key: &AgentKey) -> Sender {
+        Sender {
+            id: key.participant(),
+            name: Some(key.agent().to_owned()),
+            kind: Some("agent".to_owned()),
+            handle: Some(key.handle().to_owned()),
+        }
+    }
+}

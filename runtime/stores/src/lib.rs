@@ -1,0 +1,3 @@
+//! Stores of agents that live and their channels, in one file of SQLite.
+
+#![warn(unreachable_pub)]
