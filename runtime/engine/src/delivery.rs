@@ -3,13 +3,34 @@
 //! each input.
 //!
 //! What happens goes in as [`Input`]; what must be done comes out as [`Command`]s, in the order
-//! in which it is begun. Whoever drives it does each and tells how it ended.
+//! in which it is begun. Whoever drives it does each and tells once how it ended.
+//!
+//! - **Reading.** Events are read in order, from [`Machine::taken`] on, as many as there is
+//!   [`Machine::room`] for. What comes again is ignored. What skips a place is held back until
+//!   that came, as long as there is room; otherwise it is ignored, and read again.
+//! - **Writing.** One write is under way at a time. It claims what will be done once it is made,
+//!   and what was filtered, so that the stream's progress never claims what may fail.
+//! - **Timers.** A trigger that waits or runs is ignored when it comes again; one that was
+//!   committed is not remembered. Due timers are read after the last commit was told.
+//! - **Killers.** After a process was cut off, the first turn, and each that was under way
+//!   then, is written ahead and runs alone until it is committed; one under which the process
+//!   died too often is given up.
+//! - **Stopping.** After [`Command::Stop`] nothing is said and nothing is taken. A machine may
+//!   be dropped at any time: that is what a crash does.
 //!
 //! | mode | order | after a kill |
 //! |---|---|---|
 //! | [`Delivery::AtMostOnce`] | the start is recorded with the progress, the turn runs, its changes are committed | not run again; recovery lists it as lost |
 //! | [`Delivery::AtLeastOnce`] | the turn runs, its changes and the progress are committed | run again; what it sent at once has the same identities |
 //! | [`Delivery::ExactlyOnceState`] | the turn runs; changes, progress and what it sends are one commit | run again; nothing of the first run is seen |
+
+mod machine;
+#[cfg(test)]
+mod tests;
+mod turns;
+mod writes;
+
+pub use machine::Machine;
 
 use crate::key::{Millis, Seq, Trigger};
 use crate::retry::Retry;
@@ -97,8 +118,11 @@ impl Progress {
         if !self.has(seq) {
             self.done.insert(seq);
         }
-        while self.done.remove(&(self.checkpoint + 1)) {
-            self.checkpoint += 1;
+        while let Some(next) = self.checkpoint.checked_add(1) {
+            if !self.done.remove(&next) {
+                break;
+            }
+            self.checkpoint = next;
         }
     }
 }
@@ -119,7 +143,8 @@ pub struct Recovered {
     pub progress: Progress,
     /// Turns that began and did not end.
     pub started: Vec<Started>,
-    /// Whether the process that had it before was cut off.
+    /// Whether the process that had it before was cut off. Not so if this very process had it:
+    /// turns that began under it killed nothing.
     pub was_cut_off: bool,
 }
 
@@ -176,7 +201,8 @@ pub enum Input {
     Recorded(TurnId),
     /// A start was not recorded.
     NotRecorded(TurnId, CommitFault),
-    /// The attempt of a turn ended: the turn, which attempt, how.
+    /// The attempt of a turn ended: the turn, which attempt, how. Any but the newest is
+    /// ignored.
     Ended(TurnId, u32, TurnResult),
     /// A commit was made.
     Committed(TurnId),
@@ -245,7 +271,7 @@ pub enum Command {
         turn: TurnId,
         /// What it answers to.
         trigger: Trigger,
-        /// Which attempt of this activation it is, from 1.
+        /// Which run of this activation it is, from 1: those after a conflict count too.
         attempt: u32,
     },
     /// Cancel the handler; its end is still told.
@@ -270,50 +296,4 @@ pub enum Command {
     Lost(Vec<Trigger>),
     /// The agent stops. Nothing follows.
     Stop(StopReason),
-}
-
-/// The delivery of one agent's events, from loading to its stop.
-#[derive(Clone, Debug)]
-pub struct Machine {
-    policy: Policy,
-    // Filled in by the implementation.
-    progress: Progress,
-}
-
-impl Machine {
-    /// One for an agent as the store has it, and what is to be done at once.
-    #[must_use]
-    pub fn new(policy: Policy, recovered: Recovered, now: Millis) -> (Machine, Vec<Command>) {
-        let _ = now;
-        let machine = Machine {
-            policy,
-            progress: recovered.progress,
-        };
-        (machine, Vec::new())
-    }
-
-    /// Takes in what happened, and says what must be done.
-    pub fn handle(&mut self, now: Millis, input: Input) -> Vec<Command> {
-        let _ = (now, input);
-        Vec::new()
-    }
-
-    /// How many more events are taken: what [`Policy::max_queued`] leaves.
-    #[must_use]
-    pub fn room(&self) -> usize {
-        self.policy.max_queued
-    }
-
-    /// Whether nothing runs, waits or is being written.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        true
-    }
-
-    /// How far the stream is done, as far as it is known to be kept, with what was filtered
-    /// since.
-    #[must_use]
-    pub fn progress(&self) -> &Progress {
-        &self.progress
-    }
 }

@@ -1,0 +1,268 @@
+//! Turns of a machine: which begins, how often it is tried, and when it is given up.
+
+use super::machine::{Item, Machine};
+use super::{Command, Delivery, OnDead, StopReason, TurnEnd, TurnId, TurnResult};
+use crate::key::{Millis, Trigger};
+
+/// Conflicts after which a turn has failed.
+pub(super) const MAX_CONFLICTS: u32 = 32;
+
+/// How far a turn is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Its start is to be recorded.
+    Recording,
+    /// Its handler runs.
+    Running,
+    /// It is run again at that time.
+    Waiting(Millis),
+    /// It is to be committed so.
+    Committing(TurnEnd),
+}
+
+/// A turn that began.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) id: TurnId,
+    pub(super) trigger: Trigger,
+    pub(super) phase: Phase,
+    /// Runs so far.
+    pub(super) runs: u32,
+    /// Those that failed.
+    failed: u32,
+    conflicts: u32,
+    /// How often the process died under it.
+    pub(super) deaths: u32,
+    /// Whether it runs alone.
+    is_alone: bool,
+}
+
+impl Machine {
+    /// Begins what may begin, and runs again what waited long enough.
+    pub(super) fn begin_turns(&mut self, now: Millis) {
+        for at in 0..self.turns.len() {
+            if matches!(self.turns[at].phase, Phase::Waiting(until) if until <= now) {
+                self.run(at);
+            }
+        }
+        if !self.lost.is_empty() || self.turns.iter().any(is_lost) {
+            return;
+        }
+        while let Some(item) = self.queue.front() {
+            if let Item::Event(seq, deliver) = *item
+                && (!deliver || self.progress.has(seq))
+            {
+                self.queue.pop_front();
+                self.events -= 1;
+                if !self.progress.has(seq) {
+                    self.progress.add(seq);
+                    self.dirty_since.get_or_insert(now);
+                }
+                continue;
+            }
+            let slots = usize::try_from(self.policy.concurrency.get()).unwrap_or(usize::MAX);
+            if self.turns.len() >= slots || self.turns.iter().any(|turn| turn.is_alone) {
+                return;
+            }
+            let trigger = match item {
+                Item::Event(seq, _) => Trigger::Event(*seq),
+                Item::Trigger(trigger) => trigger.clone(),
+            };
+            let is_suspect = self.is_first || self.deaths.contains_key(&trigger);
+            let is_ahead = self.policy.delivery == Delivery::AtMostOnce;
+            if is_suspect && !is_ahead && !self.turns.is_empty() {
+                return;
+            }
+            self.queue.pop_front();
+            self.events -= usize::from(trigger.seq().is_some());
+            self.is_first = false;
+            let deaths = self.deaths.remove(&trigger).unwrap_or_default();
+            let at = self.add_turn(trigger, Phase::Recording);
+            self.turns[at].deaths = deaths;
+            self.turns[at].is_alone = is_suspect && !is_ahead;
+            if deaths >= self.policy.max_deaths.max(1) {
+                let error = format!("the process was cut off {deaths} times while this turn ran");
+                self.give_up(at, "turn.killed_the_process", error, deaths);
+            } else if is_suspect || is_ahead {
+                let id = self.turns[at].id;
+                self.writes.push_back(id);
+            } else {
+                self.run(at);
+            }
+        }
+    }
+
+    /// A new turn; its place.
+    pub(super) fn add_turn(&mut self, trigger: Trigger, phase: Phase) -> usize {
+        self.last_turn += 1;
+        self.turns.push(Turn {
+            id: TurnId(self.last_turn),
+            trigger,
+            phase,
+            runs: 0,
+            failed: 0,
+            conflicts: 0,
+            deaths: 0,
+            is_alone: false,
+        });
+        self.turns.len() - 1
+    }
+
+    pub(super) fn place(&self, id: TurnId) -> Option<usize> {
+        self.turns.iter().position(|turn| turn.id == id)
+    }
+
+    /// Runs the handler of a turn.
+    pub(super) fn run(&mut self, at: usize) {
+        let turn = &mut self.turns[at];
+        turn.phase = Phase::Running;
+        turn.runs = turn.runs.saturating_add(1);
+        self.out.push(Command::Run {
+            turn: turn.id,
+            trigger: turn.trigger.clone(),
+            attempt: turn.runs,
+        });
+    }
+
+    /// A start was recorded: the turn runs, unless it came too late.
+    pub(super) fn recorded(&mut self, at: usize) {
+        if self.policy.delivery == Delivery::AtMostOnce && self.is_halted {
+            self.commit_cancelled(at);
+        } else if self.policy.delivery != Delivery::AtMostOnce && self.ending.is_some() {
+            self.drop_turn(self.turns[at].id);
+        } else {
+            self.run(at);
+        }
+    }
+
+    /// An attempt ended.
+    pub(super) fn ended(&mut self, now: Millis, id: TurnId, attempt: u32, result: TurnResult) {
+        let Some(at) = self.place(id) else { return };
+        if self.turns[at].phase != Phase::Running || self.turns[at].runs != attempt {
+            return;
+        }
+        match result {
+            TurnResult::Done => self.commit(at, TurnEnd::Done),
+            TurnResult::Failed {
+                code,
+                error,
+                is_final,
+            } => self.fail(now, at, &code, error, is_final),
+            TurnResult::Cancelled if self.is_halted => {
+                if self.is_tried_once(at) {
+                    self.commit_cancelled(at);
+                } else {
+                    // The next one delivers it again.
+                    self.drop_turn(id);
+                }
+            }
+            TurnResult::Cancelled => {
+                let error = "the turn was cancelled".to_owned();
+                self.fail(now, at, "turn.cancelled", error, false);
+            }
+        }
+    }
+
+    /// Gives a turn up because the agent stops. That is nothing to stop for.
+    fn commit_cancelled(&mut self, at: usize) {
+        let end = TurnEnd::Dead {
+            code: "turn.cancelled".to_owned(),
+            error: "the agent was stopped".to_owned(),
+            attempts: 1,
+        };
+        self.commit(at, end);
+    }
+
+    /// The state was changed since the turn read it: it runs again at once.
+    pub(super) fn conflict(&mut self, now: Millis, at: usize) {
+        let turn = &mut self.turns[at];
+        turn.conflicts += 1;
+        let is_at_most_once = self.policy.delivery == Delivery::AtMostOnce;
+        if is_at_most_once || turn.conflicts >= MAX_CONFLICTS {
+            turn.conflicts = 0;
+            let error = "the state was changed since the turn read it".to_owned();
+            self.fail(now, at, "turn.conflict", error, false);
+        } else if self.ending.is_some() {
+            self.drop_turn(self.turns[at].id);
+        } else {
+            self.run(at);
+        }
+    }
+
+    /// An attempt failed: another follows, or none.
+    pub(super) fn fail(
+        &mut self,
+        now: Millis,
+        at: usize,
+        code: &str,
+        error: String,
+        is_final: bool,
+    ) {
+        self.turns[at].failed += 1;
+        let failed = self.turns[at].failed;
+        let wait = if is_final || self.is_tried_once(at) {
+            None
+        } else {
+            self.policy.retry.after(failed)
+        };
+        match wait {
+            None => self.give_up(at, code, error, failed),
+            // The next one delivers it again.
+            Some(_) if self.ending.is_some() => self.drop_turn(self.turns[at].id),
+            Some(wait) => self.turns[at].phase = Phase::Waiting(now.saturating_add(wait)),
+        }
+    }
+
+    /// Whether a turn is tried once.
+    fn is_tried_once(&self, at: usize) -> bool {
+        self.policy.delivery == Delivery::AtMostOnce
+            || matches!(self.turns[at].trigger, Trigger::Once(_))
+    }
+
+    /// Gives a turn up.
+    pub(super) fn give_up(&mut self, at: usize, code: &str, error: String, attempts: u32) {
+        let is_once = matches!(self.turns[at].trigger, Trigger::Once(_));
+        let stops = self.policy.on_dead == OnDead::Stop && !is_once;
+        if stops && self.policy.delivery != Delivery::AtMostOnce {
+            // It stays in front.
+            self.drop_turn(self.turns[at].id);
+        } else {
+            let code = code.to_owned();
+            self.commit(
+                at,
+                TurnEnd::Dead {
+                    code,
+                    error,
+                    attempts,
+                },
+            );
+        }
+        if stops {
+            self.end(StopReason::Dead);
+        }
+    }
+
+    /// Lets a turn be written as it ended.
+    pub(super) fn commit(&mut self, at: usize, end: TurnEnd) {
+        self.turns[at].phase = Phase::Committing(end);
+        self.writes.push_back(self.turns[at].id);
+    }
+
+    /// Forgets a turn that is not being written.
+    pub(super) fn drop_turn(&mut self, id: TurnId) {
+        self.turns.retain(|turn| turn.id != id);
+        self.writes.retain(|turn| *turn != id);
+        if self
+            .writing
+            .as_ref()
+            .is_some_and(|writing| writing.subject == Some(id))
+        {
+            self.writing = None;
+        }
+    }
+}
+
+/// Whether a turn is committed as lost.
+pub(super) fn is_lost(turn: &Turn) -> bool {
+    turn.phase == Phase::Committing(TurnEnd::Lost)
+}
