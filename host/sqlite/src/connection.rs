@@ -18,6 +18,10 @@ pub(crate) const LAYOUT: i64 = 1;
 /// Bytes to which the log beside the file is cut when it was copied into the file.
 const LOG_BYTES: i64 = 16 << 20;
 
+/// Statements that a connection keeps prepared: more than the components of a file have
+/// together, so that none is prepared again and again.
+const STATEMENTS: usize = 128;
+
 /// Longest pause between two attempts to get a lock.
 const MAX_PAUSE: Duration = Duration::from_millis(10);
 
@@ -59,6 +63,7 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
         pause(attempts.unsigned_abs());
         since.elapsed() < timeout
     }))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(SqliteError::new(
             SqliteCode::ReadOnly,
@@ -148,6 +153,7 @@ fn settings(connection: &Connection, options: &SqliteOptions) -> Result<(), Sqli
     let (synchronous, full) = match options.durability {
         Durability::Power => ("FULL", "ON"),
         Durability::Process => ("NORMAL", "OFF"),
+        Durability::Relaxed => ("OFF", "OFF"),
     };
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL;
@@ -184,6 +190,27 @@ fn lay_out(connection: &Connection) -> Result<(), SqliteError> {
         ))?),
     });
     end(connection, made)
+}
+
+/// Copies the log into the file, and waits until the disk has it, in any durability.
+pub(crate) fn checkpoint(
+    connection: &Connection,
+    options: &SqliteOptions,
+) -> Result<(), SqliteError> {
+    connection.execute_batch("PRAGMA synchronous = FULL")?;
+    let copied = retried(Instant::now() + options.busy_timeout, || {
+        let is_busy: i64 =
+            connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get(0))?;
+        match is_busy {
+            0 => Ok(()),
+            _ => Err(SqliteError::new(
+                SqliteCode::Locked,
+                "it is read all the time",
+            )),
+        }
+    });
+    settings(connection, options)?;
+    copied
 }
 
 /// Commits what succeeded, and rolls back what did not.

@@ -173,6 +173,17 @@ impl Database {
         self.write(move |tx| component.migrate(tx))
     }
 
+    /// Copies the log into the file, and waits until the disk has all that was acknowledged
+    /// before, whatever the [`Durability`](crate::Durability) is.
+    ///
+    /// Errors are [`SqliteCode::Locked`] if somebody reads an old state for longer than
+    /// [`SqliteOptions::busy_timeout`], and those of the disk.
+    pub fn checkpoint(&self) -> Task<()> {
+        let shared = Arc::clone(&self.0.shared);
+        let (job, task) = Work::alone(move |tx| connection::checkpoint(tx, &shared.options));
+        pushed(&self.0.shared.writes, job, task)
+    }
+
     /// Reads the whole file and tells the first faults.
     ///
     /// Errors are [`SqliteCode::Corrupt`] with what was found, and those of reading.
@@ -210,6 +221,10 @@ where
     F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
 {
     let (job, task) = Work::of(f);
+    pushed(queue, job, task)
+}
+
+fn pushed<T>(queue: &Queue, job: Box<dyn Job>, task: Task<T>) -> Task<T> {
     if let Err(job) = queue.push(job) {
         job.end(Err(stopped()));
     }
@@ -272,10 +287,17 @@ impl Shared {
             jobs.reverse();
             while !jobs.is_empty() {
                 thread::sleep(free_until.saturating_duration_since(Instant::now()));
+                if let Some(mut job) = jobs.pop_if(|job| job.is_alone()) {
+                    let done = job.run(connection);
+                    job.end(self.placed(done));
+                    continue;
+                }
                 let began = Instant::now();
                 self.write_some(connection, &mut jobs);
-                let free = (began.elapsed() / FREE_PART).min(MAX_FREE);
-                free_until = Instant::now() + free;
+                if !self.options.is_exclusive {
+                    let free = (began.elapsed() / FREE_PART).min(MAX_FREE);
+                    free_until = Instant::now() + free;
+                }
             }
         }
     }
@@ -289,7 +311,7 @@ impl Shared {
         let until = Instant::now() + BATCH_TIME;
         let mut done = Vec::new();
         let mut fate = Ok(());
-        while let Some(mut job) = jobs.pop() {
+        while let Some(mut job) = jobs.pop_if(|job| !job.is_alone()) {
             if job.is_left() {
                 continue;
             }

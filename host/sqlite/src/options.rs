@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// What a power cut may take. A process that ends or is killed loses nothing that was
-/// acknowledged, in either case.
+/// acknowledged, in any case.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Nothing that was acknowledged: each commit waits until the disk has it. Writes that
@@ -13,6 +13,10 @@ pub enum Durability {
     /// The writes of the last moments, never a part of one: the disk is waited for only
     /// when the log is copied into the file.
     Process,
+    /// What was written since [`Database::checkpoint`](crate::Database::checkpoint), and
+    /// perhaps the file with it: the disk is never waited for otherwise, so that parts of
+    /// the file may be newer than others. A backup helps then.
+    Relaxed,
 }
 
 /// How a [`Database`](crate::Database) works.
@@ -26,11 +30,15 @@ pub struct SqliteOptions {
     pub readers: usize,
     /// Bytes of the file at most, beside its log; no limit if there is none.
     pub max_file_bytes: Option<u64>,
+    /// Whether no other process writes, which the host sees to, as with a lock of its own.
+    /// Others could still, but would hardly find a moment: transactions follow each other
+    /// without a pause.
+    pub is_exclusive: bool,
 }
 
 impl Default for SqliteOptions {
     /// Nothing is lost with the power, a minute of waiting, as many readers as processors
-    /// and at most four, and files as large as the disk.
+    /// and at most four, files as large as the disk, and other processes that write.
     fn default() -> SqliteOptions {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         SqliteOptions {
@@ -38,6 +46,7 @@ impl Default for SqliteOptions {
             busy_timeout: Duration::from_secs(60),
             readers: processors.min(4),
             max_file_bytes: None,
+            is_exclusive: false,
         }
     }
 }

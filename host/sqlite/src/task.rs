@@ -163,7 +163,10 @@ pub(crate) trait Job: Send {
     /// Whether nobody waits for it any more.
     fn is_left(&self) -> bool;
 
-    /// Does it, within a transaction. Its result is kept until [`Job::end`].
+    /// Whether it is done outside of transactions.
+    fn is_alone(&self) -> bool;
+
+    /// Does it, within a transaction unless it is alone. Its result is kept until [`Job::end`].
     fn run(&mut self, connection: &Connection) -> Result<(), SqliteError>;
 
     /// Tells whoever waits: the result if the transaction was kept.
@@ -174,6 +177,7 @@ pub(crate) struct Work<T, F> {
     f: Option<F>,
     output: Option<T>,
     promise: Promise<T>,
+    is_alone: bool,
 }
 
 impl<T, F> Work<T, F>
@@ -182,11 +186,21 @@ where
     F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
 {
     pub(crate) fn of(f: F) -> (Box<dyn Job>, Task<T>) {
+        Work::waiting(f, false)
+    }
+
+    /// Work that is done outside of transactions.
+    pub(crate) fn alone(f: F) -> (Box<dyn Job>, Task<T>) {
+        Work::waiting(f, true)
+    }
+
+    fn waiting(f: F, is_alone: bool) -> (Box<dyn Job>, Task<T>) {
         let (promise, task) = task();
         let work = Work {
             f: Some(f),
             output: None,
             promise,
+            is_alone,
         };
         (Box::new(work), task)
     }
@@ -199,6 +213,10 @@ where
 {
     fn is_left(&self) -> bool {
         self.promise.is_left().load(Ordering::Relaxed)
+    }
+
+    fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     fn run(&mut self, connection: &Connection) -> Result<(), SqliteError> {

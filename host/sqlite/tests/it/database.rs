@@ -1,7 +1,9 @@
 //! The database beneath the store, as other crates use it.
 
 use crate::block_on;
-use a99_sqlite::{Component, Database, Durability, SqliteCode, SqliteError, SqliteOptions, Task};
+use a99_sqlite::{
+    Component, Database, Durability, SqliteCode, SqliteError, SqliteOptions, Task, Tx,
+};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -228,16 +230,31 @@ fn futures_need_no_runtime() {
 #[test]
 fn settings_are_as_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    for (durability, number) in [(Durability::Power, 2), (Durability::Process, 1)] {
+    for (durability, number) in [
+        (Durability::Power, 2),
+        (Durability::Process, 1),
+        (Durability::Relaxed, 0),
+    ] {
         let options = SqliteOptions {
             durability,
             readers: 0,
             ..SqliteOptions::default()
         };
         let database = Database::open(folder.path().join("a.db"), options).unwrap();
-        let synchronous =
-            database.write(|tx| Ok(tx.query_row("PRAGMA synchronous", [], |row| row.get(0))?));
-        assert_eq!(synchronous.wait(), Ok(number));
+        let synchronous = || {
+            let pragma = |tx: &Tx<'_>| Ok(tx.query_row("PRAGMA synchronous", [], |r| r.get(0))?);
+            database.write(pragma).wait()
+        };
+        assert_eq!(synchronous(), Ok(number));
+        // What was written before a checkpoint is in the file, without its log.
+        database.migrate(&NOTES).wait().unwrap();
+        let first = add(&database, number);
+        database.checkpoint().wait().unwrap();
+        first.wait().unwrap();
+        let copy = folder.path().join(format!("copy-{number}.db"));
+        std::fs::copy(folder.path().join("a.db"), &copy).unwrap();
+        assert_eq!(count(&open(&copy)), count(&database));
+        assert_eq!(synchronous(), Ok(number));
         let mode = database.read(|tx| Ok(tx.query_row("PRAGMA journal_mode", [], |r| r.get(0))?));
         assert_eq!(mode.wait(), Ok("wal".to_owned()));
     }
