@@ -39,6 +39,8 @@ pub enum StoreCode {
     Unreadable,
     /// The argument is wrong: SQL, a name, a path.
     Input,
+    /// Another process has the store open.
+    Locked,
 }
 
 impl StoreCode {
@@ -55,6 +57,7 @@ impl StoreCode {
             StoreCode::InDoubt => "store.in_doubt",
             StoreCode::Unreadable => "store.unreadable",
             StoreCode::Input => "store.input",
+            StoreCode::Locked => "store.locked",
         }
     }
 }
@@ -102,9 +105,9 @@ pub struct Fence {
 /// What is kept of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentRow {
-    /// JSON text of the state.
+    /// JSON text of the state; empty while no turn kept one.
     pub state: String,
-    /// The state's version.
+    /// The state's version; 0 while there is none.
     pub version: u32,
     /// How often the state was changed: what a commit that changes it was based on.
     pub revision: u64,
@@ -243,6 +246,10 @@ pub struct Receipt {
     pub appended: Vec<Appended>,
     /// The state's revision now.
     pub revision: u64,
+    /// Whether the occurrence of the timer that it answers to was not there any more: it was
+    /// done before, or its timer removed or replaced by a turn that was committed first.
+    /// Nothing of the commit was kept then, but that the turn is over.
+    pub is_gone: bool,
 }
 
 /// Whether a step may be made again when it is not known how it ended.
@@ -296,7 +303,10 @@ pub struct Registration {
 
 /// Keeps agents: state, progress, journal, timers, outbox and dead letters.
 pub trait AgentStore: Send + Sync {
-    /// What is kept of an agent; none if it never ended a turn.
+    /// What is kept of an agent; none if it never began a turn.
+    ///
+    /// Errors: [`StoreCode::Unreadable`] if its stream is done further than the log of its
+    /// channel goes, as after a power cut that took a part of one of them.
     fn load(&self, key: &AgentKey) -> Reply<'_, Option<AgentRow>>;
 
     /// Writes a start ahead: that this turn began, for the `attempt`th time. With
@@ -309,7 +319,8 @@ pub trait AgentStore: Send + Sync {
         progress: Option<Progress>,
     ) -> Reply<'_, ()>;
 
-    /// Ends a turn, whole or not at all.
+    /// Ends a turn, whole or not at all. Progress is added to what is there and never taken
+    /// back, so that turns which run at the same time may end in any order.
     fn commit(&self, commit: TurnCommit) -> Reply<'_, Receipt>;
 
     /// Replaces the state by one of a later version, and keeps what was there before each
@@ -325,7 +336,8 @@ pub trait AgentStore: Send + Sync {
     /// The journal of a turn, in the order in which its steps began.
     fn journal(&self, key: &AgentKey, trigger: &Trigger) -> Reply<'_, Vec<JournalRow>>;
 
-    /// Keeps a step: a new one, or how one that began ended.
+    /// Keeps a step: a new one, how one that began ended, or that one which failed begins
+    /// again. One that is done stays as it is.
     ///
     /// Errors: [`StoreCode::ChangedBody`] if the name stands for something else.
     fn record_step(&self, fence: Fence, row: JournalRow) -> Reply<'_, ()>;
