@@ -1,3 +1,47 @@
 //! Stores of agents that live and their channels, in one file of SQLite.
+//!
+//! ```
+//! use a99_runtime_engine::{AgentStore, Fence, NewState, TurnCommit};
+//! use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("agents.db");
+//! # let done = async {
+//! let store = SqliteRuntime::open(&path, StoreOptions::default())?;
+//! let key = "echo/general/echo".parse().expect("a key");
+//! let fence = Fence { epoch: store.epoch(&key), key };
+//! let mut commit = TurnCommit::new(fence.clone(), 1_700_000_000_000);
+//! commit.state = Some(NewState { json: r#"{"n":1}"#.to_owned(), version: 1, base: 0 });
+//! assert_eq!(store.commit(commit).await?.revision, 1);
+//! let row = store.load(&fence.key).await?.expect("it was kept");
+//! assert_eq!(row.state, r#"{"n":1}"#);
+//! store.close()?;
+//! # Ok::<(), a99_runtime_engine::StoreError>(())
+//! # };
+//! # a99_capabilities::block_on(done)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! One process has a store open: a lock on a file beside it sees to that. Whoever opens it
+//! raises the epochs of all shards, so that what an earlier owner still writes is refused
+//! even past the lock.
 
 #![warn(unreachable_pub)]
+
+mod agents;
+mod channels;
+mod check;
+mod commit;
+mod fault;
+mod journal;
+mod lock;
+mod log;
+mod options;
+mod packed;
+mod rows;
+mod runtime;
+mod timers;
+
+pub use a99_sqlite::Durability;
+pub use options::{StoreLimits, StoreOptions};
+pub use runtime::SqliteRuntime;

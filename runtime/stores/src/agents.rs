@@ -1,0 +1,295 @@
+//! Agents of a store: what [`AgentStore`] asks for, each in a transaction.
+
+use crate::commit::{self, RowChange, kept, progress, put_row};
+use crate::fault::{Fault, fault};
+use crate::journal;
+use crate::log;
+use crate::packed::Packed;
+use crate::rows::{Hash, agent_key, all, change, int, limit, one, uint, uint32};
+use crate::runtime::{Cx, Reply, SqliteRuntime};
+use crate::timers;
+use a99_runtime_engine::{
+    AgentKey, AgentRow, AgentStore, DeadLetter, Epoch, Fence, JournalRow, Millis, NewEvent,
+    NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError, TimerRow, Trigger,
+    TurnCommit, Uuid,
+};
+use a99_sqlite::rusqlite::params;
+
+/// Runs what may fail before there is work for a thread.
+pub(crate) fn refused<'a, T: Send + 'a>(error: StoreError) -> Reply<'a, T> {
+    Box::pin(std::future::ready(Err(error)))
+}
+
+fn load(cx: &Cx<'_>, key: &AgentKey) -> Result<Option<AgentRow>, Fault> {
+    let sql = "SELECT state, version, revision, settings, checkpoint, done, created_at, updated_at
+               FROM agent_state WHERE key = ?1";
+    let mut rows = all(cx, sql, [key.as_str()], |row| {
+        let done: Option<String> = row.get(5)?;
+        Ok(AgentRow {
+            state: row.get(0)?,
+            version: uint32(row.get(1)?)?,
+            revision: uint(row.get(2)?)?,
+            settings: row.get(3)?,
+            progress: progress(row.get(4)?, done.as_deref())?,
+            started: Vec::new(),
+            created_at: uint(row.get(6)?)?,
+            updated_at: uint(row.get(7)?)?,
+        })
+    })?;
+    let Some(mut row) = rows.pop() else {
+        return Ok(None);
+    };
+    if cx.shared.options.has_channels {
+        let last = row.progress.done.last().copied().unwrap_or_default();
+        log::check_done(cx, key, row.progress.checkpoint.max(last))?;
+    }
+    row.started = journal::started(cx, key)?;
+    Ok(Some(row))
+}
+
+impl SqliteRuntime {
+    /// Lets an agent go on from the end of its channel's log, after events were lost that it
+    /// had done: the way out of the error of
+    /// [`load`](a99_runtime_engine::AgentStore::load). Gives that place.
+    ///
+    /// Errors: [`StoreCode::NotFound`] if nothing is kept of the agent.
+    #[must_use = "it is done when its future is"]
+    pub fn set_back(&self, key: &AgentKey) -> Reply<'_, Seq> {
+        let key = key.clone();
+        self.write(move |cx| {
+            cx.own(key.shard())?;
+            let head = log::head(cx, key.channel())?;
+            let sql = "UPDATE agent_state SET checkpoint = min(checkpoint, ?2), done = NULL
+                       WHERE key = ?1";
+            match change(cx, sql, params![key.as_str(), int(head)])? {
+                1 => Ok(head),
+                _ => Err(fault(
+                    StoreCode::NotFound,
+                    format!("nothing is kept of {key}"),
+                )),
+            }
+        })
+    }
+
+    /// The states of an agent from before its migrations, with their versions, oldest first.
+    ///
+    /// Errors are those of reading.
+    #[must_use = "it is done when its future is"]
+    pub fn backups(&self, key: &AgentKey) -> Reply<'_, Vec<(u32, String)>> {
+        let key = key.clone();
+        self.read(move |cx| {
+            let sql = "SELECT version, state FROM agent_state_backup WHERE key = ?1 ORDER BY id";
+            all(cx, sql, [key.as_str()], |row| {
+                Ok((uint32(row.get(0)?)?, row.get(1)?))
+            })
+        })
+    }
+}
+
+impl AgentStore for SqliteRuntime {
+    fn load(&self, key: &AgentKey) -> Reply<'_, Option<AgentRow>> {
+        let key = key.clone();
+        self.read(move |cx| load(cx, &key))
+    }
+
+    fn record_start(
+        &self,
+        fence: Fence,
+        trigger: Trigger,
+        attempt: u32,
+        progress: Option<Progress>,
+    ) -> Reply<'_, ()> {
+        self.write(move |cx| {
+            cx.guard(&fence)?;
+            let row = RowChange {
+                progress: progress.as_ref(),
+                ..RowChange::default()
+            };
+            put_row(cx, &fence, &row, uint(crate::runtime::present())?)?;
+            journal::start(cx, &fence.key, &trigger, attempt)
+        })
+    }
+
+    fn commit(&self, mut commit: TurnCommit) -> Reply<'_, Receipt> {
+        let limits = &self.shared().options.limits;
+        let outbox = std::mem::take(&mut commit.outbox).into_iter();
+        let outbox: Result<Vec<Packed>, _> = outbox.map(|new| Packed::of(new, limits)).collect();
+        match outbox {
+            Ok(outbox) => self.write(move |cx| commit::commit(cx, commit, outbox)),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn migrate_state(
+        &self,
+        fence: Fence,
+        state: NewState,
+        backups: Vec<(u32, String)>,
+        now: Millis,
+    ) -> Reply<'_, u64> {
+        self.write(move |cx| {
+            cx.guard(&fence)?;
+            let row = RowChange {
+                state: Some(&state),
+                ..RowChange::default()
+            };
+            journal::back_up(cx, &fence.key, &backups, now)?;
+            put_row(cx, &fence, &row, now)
+        })
+    }
+
+    fn journal(&self, key: &AgentKey, trigger: &Trigger) -> Reply<'_, Vec<JournalRow>> {
+        let (key, trigger) = (key.clone(), trigger.clone());
+        self.read(move |cx| journal::steps(cx, &key, &trigger))
+    }
+
+    fn record_step(&self, fence: Fence, row: JournalRow) -> Reply<'_, ()> {
+        self.write(move |cx| {
+            cx.guard(&fence)?;
+            journal::record(cx, &fence.key, &row)
+        })
+    }
+
+    fn timers_due(&self, until: Millis, most: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>> {
+        self.read(move |cx| timers::due(cx, until, most))
+    }
+
+    fn timers(&self, key: &AgentKey) -> Reply<'_, Vec<TimerRow>> {
+        let key = key.clone();
+        self.read(move |cx| timers::of_agent(cx, &key))
+    }
+
+    fn next_due(&self) -> Reply<'_, Option<Millis>> {
+        self.read(timers::next_due)
+    }
+
+    fn dead_letters(&self, key: &AgentKey) -> Reply<'_, Vec<DeadLetter>> {
+        let key = key.clone();
+        self.read(move |cx| {
+            let sql = "SELECT trigger, code, error, attempts, at FROM agent_dead
+                       WHERE key = ?1 ORDER BY id";
+            all(cx, sql, [key.as_str()], |row| {
+                Ok(DeadLetter {
+                    trigger: journal::trigger(row, 0)?,
+                    code: row.get(1)?,
+                    error: row.get(2)?,
+                    attempts: uint32(row.get(3)?)?,
+                    at: uint(row.get(4)?)?,
+                })
+            })
+        })
+    }
+
+    fn forget_dead(&self, key: &AgentKey) -> Reply<'_, u64> {
+        let key = key.clone();
+        self.write(move |cx| {
+            cx.own(key.shard())?;
+            let sql = "DELETE FROM agent_dead WHERE key = ?1";
+            let count = change(cx, sql, [key.as_str()])?;
+            uint(limit(count))
+        })
+    }
+
+    fn outbox(&self, most: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>> {
+        self.read(move |cx| {
+            let sql = "SELECT key, channel, event FROM agent_outbox ORDER BY n LIMIT ?1";
+            all(cx, sql, [limit(most)], |row| {
+                let event: String = row.get(2)?;
+                Ok((agent_key(row, 0)?, kept(row.get(1)?, &event)?))
+            })
+        })
+    }
+
+    fn outbox_done(&self, ids: Vec<Uuid>) -> Reply<'_, ()> {
+        self.write(move |cx| {
+            cx.own(0)?;
+            for id in ids {
+                let sql = "DELETE FROM agent_outbox WHERE id = ?1";
+                change(cx, sql, [id.as_bytes()])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn register(&self, registration: Registration) -> Reply<'_, ()> {
+        self.write(move |cx| {
+            let key = &registration.key;
+            cx.own(key.shard())?;
+            let config = serde_json::to_string(&registration.config)?;
+            let most = cx.shared.options.limits.max_state_bytes;
+            if config.len() > most {
+                let message = format!("the configuration of {key} has more than {most} bytes");
+                return Err(fault(StoreCode::TooLarge, message));
+            }
+            let sql = "INSERT INTO channel_agent (key, channel, config, registered_at)
+                       VALUES (?1, ?2, ?3, ?4)
+                       ON CONFLICT DO UPDATE SET config = excluded.config";
+            let at = int(registration.registered_at);
+            change(cx, sql, params![key.as_str(), key.channel(), config, at]).map(drop)
+        })
+    }
+
+    fn unregister(&self, key: &AgentKey) -> Reply<'_, bool> {
+        let key = key.clone();
+        self.write(move |cx| {
+            cx.own(key.shard())?;
+            let sql = "DELETE FROM channel_agent WHERE key = ?1";
+            Ok(change(cx, sql, [key.as_str()])? == 1)
+        })
+    }
+
+    fn registrations(&self) -> Reply<'_, Vec<Registration>> {
+        self.read(|cx| {
+            let sql = "SELECT key, config, registered_at FROM channel_agent ORDER BY key";
+            all(cx, sql, [], |row| {
+                Ok(Registration {
+                    key: agent_key(row, 0)?,
+                    config: serde_json::from_str(&row.get::<_, String>(1)?)?,
+                    registered_at: uint(row.get(2)?)?,
+                })
+            })
+        })
+    }
+
+    fn keep_program(&self, hash: Hash, bytes: Vec<u8>) -> Reply<'_, ()> {
+        self.write(move |cx| {
+            cx.own(0)?;
+            let most = cx.shared.options.limits.max_blob_bytes;
+            if bytes.len() > most {
+                let message = format!("the program has {} bytes of at most {most}", bytes.len());
+                return Err(fault(StoreCode::TooLarge, message));
+            }
+            let sql = "INSERT INTO program (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            if change(cx, sql, params![hash, bytes])? == 1 {
+                return Ok(());
+            }
+            let find = "SELECT bytes = ?2 FROM program WHERE hash = ?1";
+            match one(cx, find, params![hash, bytes], |row| row.get(0))? {
+                Some(true) => Ok(()),
+                _ => Err(fault(
+                    StoreCode::ChangedBody,
+                    "another program is kept under this hash",
+                )),
+            }
+        })
+    }
+
+    fn program(&self, hash: Hash) -> Reply<'_, Option<Vec<u8>>> {
+        self.read(move |cx| {
+            let sql = "SELECT bytes FROM program WHERE hash = ?1";
+            one(cx, sql, [hash], |row| row.get(0))
+        })
+    }
+
+    fn epoch(&self, key: &AgentKey) -> Epoch {
+        self.epoch_of(key)
+    }
+
+    fn was_cut_off(&self) -> bool {
+        self.shared().was_cut_off
+    }
+
+    fn flush(&self) -> Reply<'_, ()> {
+        self.flushed()
+    }
+}

@@ -1,0 +1,131 @@
+//! Channels of a store: what [`ChannelStore`] asks for, each in a transaction.
+
+use crate::agents::refused;
+use crate::fault::{Fault, fault, unreadable};
+use crate::log;
+use crate::packed::Packed;
+use crate::rows::{all, change, one, uint};
+use crate::runtime::{Cx, Reply, SqliteRuntime};
+use a99_runtime_engine::{
+    Appended, ChannelStore, Event, Fence, Millis, NewEvent, Seq, StoreCode, StoreError, Uuid,
+};
+use a99_sqlite::rusqlite::params;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+fn config(cx: &Cx<'_>, channel: &str) -> Result<Option<Map<String, Value>>, Fault> {
+    let sql = "SELECT config FROM channel WHERE name = ?1";
+    let text: Option<String> = one(cx, sql, [channel], |row| row.get(0))?;
+    text.map(|text| match serde_json::from_str(&text)? {
+        Value::Object(config) => Ok(config),
+        _ => Err(unreadable(format!(
+            "the configuration of the channel {channel} is no object"
+        ))),
+    })
+    .transpose()
+}
+
+impl SqliteRuntime {
+    /// Whether channels lie here.
+    fn check_channels(&self) -> Result<(), StoreError> {
+        match self.shared().options.has_channels {
+            true => Ok(()),
+            false => Err(StoreError::new(
+                StoreCode::Input,
+                "the logs of channels lie in another store",
+            )),
+        }
+    }
+}
+
+impl ChannelStore for SqliteRuntime {
+    fn append(
+        &self,
+        events: Vec<NewEvent>,
+        fence: Option<Fence>,
+        now: Millis,
+    ) -> Reply<'_, Vec<Appended>> {
+        let limits = &self.shared().options.limits;
+        let events = events.into_iter().map(|new| Packed::of(new, limits));
+        let events = events.collect::<Result<Vec<Packed>, _>>();
+        match self.check_channels().and(events) {
+            Ok(events) => self.write(move |cx| {
+                cx.own(0)?;
+                log::append(cx, events, fence.as_ref(), now)
+            }),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn read(&self, channel: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
+        let channel = channel.to_owned();
+        SqliteRuntime::read(self, move |cx| log::after(cx, &channel, after, most))
+    }
+
+    fn read_before(&self, channel: &str, before: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
+        let channel = channel.to_owned();
+        SqliteRuntime::read(self, move |cx| log::before(cx, &channel, before, most))
+    }
+
+    fn find(&self, channel: &str, id: Uuid) -> Reply<'_, Option<Arc<Event>>> {
+        let channel = channel.to_owned();
+        SqliteRuntime::read(self, move |cx| log::find(cx, &channel, id))
+    }
+
+    fn head(&self, channel: &str) -> Reply<'_, Seq> {
+        let channel = channel.to_owned();
+        SqliteRuntime::read(self, move |cx| log::head(cx, &channel))
+    }
+
+    fn channels(&self) -> Reply<'_, Vec<(String, Seq)>> {
+        SqliteRuntime::read(self, |cx| {
+            let sql = "SELECT name, head FROM channel ORDER BY name";
+            all(cx, sql, [], |row| Ok((row.get(0)?, uint(row.get(1)?)?)))
+        })
+    }
+
+    fn channel_config(&self, channel: &str) -> Reply<'_, Value> {
+        let channel = channel.to_owned();
+        SqliteRuntime::read(self, move |cx| {
+            let config = config(cx, &channel)?;
+            Ok(Value::Object(config.unwrap_or_default()))
+        })
+    }
+
+    fn update_channel_config(&self, channel: &str, changes: Value) -> Reply<'_, Value> {
+        let channel = channel.to_owned();
+        let changes = match (self.check_channels(), changes) {
+            (Ok(()), Value::Object(changes)) => changes,
+            (Ok(()), _) => {
+                let message = "changes of a configuration are an object";
+                return refused(StoreError::new(StoreCode::Input, message));
+            }
+            (Err(error), _) => return refused(error),
+        };
+        self.write(move |cx| {
+            cx.own(0)?;
+            let mut merged = match config(cx, &channel)? {
+                Some(config) => config,
+                None => {
+                    log::make(cx, &channel)?;
+                    Map::new()
+                }
+            };
+            merged.extend(changes);
+            let merged = Value::Object(merged);
+            let text = merged.to_string();
+            let most = cx.shared.options.limits.max_inline_bytes;
+            if text.len() > most {
+                let message = format!(
+                    "the configuration of the channel {channel} would have {} bytes of at most \
+                     {most}",
+                    text.len()
+                );
+                return Err(fault(StoreCode::TooLarge, message));
+            }
+            let sql = "UPDATE channel SET config = ?2 WHERE name = ?1";
+            change(cx, sql, params![channel, text])?;
+            Ok(merged)
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! Check of a store: the file, the chains of its logs, and what agents have done of them.
+
+use crate::fault::{Fault, fault, of_file};
+use crate::log;
+use crate::rows::{Hash, agent_key, all, uint};
+use crate::runtime::{Cx, Reply, SqliteRuntime};
+use a99_runtime_engine::StoreCode;
+use a99_sqlite::Durability;
+
+impl SqliteRuntime {
+    /// Reads the whole file: whether it is damaged, whether the places of each log are dense
+    /// and its hashes those of its events, and whether no agent has done more than there is.
+    ///
+    /// Errors: [`StoreCode::Unreadable`] with the first fault, and those of reading.
+    #[must_use = "it is done when its future is"]
+    pub fn check(&self) -> Reply<'_, ()> {
+        let file = self.database().check();
+        let logs = self.read(check);
+        Box::pin(async move {
+            file.await.map_err(|error| of_file(&error))?;
+            logs.await
+        })
+    }
+
+    /// What flushing does: waits for what was asked for before, and in
+    /// [`Durability::Relaxed`] for the disk.
+    pub(crate) fn flushed(&self) -> Reply<'_, ()> {
+        match self.shared().options.durability {
+            Durability::Relaxed => {
+                let copied = self.database().checkpoint();
+                Box::pin(async move { copied.await.map_err(|error| of_file(&error)) })
+            }
+            Durability::Process | Durability::Power => self.write(|_| Ok(())),
+        }
+    }
+}
+
+fn check(cx: &Cx<'_>) -> Result<(), Fault> {
+    let sql = "SELECT name, head, hash FROM channel ORDER BY id";
+    let heads = all(cx, sql, [], |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            uint(row.get(1)?)?,
+            row.get::<_, Hash>(2)?,
+        ))
+    })?;
+    for (name, head, hash) in heads {
+        if log::chain(cx, &name)? != (head, hash) {
+            let message = format!("the log of the channel {name} does not end in its head {head}");
+            return Err(fault(StoreCode::Unreadable, message));
+        }
+    }
+    if !cx.shared.options.has_channels {
+        return Ok(());
+    }
+    let sql = "SELECT key, checkpoint FROM agent_state";
+    let done = all(cx, sql, [], |row| {
+        Ok((agent_key(row, 0)?, uint(row.get(1)?)?))
+    })?;
+    done.iter()
+        .try_for_each(|(key, done)| log::check_done(cx, key, *done))
+}

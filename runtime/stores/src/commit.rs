@@ -1,0 +1,291 @@
+//! Commit of a turn: state, progress, events, timers and the end of its start, in one
+//! transaction.
+
+use crate::fault::{Fault, fault};
+use crate::log;
+use crate::packed::Packed;
+use crate::rows::{change, int, one, uint};
+use crate::runtime::Cx;
+use crate::timers;
+use a99_runtime_engine::{
+    AgentKey, Appended, Fence, Millis, NewEvent, NewState, Progress, Receipt, StoreCode, Trigger,
+    TurnCommit,
+};
+use a99_sqlite::rusqlite::params;
+
+/// What is read of an agent with each commit.
+struct Found {
+    revision: u64,
+    progress: Progress,
+}
+
+impl Found {
+    fn read(cx: &Cx<'_>, key: &AgentKey) -> Result<Option<Found>, Fault> {
+        let sql = "SELECT revision, checkpoint, done FROM agent_state WHERE key = ?1";
+        let row = one(cx, sql, [key.as_str()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?))
+        })?;
+        let Some((revision, checkpoint, done)) = row else {
+            return Ok(None);
+        };
+        Ok(Some(Found {
+            revision: uint(revision)?,
+            progress: progress(checkpoint, done.as_deref())?,
+        }))
+    }
+}
+
+/// Progress as it is kept.
+pub(crate) fn progress(checkpoint: i64, done: Option<&str>) -> Result<Progress, Fault> {
+    Ok(Progress {
+        checkpoint: uint(checkpoint)?,
+        done: match done {
+            None => Default::default(),
+            Some(done) => serde_json::from_str(done)?,
+        },
+    })
+}
+
+/// What both have done.
+fn joined(mut one: Progress, other: &Progress) -> Progress {
+    if other.checkpoint > one.checkpoint {
+        one.checkpoint = other.checkpoint;
+        one.done = one.done.split_off(&(one.checkpoint + 1));
+    }
+    let mut all = Progress {
+        checkpoint: one.checkpoint,
+        ..Progress::default()
+    };
+    let done = one.done.iter().chain(&other.done);
+    done.for_each(|seq| all.add(*seq));
+    // One that is done may close a gap behind those that were added before it.
+    while all.done.remove(&(all.checkpoint + 1)) {
+        all.checkpoint += 1;
+    }
+    all
+}
+
+/// What changes in the row of an agent.
+#[derive(Default)]
+pub(crate) struct RowChange<'a> {
+    pub(crate) progress: Option<&'a Progress>,
+    pub(crate) state: Option<&'a NewState>,
+    pub(crate) settings: Option<&'a str>,
+}
+
+/// Changes the row of an agent, or makes it; gives the revision.
+///
+/// # Errors
+/// [`StoreCode::Conflict`] if the state is not based on what is there;
+/// [`StoreCode::TooLarge`].
+pub(crate) fn put_row(
+    cx: &Cx<'_>,
+    fence: &Fence,
+    change_of: &RowChange<'_>,
+    now: Millis,
+) -> Result<u64, Fault> {
+    let key = &fence.key;
+    let limit = cx.shared.options.limits.max_state_bytes;
+    let fits = |what: &str, text: &str| match text.len() <= limit {
+        true => Ok(()),
+        false => Err(fault(
+            StoreCode::TooLarge,
+            format!(
+                "the {what} of {key} have {} bytes of at most {limit}",
+                text.len()
+            ),
+        )),
+    };
+    if let Some(state) = change_of.state {
+        fits("members of the state", &state.json)?;
+    }
+    if let Some(settings) = change_of.settings {
+        fits("settings", settings)?;
+    }
+    let found = Found::read(cx, key)?;
+    let before = found.as_ref().map_or(0, |found| found.revision);
+    let (mut revision, mut progress) = (before, None);
+    if let Some(state) = change_of.state {
+        if state.base != before {
+            return Err(conflict(key, state.base, before));
+        }
+        revision += 1;
+    }
+    if let Some(new) = change_of.progress {
+        progress = Some(match found {
+            Some(ref found) => joined(found.progress.clone(), new),
+            None => new.clone(),
+        });
+    }
+    let done = match &progress {
+        Some(progress) if !progress.done.is_empty() => Some(serde_json::to_string(&progress.done)?),
+        _ => None,
+    };
+    let checkpoint = progress.as_ref().map(|progress| int(progress.checkpoint));
+    let (json, version) = match change_of.state {
+        Some(state) => (Some(state.json.as_str()), Some(state.version)),
+        None => (None, None),
+    };
+    let (text, shard, epoch) = (key.as_str(), key.shard(), int(fence.epoch.0));
+    let (revision_now, now, settings) = (int(revision), int(now), change_of.settings);
+    let changed = match found {
+        Some(_) => change(
+            cx,
+            "UPDATE agent_state SET
+                 epoch = ?2, revision = ?3, version = coalesce(?4, version),
+                 checkpoint = coalesce(?5, checkpoint),
+                 done = iif(?5 IS NULL, done, ?6), updated_at = ?7,
+                 settings = coalesce(?8, settings), state = coalesce(?9, state)
+             WHERE key = ?1 AND revision = ?10",
+            params![
+                text,
+                epoch,
+                revision_now,
+                version,
+                checkpoint,
+                done,
+                now,
+                settings,
+                json,
+                int(before)
+            ],
+        )?,
+        None => change(
+            cx,
+            "INSERT INTO agent_state (key, shard, epoch, revision, version, checkpoint, done,
+                 created_at, updated_at, settings, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10)
+             ON CONFLICT DO NOTHING",
+            params![
+                text,
+                shard,
+                epoch,
+                revision_now,
+                version.unwrap_or_default(),
+                checkpoint.unwrap_or_default(),
+                done,
+                now,
+                settings,
+                json.unwrap_or_default(),
+            ],
+        )?,
+    };
+    match changed {
+        1 => Ok(revision),
+        // What changes no row is no commit.
+        _ => Err(conflict(key, before, before)),
+    }
+}
+
+fn conflict(key: &AgentKey, base: u64, found: u64) -> Fault {
+    fault(
+        StoreCode::Conflict,
+        format!("the state of {key} was changed: it has revision {found}, not {base}"),
+    )
+}
+
+/// Ends a turn.
+///
+/// # Errors
+/// [`StoreCode::Fenced`], [`StoreCode::Conflict`], [`StoreCode::ChangedBody`],
+/// [`StoreCode::TooLarge`], and those of the file. Then nothing is kept.
+pub(crate) fn commit(
+    cx: &Cx<'_>,
+    commit: TurnCommit,
+    outbox: Vec<Packed>,
+) -> Result<Receipt, Fault> {
+    let key = &commit.fence.key;
+    cx.guard(&commit.fence)?;
+    if let Some(trigger) = &commit.trigger {
+        end_turn(cx, key, trigger)?;
+        if let Trigger::Timer(name, due) = trigger
+            && !timers::take(cx, key, name, *due, commit.again)?
+        {
+            let found = Found::read(cx, key)?;
+            return Ok(Receipt {
+                revision: found.map_or(0, |found| found.revision),
+                is_gone: true,
+                ..Receipt::default()
+            });
+        }
+    }
+    let row = RowChange {
+        progress: commit.progress.as_ref(),
+        state: commit.state.as_ref(),
+        settings: commit.settings.as_deref(),
+    };
+    let revision = put_row(cx, &commit.fence, &row, commit.now)?;
+    timers::change_all(cx, key, &commit.timers)?;
+    if let Some(dead) = &commit.dead {
+        let sql = "INSERT INTO agent_dead (key, trigger, code, error, attempts, at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let trigger = dead.trigger.to_string();
+        let row = params![
+            key.as_str(),
+            trigger,
+            dead.code,
+            dead.error,
+            dead.attempts,
+            int(dead.at)
+        ];
+        change(cx, sql, row)?;
+    }
+    Ok(Receipt {
+        appended: send(cx, &commit.fence, outbox, commit.now)?,
+        revision,
+        is_gone: false,
+    })
+}
+
+/// Forgets that a turn began, and its steps.
+fn end_turn(cx: &Cx<'_>, key: &AgentKey, trigger: &Trigger) -> Result<(), Fault> {
+    let (key, trigger) = (key.as_str(), trigger.to_string());
+    for sql in [
+        "DELETE FROM agent_inflight WHERE key = ?1 AND trigger = ?2",
+        "DELETE FROM agent_journal WHERE key = ?1 AND trigger = ?2",
+    ] {
+        change(cx, sql, params![key, trigger])?;
+    }
+    Ok(())
+}
+
+/// Appends events whose channels lie here, and keeps others for whoever carries them.
+fn send(
+    cx: &Cx<'_>,
+    fence: &Fence,
+    events: Vec<Packed>,
+    now: Millis,
+) -> Result<Vec<Appended>, Fault> {
+    if events.is_empty() {
+        return Ok(Vec::new());
+    }
+    if cx.shared.options.has_channels {
+        return log::append(cx, events, Some(fence), now);
+    }
+    for packed in events {
+        let sql = "INSERT INTO agent_outbox (id, key, channel, event) VALUES (?1, ?2, ?3, ?4)
+                   ON CONFLICT (id) DO NOTHING";
+        let (id, key) = (packed.event.id, fence.key.as_str());
+        let event = serde_json::to_string(&packed.event)?;
+        let row = params![id.as_bytes(), key, packed.channel, event];
+        if change(cx, sql, row)? == 1 {
+            continue;
+        }
+        let find = "SELECT event FROM agent_outbox WHERE id = ?1 AND key = ?2 AND channel = ?3";
+        let keys = params![id.as_bytes(), key, packed.channel];
+        let found: Option<String> = one(cx, find, keys, |row| row.get(0))?;
+        if found.as_ref() != Some(&event) {
+            let message = format!("something else stands under {id} in the outbox");
+            return Err(fault(StoreCode::ChangedBody, message));
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// An event of the outbox as it is kept.
+pub(crate) fn kept(channel: String, event: &str) -> Result<NewEvent, Fault> {
+    Ok(NewEvent {
+        channel,
+        event: serde_json::from_str(event)?,
+    })
+}

@@ -1,0 +1,112 @@
+//! Events on their way into a log: as texts and digests, made before the transaction.
+
+use crate::options::StoreLimits;
+use crate::rows::{Hash, digest};
+use a99_runtime_engine::{Attachment, Event, Millis, NewEvent, Seq, StoreCode, StoreError, Uuid};
+use sha2::{Digest, Sha256};
+
+/// An event with its texts.
+pub(crate) struct Packed {
+    pub(crate) channel: String,
+    pub(crate) event: Event,
+    pub(crate) body: String,
+    pub(crate) sender: String,
+    pub(crate) body_digest: Hash,
+    /// Of the data of each attachment.
+    pub(crate) attachments: Vec<Hash>,
+    /// Whether the body is a blob.
+    pub(crate) is_blob: bool,
+}
+
+impl Packed {
+    /// Packs an event.
+    ///
+    /// # Errors
+    /// [`StoreCode::TooLarge`], and [`StoreCode::Input`] if it has no JSON form.
+    pub(crate) fn of(new: NewEvent, limits: &StoreLimits) -> Result<Packed, StoreError> {
+        let NewEvent { channel, event } = new;
+        let no_json = |error: serde_json::Error| {
+            let message = format!("the event {} has no JSON form: {error}", event.id);
+            StoreError::new(StoreCode::Input, message)
+        };
+        let body = serde_json::to_string(&event.body).map_err(no_json)?;
+        let sender = serde_json::to_string(&*event.sender).map_err(no_json)?;
+        let fits = |what: &str, bytes: usize| match bytes <= limits.max_blob_bytes {
+            true => Ok(()),
+            false => Err(StoreError::new(
+                StoreCode::TooLarge,
+                format!(
+                    "the {what} of the event {} has {bytes} bytes of at most {}",
+                    event.id, limits.max_blob_bytes
+                ),
+            )),
+        };
+        fits("body", body.len())?;
+        for attachment in &event.attachments {
+            fits("attachment", attachment.data.len())?;
+        }
+        let attachments = event.attachments.iter().map(|a| digest(&a.data));
+        Ok(Packed {
+            attachments: attachments.collect(),
+            body_digest: digest(body.as_bytes()),
+            is_blob: body.len() > limits.max_inline_bytes,
+            channel,
+            body,
+            sender,
+            event,
+        })
+    }
+
+    /// The link of the event at a place of a log.
+    pub(crate) fn link(&self, seq: Seq, ts: Millis) -> Link<'_> {
+        Link {
+            seq,
+            ts,
+            id: self.event.id,
+            hops: self.event.hops,
+            body: self.body_digest,
+            sender: &self.sender,
+            attachments: &self.event.attachments,
+            data: &self.attachments,
+        }
+    }
+}
+
+/// What an event adds to the chain of a log.
+pub(crate) struct Link<'a> {
+    pub(crate) seq: Seq,
+    pub(crate) ts: Millis,
+    pub(crate) id: Uuid,
+    pub(crate) hops: u8,
+    /// The digest of its text.
+    pub(crate) body: Hash,
+    pub(crate) sender: &'a str,
+    pub(crate) attachments: &'a [Attachment],
+    /// The digests of their data.
+    pub(crate) data: &'a [Hash],
+}
+
+impl Link<'_> {
+    /// The hash of the chain after the one with the hash `last`.
+    pub(crate) fn after(&self, last: &Hash) -> Hash {
+        let mut hash = Sha256::new();
+        hash.update(last);
+        hash.update(self.seq.to_le_bytes());
+        hash.update(self.ts.to_le_bytes());
+        hash.update(self.id);
+        hash.update([self.hops]);
+        hash.update(self.body);
+        let mut part = |bytes: &[u8]| {
+            hash.update(u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
+            hash.update(bytes);
+        };
+        part(self.sender.as_bytes());
+        for (attachment, data) in self.attachments.iter().zip(self.data) {
+            part(attachment.id.as_bytes());
+            part(attachment.mime_type.as_bytes());
+            part(attachment.name.as_deref().unwrap_or_default().as_bytes());
+            part(data);
+        }
+        hash.finalize().into()
+    }
+}

@@ -1,0 +1,342 @@
+//! Store in a file: opening, owning and closing it, and work on its threads.
+
+use crate::fault::{Fault, fault, of_file, of_write};
+use crate::lock::FileLock;
+use crate::options::StoreOptions;
+use crate::rows::{int, uint};
+use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, SHARDS, StoreCode, StoreError};
+use a99_sqlite::{Component, Database, SqliteCode, SqliteError, SqliteOptions, Task, Tx};
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+static RUNTIME: Component = Component {
+    name: "runtime",
+    migrations: &[include_str!("schema.sql")],
+};
+
+/// Agents and channels in a file; clones share it and its threads.
+///
+/// Work begins when a method is called, in the order of the calls, and need not be waited
+/// for at once. A future that is dropped leaves a write done or not done.
+///
+/// Commits that are asked for at the same time share a transaction: it takes all that wait
+/// when the one before is over. What a read sees is whatever was acknowledged before it was
+/// asked for, and perhaps more.
+///
+/// If the last clone is dropped, what was asked for is still done, and the file closed; only
+/// [`SqliteRuntime::close`] says that nothing was cut off.
+#[derive(Clone)]
+pub struct SqliteRuntime(Arc<Inner>);
+
+struct Inner {
+    database: Database,
+    shared: Arc<Shared>,
+    lock: Mutex<Option<FileLock>>,
+}
+
+/// What work on the threads needs of the handle.
+pub(crate) struct Shared {
+    pub(crate) options: StoreOptions,
+    /// Of each shard, since this handle opened the file.
+    epochs: Vec<u64>,
+    pub(crate) was_cut_off: bool,
+}
+
+impl Drop for Inner {
+    /// The lock is left when nothing is written any more.
+    fn drop(&mut self) {
+        self.database.clone().close();
+    }
+}
+
+impl fmt::Debug for SqliteRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("SqliteRuntime");
+        out.field("path", &self.0.database.path());
+        out.field("options", &self.0.shared.options);
+        out.finish_non_exhaustive()
+    }
+}
+
+/// A transaction of this handle.
+pub(crate) struct Cx<'a> {
+    tx: &'a Tx<'a>,
+    pub(crate) shared: &'a Shared,
+}
+
+impl<'a> Deref for Cx<'a> {
+    type Target = Tx<'a>;
+
+    fn deref(&self) -> &Tx<'a> {
+        self.tx
+    }
+}
+
+impl Cx<'_> {
+    /// Goes on only if nobody opened the file after this handle.
+    ///
+    /// # Errors
+    /// [`StoreCode::Fenced`]
+    pub(crate) fn own(&self, shard: u16) -> Result<u64, Fault> {
+        let mut find = self.prepare_cached("SELECT epoch FROM shard WHERE id = ?1")?;
+        let found = uint(find.query_row([shard], |row| row.get(0))?)?;
+        match self.shared.epoch(shard) {
+            mine if mine == found => Ok(mine),
+            mine => Err(fault(
+                StoreCode::Fenced,
+                format!("another owner has the shard {shard}: its epoch is {found}, not {mine}"),
+            )),
+        }
+    }
+
+    /// The same, and only under the epoch that an activation began with.
+    ///
+    /// # Errors
+    /// [`StoreCode::Fenced`]
+    pub(crate) fn guard(&self, fence: &Fence) -> Result<(), Fault> {
+        let mine = self.own(fence.key.shard())?;
+        match fence.epoch.0 == mine {
+            true => Ok(()),
+            false => Err(fault(
+                StoreCode::Fenced,
+                format!(
+                    "{} was read under epoch {}; now it is {mine}",
+                    fence.key, fence.epoch
+                ),
+            )),
+        }
+    }
+}
+
+impl Shared {
+    fn epoch(&self, shard: u16) -> u64 {
+        self.epochs
+            .get(usize::from(shard))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+impl SqliteRuntime {
+    /// Opens a file, and makes one if there is none; `<path>.lock` beside it is locked for as
+    /// long as it is open. Blocks for some milliseconds.
+    ///
+    /// # Errors
+    /// [`StoreCode::Locked`] if a process has it open, this one too, with its number;
+    /// [`StoreCode::Unreadable`] if the file is damaged, another's or of a later version;
+    /// [`StoreCode::NotFound`] if there is no such folder; [`StoreCode::Unavailable`] if it
+    /// cannot be read and written.
+    pub fn open(
+        path: impl AsRef<Path>,
+        options: StoreOptions,
+    ) -> Result<SqliteRuntime, StoreError> {
+        let path = path.as_ref();
+        let lock = FileLock::take(path)?;
+        SqliteRuntime::start(path, options, Some(lock))
+    }
+
+    /// Opens a file that may be open, so that two handles contend for it.
+    ///
+    /// # Errors
+    /// Those of [`SqliteRuntime::open`] but [`StoreCode::Locked`].
+    #[cfg(feature = "testing")]
+    pub fn open_past_lock(
+        path: impl AsRef<Path>,
+        options: StoreOptions,
+    ) -> Result<SqliteRuntime, StoreError> {
+        SqliteRuntime::start(path.as_ref(), options, None)
+    }
+
+    fn start(
+        path: &Path,
+        options: StoreOptions,
+        lock: Option<FileLock>,
+    ) -> Result<SqliteRuntime, StoreError> {
+        let sqlite = SqliteOptions {
+            durability: options.durability,
+            max_file_bytes: options.max_file_bytes,
+            is_exclusive: lock.is_some(),
+            ..SqliteOptions::default()
+        };
+        let failed = |error: SqliteError| of_file(&error);
+        let database = Database::open(path, sqlite).map_err(failed)?;
+        database.migrate(&RUNTIME).wait().map_err(failed)?;
+        let (was_cut_off, epochs) = database.write(take_over).wait().map_err(failed)?;
+        let shared = Shared {
+            options,
+            epochs,
+            was_cut_off,
+        };
+        Ok(SqliteRuntime(Arc::new(Inner {
+            database,
+            shared: Arc::new(shared),
+            lock: Mutex::new(lock),
+        })))
+    }
+
+    /// Notes that nothing was cut off, ends the threads after what they were asked for, and
+    /// leaves the lock. What other clones ask for later fails. Blocks meanwhile.
+    ///
+    /// # Errors
+    /// Those of writing; the file is closed all the same, as if it had been cut off.
+    pub fn close(self) -> Result<(), StoreError> {
+        let noted = self.write_now(|cx| {
+            cx.own(0)?;
+            let closed = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
+            Ok(cx.execute(closed, [])?)
+        });
+        let noted = noted.wait();
+        self.0.database.clone().close();
+        drop(locked(&self.0.lock).take());
+        noted.map(drop)
+    }
+
+    /// The database, for other components in the same file.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.0.database
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    pub(crate) fn epoch_of(&self, key: &AgentKey) -> Epoch {
+        Epoch(self.0.shared.epoch(key.shard()))
+    }
+
+    /// Does work in a transaction that may write.
+    pub(crate) fn write_now<T, F>(&self, f: F) -> Asked<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (work, fault) = self.work(f);
+        Asked {
+            task: self.0.database.write(work),
+            fault,
+            of_error: of_write,
+        }
+    }
+
+    pub(crate) fn write<T, F>(&self, f: F) -> Reply<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        Box::pin(self.write_now(f).answer())
+    }
+
+    /// Does work in a transaction that reads.
+    pub(crate) fn read<T, F>(&self, f: F) -> Reply<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (work, fault) = self.work(f);
+        let asked = Asked {
+            task: self.0.database.read(work),
+            fault,
+            of_error: of_file,
+        };
+        Box::pin(asked.answer())
+    }
+
+    fn work<T, F>(
+        &self,
+        f: F,
+    ) -> (
+        impl FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
+        Told,
+    )
+    where
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let told = Told::default();
+        let (shared, tell) = (Arc::clone(&self.0.shared), Arc::clone(&told));
+        let work = move |tx: &Tx<'_>| {
+            let cx = Cx {
+                tx,
+                shared: &shared,
+            };
+            f(&cx).map_err(|fault| match fault {
+                Fault::File(error) => error,
+                Fault::Store(error) => {
+                    // The database takes errors of its own, and undoes the work for any.
+                    let stands_in = SqliteError::new(SqliteCode::Failed, error.to_string());
+                    *locked(&tell) = Some(error);
+                    stands_in
+                }
+            })
+        };
+        (work, told)
+    }
+}
+
+/// What the store says of work that it did not do.
+type Told = Arc<Mutex<Option<StoreError>>>;
+
+/// Work that was asked for.
+pub(crate) struct Asked<T> {
+    task: Task<T>,
+    fault: Told,
+    of_error: fn(&SqliteError) -> StoreError,
+}
+
+impl<T> Asked<T> {
+    fn ended(
+        result: Result<T, SqliteError>,
+        fault: &Told,
+        of_error: fn(&SqliteError) -> StoreError,
+    ) -> Result<T, StoreError> {
+        result.map_err(|error| locked(fault).take().unwrap_or_else(|| of_error(&error)))
+    }
+
+    pub(crate) fn wait(self) -> Result<T, StoreError> {
+        Asked::ended(self.task.wait(), &self.fault, self.of_error)
+    }
+
+    pub(crate) async fn answer(self) -> Result<T, StoreError> {
+        Asked::ended(self.task.await, &self.fault, self.of_error)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes all shards: whether the last owner was cut off, and their epochs.
+fn take_over(tx: &Tx<'_>) -> Result<(bool, Vec<u64>), SqliteError> {
+    let owner = format!("process {}", std::process::id());
+    let raise = "UPDATE shard SET epoch = epoch + 1, owner = ?1, expires = NULL";
+    let is_whole = tx.execute(raise, [owner])? == usize::from(SHARDS);
+    let closed = "SELECT value FROM agent_meta WHERE name = 'is_closed'";
+    let is_closed: i64 = tx.query_row(closed, [], |row| row.get(0))?;
+    tx.execute(
+        "UPDATE agent_meta SET value = 0 WHERE name = 'is_closed'",
+        [],
+    )?;
+    let mut find = tx.prepare("SELECT epoch FROM shard ORDER BY id")?;
+    let epochs = find.query_map([], |row| row.get::<_, i64>(0))?;
+    let epochs: Vec<i64> = epochs.collect::<Result<_, _>>()?;
+    let epochs: Result<Vec<u64>, _> = epochs.into_iter().map(u64::try_from).collect();
+    match epochs {
+        Ok(epochs) if is_whole => Ok((is_closed == 0, epochs)),
+        _ => Err(SqliteError::new(
+            SqliteCode::Corrupt,
+            "its shards are not those of a store",
+        )),
+    }
+}
+
+/// The present of the machine, for what people read.
+pub(crate) fn present() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        int(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    })
+}

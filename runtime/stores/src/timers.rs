@@ -1,0 +1,119 @@
+//! Timers of agents: set and removed with turns, each occurrence taken once.
+
+use crate::fault::{Fault, fault};
+use crate::rows::{agent_key, all, change, int, limit, one, uint};
+use crate::runtime::Cx;
+use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
+use a99_sqlite::rusqlite::{Row, params};
+
+/// Takes an occurrence, whose timer goes or comes again; whether it was still there.
+pub(crate) fn take(
+    cx: &Cx<'_>,
+    key: &AgentKey,
+    name: &str,
+    due: Millis,
+    again: Option<Millis>,
+) -> Result<bool, Fault> {
+    let (key, due) = (key.as_str(), int(due));
+    let claimed = match again {
+        None => change(
+            cx,
+            "DELETE FROM agent_timers WHERE key = ?1 AND name = ?2 AND due = ?3",
+            params![key, name, due],
+        )?,
+        Some(again) => change(
+            cx,
+            "UPDATE agent_timers SET due = ?4 WHERE key = ?1 AND name = ?2 AND due = ?3",
+            params![key, name, due, int(again)],
+        )?,
+    };
+    Ok(claimed == 1)
+}
+
+/// Sets and removes timers, in order.
+///
+/// # Errors
+/// [`StoreCode::TooLarge`] if the agent has too many then.
+pub(crate) fn change_all(
+    cx: &Cx<'_>,
+    key: &AgentKey,
+    changes: &[TimerChange],
+) -> Result<(), Fault> {
+    let text = key.as_str();
+    for timer in changes {
+        match timer {
+            TimerChange::Remove(name) => {
+                let sql = "DELETE FROM agent_timers WHERE key = ?1 AND name = ?2";
+                change(cx, sql, params![text, name])?;
+            }
+            TimerChange::Set(timer) => {
+                let payload = serde_json::to_string(&timer.payload)?;
+                let most = cx.shared.options.limits.max_inline_bytes;
+                if payload.len() > most {
+                    let bytes = payload.len();
+                    let message = format!(
+                        "the timer {:?} of {key} has a payload of {bytes} bytes of at most {most}",
+                        timer.name
+                    );
+                    return Err(fault(StoreCode::TooLarge, message));
+                }
+                let sql = "INSERT INTO agent_timers (key, name, due, cron, zone, payload)
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                           ON CONFLICT DO UPDATE SET due = excluded.due, cron = excluded.cron,
+                               zone = excluded.zone, payload = excluded.payload";
+                let due = int(timer.due);
+                let row = params![text, timer.name, due, timer.cron, timer.zone, payload];
+                change(cx, sql, row)?;
+            }
+        }
+    }
+    let has_new = |timer: &TimerChange| matches!(timer, TimerChange::Set(_));
+    if changes.iter().any(has_new) {
+        let sql = "SELECT count(*) FROM agent_timers WHERE key = ?1";
+        let count: Option<i64> = one(cx, sql, [text], |row| row.get(0))?;
+        let most = cx.shared.options.limits.max_timers;
+        if count.unwrap_or_default() > limit(most) {
+            let message = format!("{key} would have more than {most} timers");
+            return Err(fault(StoreCode::TooLarge, message));
+        }
+    }
+    Ok(())
+}
+
+fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
+    Ok(TimerRow {
+        name: row.get(1)?,
+        due: uint(row.get(2)?)?,
+        cron: row.get(3)?,
+        zone: row.get(4)?,
+        payload: serde_json::from_str(&row.get::<_, String>(5)?)?,
+    })
+}
+
+/// Timers that are due until then, earliest first.
+pub(crate) fn due(
+    cx: &Cx<'_>,
+    until: Millis,
+    most: usize,
+) -> Result<Vec<(AgentKey, TimerRow)>, Fault> {
+    let sql = "SELECT key, name, due, cron, zone, payload FROM agent_timers
+               WHERE due <= ?1 ORDER BY due, key, name LIMIT ?2";
+    all(cx, sql, params![int(until), limit(most)], |row| {
+        Ok((agent_key(row, 0)?, timer(row)?))
+    })
+}
+
+/// All timers of an agent, by name.
+pub(crate) fn of_agent(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<TimerRow>, Fault> {
+    let sql = "SELECT key, name, due, cron, zone, payload FROM agent_timers
+               WHERE key = ?1 ORDER BY name";
+    all(cx, sql, [key.as_str()], timer)
+}
+
+/// When the next is due.
+pub(crate) fn next_due(cx: &Cx<'_>) -> Result<Option<Millis>, Fault> {
+    let due: Option<Option<i64>> = one(cx, "SELECT min(due) FROM agent_timers", [], |row| {
+        row.get(0)
+    })?;
+    due.flatten().map(uint).transpose()
+}

@@ -1,0 +1,69 @@
+//! Stores of agents and channels: what holds for all of them, and what becomes of a file.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod file;
+
+use a99_capabilities::block_on;
+use a99_runtime_engine::{
+    AgentKey, AgentStore, Body, Event, EventKind, Fence, Message, NewEvent, NewState, Progress,
+    Sender, Trigger, TurnCommit, Uuid, derived,
+};
+use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+fn open(path: &Path) -> SqliteRuntime {
+    SqliteRuntime::open(path, StoreOptions::default()).unwrap()
+}
+
+fn key(text: &str) -> AgentKey {
+    text.parse().unwrap()
+}
+
+fn fence(store: &SqliteRuntime, key: &AgentKey) -> Fence {
+    Fence {
+        key: key.clone(),
+        epoch: store.epoch(key),
+    }
+}
+
+/// What an agent says, under the identity of some text.
+fn event(key: &AgentKey, id: &str, text: &str) -> NewEvent {
+    NewEvent {
+        channel: key.channel().to_owned(),
+        event: Event {
+            id: derived(&[id]),
+            seq: None,
+            kind: EventKind::Persisted,
+            ts: 0,
+            sender: Arc::new(Sender::agent(key)),
+            hops: 0,
+            body: Body::Message(Message::text(text)),
+            attachments: Vec::new(),
+        },
+    }
+}
+
+/// The `n`th turn of an agent, from 1, which counts and says so: afterwards its state, its
+/// checkpoint and the log of its channel are `n`.
+fn turn(fence: Fence, n: u64) -> TurnCommit {
+    let said = event(&fence.key, &format!("{} {n}", fence.key), &n.to_string());
+    let mut commit = TurnCommit::new(fence, n);
+    commit.trigger = Some(Trigger::Event(n));
+    commit.progress = Some(Progress {
+        checkpoint: n,
+        ..Progress::default()
+    });
+    commit.state = Some(NewState {
+        json: format!("{{\"n\":{n}}}"),
+        version: 1,
+        base: n - 1,
+    });
+    commit.outbox.push(said);
+    commit
+}
+
+fn id(text: &str) -> Uuid {
+    derived(&[text])
+}
