@@ -1,3 +1,39 @@
-//! Agents that live: hosts, turns, channels, timers.
+//! Agents that live: state that lasts, events, timers, exact delivery, in your own process.
+//!
+//! A [`Host`] runs agents of types that implement [`Agent`]. Each agent lives on a channel,
+//! whose log has a place for every event; what it makes of an event is a turn, and a turn is
+//! one transaction: state, progress, what it sends, timers.
 
 #![warn(unreachable_pub)]
+
+mod activation;
+mod agent;
+mod bus;
+mod cron;
+mod error;
+mod host;
+mod hub;
+mod log;
+mod methods;
+mod options;
+mod runner;
+mod shared;
+mod step;
+mod subscription;
+mod turn;
+
+pub use a99_runtime_engine::{
+    AgentKey, Attachment, Body, DeadLetter, Delivery, Event, EventKind, EventOptions, KeyError,
+    Message, Migration, OnDead, PauseStatus, Policy, PresenceAction, Retry, Sender, Seq, StepClass,
+    TimerRow, Trigger, Uuid, deep_merge, is_agent_debug_event, should_yield_event,
+};
+pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
+pub use bus::{CallOptions, Chunk, MethodCallHandle, Participant};
+pub use error::{AgentError, codes};
+pub use host::{AgentInfo, Host, HostBuilder, Publish, Published};
+pub use log::{AgentLogger, LogEntry, LogLevel};
+pub use methods::{Method, MethodCall, Methods};
+pub use options::HostOptions;
+pub use step::Step;
+pub use subscription::Subscription;
+pub use turn::{SendOptions, Sent, Turn, TurnClient};

@@ -372,6 +372,10 @@ pub trait AgentStore: Send + Sync {
     /// All agents, by key.
     fn registrations(&self) -> Reply<'_, Vec<Registration>>;
 
+    /// Registered agents that have something to do: events of their channel that they have
+    /// not seen, or turns that began and did not end.
+    fn behind(&self) -> Reply<'_, Vec<AgentKey>>;
+
     /// Keeps a program by its hash.
     fn keep_program(&self, hash: [u8; 32], bytes: Vec<u8>) -> Reply<'_, ()>;
 

@@ -251,6 +251,20 @@ impl AgentStore for SqliteRuntime {
         })
     }
 
+    fn behind(&self) -> Reply<'_, Vec<AgentKey>> {
+        self.read(|cx| {
+            // The channel of a key is its second part.
+            let sql = "SELECT key FROM channel_agent
+                       LEFT JOIN agent_state USING (key)
+                       LEFT JOIN channel ON channel.name = channel_agent.channel
+                       WHERE ifnull(channel.head, 0) > ifnull(agent_state.checkpoint, 0)
+                          OR EXISTS (SELECT 1 FROM agent_inflight AS i
+                                     WHERE i.key = channel_agent.key)
+                       ORDER BY key";
+            all(cx, sql, [], |row| agent_key(row, 0))
+        })
+    }
+
     fn keep_program(&self, hash: Hash, bytes: Vec<u8>) -> Reply<'_, ()> {
         self.write(move |cx| {
             cx.own(0)?;

@@ -1,0 +1,435 @@
+//! Activation: an agent that is awake. It reads its channel, does what the delivery state
+//! machine commands, and tells it how that ended.
+
+mod load;
+mod turns;
+
+pub(crate) use load::Loading;
+
+use crate::agent::Identity;
+use crate::error::AgentError;
+use crate::hub::Channel;
+use crate::runner::{AnyState, Output, Runner, Work};
+use crate::shared::Shared;
+use crate::turn::TurnClient;
+use a99_runtime_engine::{Body, EventKind, EventOptions, Progress};
+use a99_runtime_engine::{
+    Command, Delivery, Event, Fence, FilterContext, Input, Machine, Millis, Receipt, Sender, Seq,
+    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, should_yield_event,
+};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+/// What is told to an agent that is awake.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    /// A timer of its is due.
+    Timer(TimerRow),
+    /// Its settings were changed from outside: what users changed now.
+    Settings(Value),
+    /// It shall sleep when its turns have ended.
+    Drain,
+    /// Its turns are cancelled.
+    Halt,
+}
+
+/// How an activation ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It sleeps.
+    Asleep {
+        /// What it has not seen yet begins after this.
+        cursor: Seq,
+    },
+    /// It stopped for another reason than that it was asked to.
+    Stopped(StopReason),
+    /// It cannot be started: its state, its hooks or the store do not allow it.
+    Failed(AgentError),
+}
+
+/// What of an activation others may look at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) checkpoint: Seq,
+    pub(crate) state: Option<Arc<str>>,
+    pub(crate) turns: u64,
+    pub(crate) failed: u64,
+    pub(crate) last_error: Option<AgentError>,
+}
+
+/// A turn that is not committed yet.
+struct Running {
+    trigger: Trigger,
+    attempt: u32,
+    client: TurnClient,
+    /// The state's revision when it began.
+    revision: u64,
+    cancel: Option<oneshot::Sender<()>>,
+    /// What its handler gave.
+    output: Option<Output>,
+    /// What is being committed, to be tried again.
+    commit: Option<Box<TurnCommit>>,
+}
+
+/// What a turn is about, until it is committed.
+enum Subject {
+    Event(Arc<Event>),
+    Timer(TimerRow),
+    Hook(fn() -> Work),
+}
+
+enum Happened {
+    Input(Input),
+    Handled(TurnId, u32, Result<Output, AgentError>, bool),
+    Committed(TurnId, Result<Receipt, StoreError>),
+    Saved(Result<Receipt, StoreError>),
+    /// A timer that is due, and whether it is still there.
+    Due(TimerRow, bool),
+}
+
+type Pending = Pin<Box<dyn Future<Output = Happened> + Send>>;
+
+pub(crate) struct Activation {
+    shared: Arc<Shared>,
+    identity: Arc<Identity>,
+    runner: Arc<dyn Runner>,
+    sender: Arc<Sender>,
+    fence: Fence,
+    delivery: Delivery,
+    filter: EventOptions,
+    machine: Machine,
+    state: AnyState,
+    json: Arc<str>,
+    revision: u64,
+    /// Settings that hold, and what users changed of them.
+    settings: Arc<Value>,
+    saved_settings: Value,
+    channel: Arc<Channel>,
+    head: watch::Receiver<Seq>,
+    passing: Option<broadcast::Receiver<Arc<Event>>>,
+    /// The last event that was read.
+    cursor: Seq,
+    /// What is not beyond it was there before the agent was awake.
+    replay_until: Seq,
+    subjects: HashMap<Trigger, Subject>,
+    running: BTreeMap<TurnId, Running>,
+    work: FuturesUnordered<Pending>,
+    wake_at: Option<Millis>,
+    signals: mpsc::UnboundedReceiver<Signal>,
+    status: watch::Sender<Status>,
+    timers_changed: Arc<tokio::sync::Notify>,
+    is_draining: bool,
+}
+
+impl Activation {
+    /// Lives until it sleeps or stops.
+    pub(crate) async fn live(mut self, first: Vec<Command>) -> Ended {
+        let mut stop = self.obey(first);
+        let mut idle_since = Instant::now();
+        loop {
+            if let Some(reason) = stop {
+                return self.stopped(reason).await;
+            }
+            match self.read_on().await {
+                Ok(None) => {}
+                Ok(reason) => {
+                    stop = reason;
+                    continue;
+                }
+                Err(error) => return Ended::Failed(error.into()),
+            }
+            let idle = self.machine.is_idle() && self.work.is_empty();
+            if !idle {
+                idle_since = Instant::now();
+            }
+            let now = self.shared.now();
+            let alarm = self
+                .wake_at
+                .map(|at| Duration::from_millis(at.saturating_sub(now)));
+            let sleep =
+                (idle && !self.is_draining).then(|| idle_since + self.shared.options.idle_debounce);
+            let has_room = self.machine.room() > 0 && !self.is_draining;
+            tokio::select! {
+                Some(happened) = self.work.next() => stop = self.take(happened),
+                signal = self.signals.recv() => match signal {
+                    Some(signal) => stop = self.heed(signal),
+                    None => stop = self.heed(Signal::Drain),
+                },
+                changed = self.head.changed(), if has_room => drop(changed),
+                event = next_passing(&mut self.passing), if has_room => {
+                    if let Some(event) = event {
+                        stop = self.pass(event);
+                    }
+                }
+                () = after(alarm) => {
+                    self.wake_at = None;
+                    stop = self.input(Input::Time);
+                }
+                () = at(sleep) => stop = self.heed(Signal::Drain),
+            }
+        }
+    }
+
+    /// Ends: the last hook, if there is time for one.
+    async fn stopped(mut self, reason: StopReason) -> Ended {
+        for running in self.running.values_mut() {
+            running.client.0.end();
+        }
+        if reason != StopReason::Drained {
+            return Ended::Stopped(reason);
+        }
+        match self.hook(Work::Sleep).await {
+            Ok(()) => {}
+            Err(error) => self.warn(&error, "on_sleep failed"),
+        }
+        Ended::Asleep {
+            cursor: self.cursor,
+        }
+    }
+
+    fn warn(&self, error: &AgentError, what: &str) {
+        let message = format!("{what}: {error}");
+        let key = Some(&self.fence.key);
+        self.shared
+            .log
+            .say(crate::log::LogLevel::Warn, key, error.code(), &message);
+    }
+
+    fn input(&mut self, input: Input) -> Option<StopReason> {
+        let commands = self.machine.handle(self.shared.now(), input);
+        self.obey(commands)
+    }
+
+    fn heed(&mut self, signal: Signal) -> Option<StopReason> {
+        match signal {
+            Signal::Timer(row) => {
+                let trigger = Trigger::Timer(row.name.clone(), row.due);
+                if self.subjects.contains_key(&trigger) {
+                    return None;
+                }
+                // Whoever told may have read it before it was removed.
+                let agents = Arc::clone(self.shared.agents());
+                let key = self.fence.key.clone();
+                self.work.push(Box::pin(async move {
+                    let kept = agents.timers(&key).await;
+                    let is_there = kept.is_ok_and(|kept| kept.contains(&row));
+                    Happened::Due(row, is_there)
+                }));
+                None
+            }
+            Signal::Settings(saved) => {
+                self.saved_settings = saved;
+                self.settle_settings();
+                let trigger = Trigger::Once(self.shared.fresh());
+                self.subjects
+                    .insert(trigger.clone(), Subject::Hook(|| Work::SettingsChanged));
+                self.input(Input::Trigger(trigger))
+            }
+            Signal::Drain => {
+                self.is_draining = true;
+                self.input(Input::Drain)
+            }
+            Signal::Halt => {
+                self.is_draining = true;
+                self.input(Input::Halt)
+            }
+        }
+    }
+
+    /// Reads the log as far as there is room.
+    async fn read_on(&mut self) -> Result<Option<StopReason>, StoreError> {
+        while !self.is_draining {
+            let room = self.machine.room();
+            if room == 0 || self.cursor >= *self.head.borrow_and_update() {
+                break;
+            }
+            let name = self.fence.key.channel().to_owned();
+            let hub = Arc::clone(self.shared.hub());
+            let events = hub.read(&name, &self.channel, self.cursor, room).await?;
+            if events.is_empty() {
+                break;
+            }
+            for event in events {
+                if let Some(reason) = self.read(event) {
+                    return Ok(Some(reason));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(&mut self, event: Arc<Event>) -> Option<StopReason> {
+        let seq = event.seq?;
+        self.cursor = seq;
+        let event = match seq <= self.replay_until {
+            true => Arc::new(Event {
+                kind: EventKind::Replay,
+                ..Event::clone(&event)
+            }),
+            false => event,
+        };
+        let deliver = !self.machine.progress().has(seq) && self.wants(&event);
+        if deliver {
+            self.subjects
+                .insert(Trigger::Event(seq), Subject::Event(event));
+        }
+        self.input(Input::Event { seq, deliver })
+    }
+
+    /// Takes an event that is in no log.
+    fn pass(&mut self, event: Arc<Event>) -> Option<StopReason> {
+        if !self.wants(&event) {
+            return None;
+        }
+        let trigger = Trigger::Once(self.shared.fresh());
+        self.subjects.insert(trigger.clone(), Subject::Event(event));
+        self.input(Input::Trigger(trigger))
+    }
+
+    /// Whether an event reaches the agent: by what the host knows, not by what its sender
+    /// says.
+    fn wants(&self, event: &Event) -> bool {
+        let me = self.sender.id;
+        if event.hops > self.shared.options.max_hops {
+            return false;
+        }
+        if let Body::MethodCall { provider_id, .. } = &event.body
+            && !self.filter.observe_calls
+        {
+            return *provider_id == me;
+        }
+        let is_solo = self.filter.respond_when_solo
+            && self.shared.presence.is_solo(self.fence.key.channel(), me);
+        let context = FilterContext {
+            self_id: Some(me),
+            is_solo,
+        };
+        should_yield_event(event, self.filter, context)
+    }
+
+    /// Does what the machine says.
+    fn obey(&mut self, commands: Vec<Command>) -> Option<StopReason> {
+        let mut queue = VecDeque::from(commands);
+        while let Some(command) = queue.pop_front() {
+            match command {
+                Command::Record {
+                    turn,
+                    trigger,
+                    attempt,
+                    progress,
+                } => self.record(turn, trigger, attempt, progress),
+                Command::Run {
+                    turn,
+                    trigger,
+                    attempt,
+                } => self.run(turn, trigger, attempt),
+                Command::Cancel(turn) => {
+                    let running = self.running.get_mut(&turn);
+                    if let Some(cancel) = running.and_then(|running| running.cancel.take()) {
+                        // It may have ended already.
+                        let _ = cancel.send(());
+                    }
+                }
+                Command::Commit {
+                    turn,
+                    trigger,
+                    end,
+                    progress,
+                } => self.commit(turn, &trigger, end, progress),
+                Command::Save(progress) => self.save(progress),
+                Command::WakeAt(at) => self.wake_at = Some(at),
+                // They were told when the agent woke.
+                Command::Lost(_) => {}
+                Command::Stop(reason) => return Some(reason),
+            }
+        }
+        None
+    }
+
+    fn save(&mut self, progress: Progress) {
+        let mut commit = TurnCommit::new(self.fence.clone(), self.shared.now());
+        commit.progress = Some(progress);
+        let agents = Arc::clone(self.shared.agents());
+        self.work.push(Box::pin(async move {
+            Happened::Saved(agents.commit(commit).await)
+        }));
+    }
+
+    fn take(&mut self, happened: Happened) -> Option<StopReason> {
+        match happened {
+            Happened::Input(input) => self.input(input),
+            Happened::Handled(turn, attempt, result, was_cancelled) => {
+                self.handled(turn, attempt, result, was_cancelled)
+            }
+            Happened::Committed(turn, result) => self.committed(turn, result),
+            Happened::Saved(Ok(_)) => {
+                self.show();
+                self.input(Input::Saved)
+            }
+            Happened::Due(row, is_there) => {
+                let trigger = Trigger::Timer(row.name.clone(), row.due);
+                if !is_there || self.subjects.contains_key(&trigger) {
+                    return None;
+                }
+                self.subjects.insert(trigger.clone(), Subject::Timer(row));
+                self.input(Input::Trigger(trigger))
+            }
+            Happened::Saved(Err(error)) => self.input(Input::NotSaved(turns::fault(&error))),
+        }
+    }
+
+    /// Lets others see how far it is.
+    fn show(&self) {
+        let checkpoint = self.machine.progress().checkpoint;
+        self.status.send_modify(|status| {
+            status.checkpoint = checkpoint;
+            status.state = Some(Arc::clone(&self.json));
+        });
+    }
+}
+
+async fn next_passing(from: &mut Option<broadcast::Receiver<Arc<Event>>>) -> Option<Arc<Event>> {
+    match from {
+        // Of events that are in no log, some may be missed.
+        Some(from) => match from.recv().await {
+            Ok(event) => Some(event),
+            Err(broadcast::error::RecvError::Lagged(_)) => None,
+            Err(broadcast::error::RecvError::Closed) => pending().await,
+        },
+        None => pending().await,
+    }
+}
+
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => pending().await,
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => pending().await,
+    }
+}
+
+/// How a handler's result is told to the machine.
+fn told(result: &Result<Output, AgentError>, was_cancelled: bool) -> TurnResult {
+    match result {
+        Ok(_) => TurnResult::Done,
+        Err(_) if was_cancelled => TurnResult::Cancelled,
+        Err(error) => TurnResult::Failed {
+            code: error.code().to_owned(),
+            error: error.to_string(),
+            is_final: error.is_final(),
+        },
+    }
+}

@@ -1,0 +1,160 @@
+//! Loading: from what the store has of an agent to an agent that is awake.
+
+use super::{Activation, Ended, Signal, Status};
+use crate::agent::{Identity, Replay};
+use crate::error::AgentError;
+use crate::runner::{Runner, Work};
+use crate::shared::Shared;
+use a99_runtime_engine::{
+    AgentRow, Command, Fence, Machine, NewState, Progress, Recovered, Sender, Started, StateError,
+    migrate,
+};
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tokio::sync::{Notify, mpsc, watch};
+
+/// What an activation is made of.
+pub(crate) struct Loading {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) runner: Arc<dyn Runner>,
+    pub(crate) signals: mpsc::UnboundedReceiver<Signal>,
+    pub(crate) status: watch::Sender<Status>,
+    pub(crate) timers_changed: Arc<Notify>,
+    /// Whether it is the first time since the store was cut off.
+    pub(crate) was_cut_off: bool,
+}
+
+fn unreadable(version: u32, message: impl ToString) -> AgentError {
+    let message = message.to_string();
+    AgentError::from(StateError::Unreadable { version, message })
+}
+
+impl Loading {
+    /// Wakes the agent and lives until it sleeps.
+    pub(crate) async fn live(self) -> Ended {
+        match self.wake().await {
+            Ok((activation, commands)) => activation.live(commands).await,
+            Err(error) => Ended::Failed(error),
+        }
+    }
+
+    /// The state of a row, of the agent's version; what was there before is kept.
+    async fn state(
+        &self,
+        row: &AgentRow,
+        fence: &Fence,
+    ) -> Result<(crate::runner::Output, u64), AgentError> {
+        let found = row.version;
+        let json: Value = serde_json::from_str(&row.state).map_err(|e| unreadable(found, e))?;
+        let known = self.runner.version();
+        let migrated = migrate(json, found, known, self.runner.migrations())?;
+        let output = self.runner.decode(migrated.state);
+        let output = output.map_err(|error| unreadable(known, error))?;
+        if migrated.backups.is_empty() {
+            return Ok((output, row.revision));
+        }
+        let state = NewState {
+            json: output.json.clone(),
+            version: known,
+            base: row.revision,
+        };
+        let backups = migrated.backups.into_iter();
+        let backups = backups.map(|(version, state)| (version, state.to_string()));
+        let (agents, now) = (self.shared.agents(), self.shared.now());
+        let kept = agents.migrate_state(fence.clone(), state, backups.collect(), now);
+        Ok((output, kept.await?))
+    }
+
+    async fn wake(self) -> Result<(Activation, Vec<Command>), AgentError> {
+        let key = self.identity.key.clone();
+        let agents = Arc::clone(self.shared.agents());
+        let fence = Fence {
+            epoch: agents.epoch(&key),
+            key: key.clone(),
+        };
+        let channel = self.shared.hub().channel(key.channel()).await?;
+        let head = channel.watch();
+        let row = agents.load(&key).await?;
+        let (output, revision) = match &row {
+            // A row may be there without a state: of one that only filtered so far.
+            Some(row) if !row.state.is_empty() => self.state(row, &fence).await?,
+            _ => (self.runner.initial()?, 0),
+        };
+        let replay_until = channel.head();
+        let checkpoint = row.as_ref().map_or(0, |row| row.progress.checkpoint);
+        let connect = self.runner.connect_options(&self.identity, checkpoint);
+        let progress = match &row {
+            Some(row) => row.progress.clone(),
+            None => Progress {
+                checkpoint: match connect.replay {
+                    Replay::All => 0,
+                    Replay::After(seq) => seq.min(replay_until),
+                    Replay::Skip => replay_until,
+                },
+                ..Progress::default()
+            },
+        };
+        let started = row.iter().flat_map(|row| &row.started);
+        let started = started.map(|(trigger, attempts)| Started {
+            trigger: trigger.clone(),
+            attempts: *attempts,
+        });
+        let recovered = Recovered {
+            progress: progress.clone(),
+            started: started.collect(),
+            was_cut_off: self.was_cut_off,
+        };
+        let policy = self.runner.policy();
+        let (machine, mut commands) = Machine::new(policy, recovered, self.shared.now());
+        let saved = row.as_ref().and_then(|row| row.settings.as_deref());
+        let saved = saved.map(serde_json::from_str).transpose()?;
+        let mut sender = Sender::agent(&key);
+        sender.name = connect.name.or(sender.name);
+        sender.kind = connect.kind.or(sender.kind);
+        let filter = self.runner.event_options();
+        let passing = filter.include_ephemeral.then(|| channel.passing());
+        let mut activation = Activation {
+            sender: Arc::new(sender),
+            delivery: policy.delivery,
+            filter,
+            machine,
+            state: output.state,
+            json: output.json.into(),
+            revision,
+            settings: Arc::new(Value::Null),
+            saved_settings: saved.unwrap_or_else(|| Value::Object(Map::new())),
+            head,
+            passing,
+            cursor: progress.checkpoint,
+            replay_until,
+            channel,
+            subjects: HashMap::new(),
+            running: BTreeMap::new(),
+            work: FuturesUnordered::new(),
+            wake_at: None,
+            signals: self.signals,
+            status: self.status,
+            timers_changed: self.timers_changed,
+            is_draining: false,
+            fence,
+            shared: self.shared,
+            identity: self.identity,
+            runner: self.runner,
+        };
+        activation.settle_settings();
+        activation.runner.init(&activation.identity)?;
+        activation.show();
+        let lost = commands.iter_mut().find_map(|command| match command {
+            Command::Lost(lost) => Some(std::mem::take(lost)),
+            _ => None,
+        });
+        if let Some(lost) = lost {
+            activation.hook(Work::Lost(lost)).await?;
+        }
+        activation.hook(Work::Wake).await?;
+        Ok((activation, commands))
+    }
+}

@@ -1,0 +1,465 @@
+//! Turns of an activation: how a handler is run, what of it is committed, and what becomes of
+//! the commit.
+
+use super::{Activation, Happened, Running, Subject, told};
+use crate::agent::Alarm;
+use crate::error::{AgentError, codes};
+use crate::methods::MethodCall;
+use crate::runner::{Output, Work};
+use crate::turn::{TurnClient, TurnInner};
+use a99_runtime_engine::{
+    Body, CommitFault, DeadLetter, Event, EventKind, Input, NewEvent, NewState, Progress, Receipt,
+    StopReason, StoreCode, StoreError, Trigger, TurnCommit, TurnEnd, TurnId, deep_merge,
+};
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// What a fault of the store means for a turn.
+pub(super) fn fault(error: &StoreError) -> CommitFault {
+    match error.code() {
+        StoreCode::Fenced => CommitFault::Fenced,
+        StoreCode::Conflict => CommitFault::Conflict,
+        StoreCode::InDoubt => CommitFault::InDoubt,
+        StoreCode::Unavailable | StoreCode::Locked => CommitFault::Unavailable,
+        StoreCode::ChangedBody
+        | StoreCode::TooLarge
+        | StoreCode::NotFound
+        | StoreCode::Unreadable
+        | StoreCode::Input => CommitFault::Refused,
+    }
+}
+
+/// The text of a panic.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("no text");
+    AgentError::new(codes::PANIC, format!("the handler panicked: {text}"))
+}
+
+impl Activation {
+    pub(super) fn client(&self, trigger: Trigger, attempt: u32, hops: u8) -> TurnClient {
+        TurnClient(Arc::new(TurnInner::new(
+            Arc::clone(&self.shared),
+            Arc::clone(&self.identity),
+            Arc::clone(&self.sender),
+            self.fence.clone(),
+            self.delivery,
+            (trigger, attempt),
+            hops,
+            self.machine.progress().checkpoint,
+        )))
+    }
+
+    pub(super) fn record(
+        &mut self,
+        turn: TurnId,
+        trigger: Trigger,
+        attempt: u32,
+        progress: Option<Progress>,
+    ) {
+        let agents = Arc::clone(self.shared.agents());
+        let fence = self.fence.clone();
+        self.work.push(Box::pin(async move {
+            let recorded = agents.record_start(fence, trigger, attempt, progress).await;
+            Happened::Input(match recorded {
+                Ok(()) => Input::Recorded(turn),
+                Err(error) => Input::NotRecorded(turn, fault(&error)),
+            })
+        }));
+    }
+
+    /// What a turn is about, and the hops of what it sends.
+    fn subject(&self, trigger: &Trigger) -> (Option<Work>, u8) {
+        let me = self.sender.id;
+        match self.subjects.get(trigger) {
+            Some(Subject::Event(event)) => {
+                let work = match &event.body {
+                    Body::MethodCall {
+                        call_id,
+                        method_name,
+                        provider_id,
+                        args,
+                    } if *provider_id == me => {
+                        let call = MethodCall {
+                            call_id: *call_id,
+                            caller: Arc::clone(&event.sender),
+                            args: args.clone(),
+                        };
+                        Work::Method(method_name.clone(), call)
+                    }
+                    _ => Work::Event(Event::clone(event)),
+                };
+                (Some(work), event.hops.saturating_add(1))
+            }
+            Some(Subject::Timer(row)) => {
+                let alarm = Alarm {
+                    name: row.name.clone(),
+                    due: row.due,
+                    payload: row.payload.clone(),
+                };
+                (Some(Work::Alarm(alarm)), 1)
+            }
+            Some(Subject::Hook(work)) => (Some(work()), 1),
+            None => (None, 1),
+        }
+    }
+
+    pub(super) fn run(&mut self, turn: TurnId, trigger: Trigger, attempt: u32) {
+        let (work, hops) = self.subject(&trigger);
+        let client = self.client(trigger.clone(), attempt, hops);
+        let (cancel, cancelled) = oneshot::channel();
+        let running = Running {
+            trigger,
+            attempt,
+            client: client.clone(),
+            revision: self.revision,
+            cancel: Some(cancel),
+            output: None,
+            commit: None,
+        };
+        if let Some(earlier) = self.running.insert(turn, running) {
+            // An attempt that was given up.
+            earlier.client.0.end();
+        }
+        let handler = self.handler(work, client);
+        self.work.push(Box::pin(async move {
+            tokio::select! {
+                biased;
+                _ = cancelled => {
+                    let error = AgentError::new(codes::CANCELLED, "the turn was cancelled");
+                    Happened::Handled(turn, attempt, Err(error), true)
+                }
+                result = handler => Happened::Handled(turn, attempt, result, false),
+            }
+        }));
+    }
+
+    /// A handler with its time, its panics, and the answer of a method.
+    fn handler(
+        &self,
+        work: Option<Work>,
+        client: TurnClient,
+    ) -> impl Future<Output = Result<Output, AgentError>> + Send + 'static {
+        let runner = Arc::clone(&self.runner);
+        let unchanged = (Arc::clone(&self.state), Arc::clone(&self.json));
+        let settings = Arc::clone(&self.settings);
+        let limit = runner.turn_timeout();
+        async move {
+            let Some(work) = work else {
+                let message = "what the turn is about was given up";
+                return Err(AgentError::new(codes::FAILED, message));
+            };
+            let call = match &work {
+                Work::Method(_, call) => Some(call.call_id),
+                _ => None,
+            };
+            let run = runner.run(work, client.clone(), Arc::clone(&unchanged.0), settings);
+            let run = AssertUnwindSafe(run).catch_unwind();
+            let result = match tokio::time::timeout(limit, run).await {
+                Ok(Ok(result)) => result,
+                Ok(Err(panic)) => Err(panicked(&*panic)),
+                Err(_) => Err(AgentError::new(
+                    codes::TIMEOUT,
+                    format!("the turn took longer than {limit:?}"),
+                )),
+            };
+            let Some(call_id) = call else {
+                return result;
+            };
+            // What goes wrong in a method is its answer.
+            let (output, content, is_error) = match result {
+                Ok(output) => {
+                    let content = output.answer.clone();
+                    (output, content, false)
+                }
+                Err(error) => {
+                    drop(client.0.end());
+                    let code = match error.code() {
+                        codes::FAILED | codes::PANIC => codes::METHOD_FAILED,
+                        codes::TIMEOUT => codes::CALL_TIMEOUT,
+                        code => code,
+                    };
+                    let content = json!({"code": code, "error": error.to_string()});
+                    let output = Output {
+                        state: unchanged.0,
+                        json: unchanged.1.to_string(),
+                        settings: None,
+                        answer: None,
+                    };
+                    (output, Some(content), true)
+                }
+            };
+            client.0.answer(Body::MethodResult {
+                call_id,
+                content,
+                complete: true,
+                is_error,
+                progress: None,
+            });
+            Ok(output)
+        }
+    }
+
+    pub(super) fn handled(
+        &mut self,
+        turn: TurnId,
+        attempt: u32,
+        result: Result<Output, AgentError>,
+        was_cancelled: bool,
+    ) -> Option<StopReason> {
+        let running = self
+            .running
+            .get_mut(&turn)
+            .filter(|running| running.attempt == attempt)?;
+        let told = told(&result, was_cancelled);
+        match result {
+            Ok(output) => running.output = Some(output),
+            Err(error) => {
+                running.client.0.end();
+                self.status.send_modify(|status| {
+                    status.failed += 1;
+                    status.last_error = Some(error.clone());
+                });
+                self.warn(&error, "a turn failed");
+            }
+        }
+        self.input(Input::Ended(turn, attempt, told))
+    }
+
+    pub(super) fn commit(
+        &mut self,
+        turn: TurnId,
+        trigger: &Trigger,
+        end: TurnEnd,
+        progress: Option<Progress>,
+    ) {
+        let earlier = self
+            .running
+            .get_mut(&turn)
+            .and_then(|running| running.commit.take());
+        let commit = match earlier {
+            // It was prepared, and could not be written.
+            Some(mut commit) => {
+                commit.progress = progress;
+                commit
+            }
+            None => Box::new(self.prepare(turn, trigger, end, progress)),
+        };
+        let agents = Arc::clone(self.shared.agents());
+        if let Some(running) = self.running.get_mut(&turn) {
+            running.commit = Some(commit.clone());
+        }
+        self.work.push(Box::pin(async move {
+            Happened::Committed(turn, agents.commit(*commit).await)
+        }));
+    }
+
+    fn prepare(
+        &mut self,
+        turn: TurnId,
+        trigger: &Trigger,
+        end: TurnEnd,
+        progress: Option<Progress>,
+    ) -> TurnCommit {
+        let now = self.shared.now();
+        let mut commit = TurnCommit::new(self.fence.clone(), now);
+        commit.trigger = Some(trigger.clone());
+        commit.progress = progress;
+        if let Some(Subject::Timer(row)) = self.subjects.get(trigger)
+            && let Some(cron) = &row.cron
+        {
+            // What was missed meanwhile is not made up for.
+            commit.again = crate::cron::next(cron, row.zone.as_deref(), now.max(row.due)).ok();
+        }
+        let running = self.running.get_mut(&turn);
+        match end {
+            TurnEnd::Done => {
+                let Some(running) = running else {
+                    return commit;
+                };
+                let changes = running.client.0.end();
+                (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
+                let Some(output) = &running.output else {
+                    return commit;
+                };
+                commit.state = (*output.json != *self.json).then(|| NewState {
+                    json: output.json.clone(),
+                    version: self.runner.version(),
+                    base: running.revision,
+                });
+                commit.settings = output
+                    .settings
+                    .as_ref()
+                    .map(|changed| deep_merge(&self.saved_settings, changed).to_string());
+            }
+            TurnEnd::Dead {
+                code,
+                error,
+                attempts,
+            } => {
+                commit.outbox = self.failure(trigger, &code, &error).into_iter().collect();
+                commit.dead = Some(DeadLetter {
+                    trigger: trigger.clone(),
+                    code,
+                    error,
+                    attempts,
+                    at: now,
+                });
+            }
+            TurnEnd::Lost => {}
+        }
+        commit
+    }
+
+    /// The event that tells others that an event was given up.
+    fn failure(&self, trigger: &Trigger, code: &str, error: &str) -> Option<NewEvent> {
+        let Some(Subject::Event(event)) = self.subjects.get(trigger) else {
+            return None;
+        };
+        let id = match &event.body {
+            Body::Message(message) => message.id,
+            _ => event.id,
+        };
+        Some(NewEvent {
+            channel: self.fence.key.channel().to_owned(),
+            event: Event {
+                id: trigger.operation(&self.fence.key, "dead"),
+                seq: None,
+                kind: EventKind::Persisted,
+                ts: 0,
+                sender: Arc::clone(&self.sender),
+                hops: event.hops.saturating_add(1),
+                body: Body::Error {
+                    id,
+                    error: error.to_owned(),
+                    code: Some(code.to_owned()),
+                },
+                attachments: Vec::new(),
+            },
+        })
+    }
+
+    pub(super) fn committed(
+        &mut self,
+        turn: TurnId,
+        result: Result<Receipt, StoreError>,
+    ) -> Option<StopReason> {
+        match result {
+            Ok(receipt) => {
+                if let Some(running) = self.running.remove(&turn) {
+                    self.subjects.remove(&running.trigger);
+                    self.keep(running, &receipt);
+                }
+                self.shared.hub().tell(&receipt.appended);
+                let stop = self.input(Input::Committed(turn));
+                self.show();
+                stop
+            }
+            Err(error) => {
+                let agent_error = AgentError::from(error.clone());
+                self.warn(&agent_error, "a turn was not committed");
+                let fault = fault(&error);
+                if matches!(fault, CommitFault::Conflict | CommitFault::Refused)
+                    && let Some(running) = self.running.get_mut(&turn)
+                {
+                    // The handler runs again, or the turn is given up.
+                    running.commit = None;
+                }
+                self.input(Input::NotCommitted(turn, fault))
+            }
+        }
+    }
+
+    /// What was committed is the agent's from now on.
+    fn keep(&mut self, running: Running, receipt: &Receipt) {
+        let Some(commit) = running.commit else { return };
+        if !commit.timers.is_empty() || commit.again.is_some() {
+            self.timers_changed.notify_one();
+        }
+        self.status.send_modify(|status| status.turns += 1);
+        let is_kept = commit.dead.is_none() && !receipt.is_gone;
+        let (Some(output), true) = (running.output, is_kept) else {
+            return;
+        };
+        if commit.state.is_some() {
+            self.revision = receipt.revision;
+            (self.state, self.json) = (output.state, output.json.into());
+            let (bytes, most) = (self.json.len(), self.shared.options.warn_state_bytes);
+            if bytes > most {
+                let message = format!(
+                    "the state has {bytes} bytes: each turn that changes it writes them all"
+                );
+                let key = Some(&self.fence.key);
+                self.shared
+                    .log
+                    .say(crate::log::LogLevel::Warn, key, "state.large", &message);
+            }
+        }
+        if let Some(changed) = output.settings {
+            self.saved_settings = deep_merge(&self.saved_settings, &changed);
+            self.settle_settings();
+        }
+    }
+
+    /// A hook that is no turn of an event: it runs, and what it changes is committed.
+    pub(super) async fn hook(&mut self, work: Work) -> Result<(), AgentError> {
+        let trigger = Trigger::Once(self.shared.fresh());
+        let client = self.client(trigger.clone(), 1, 1);
+        let handler = self.handler(Some(work), client.clone());
+        let limit = self.shared.options.hook_timeout;
+        let output = tokio::time::timeout(limit, handler)
+            .await
+            .unwrap_or_else(|_| {
+                let message = format!("the hook took longer than {limit:?}");
+                Err(AgentError::new(codes::TIMEOUT, message))
+            });
+        let changes = client.0.end();
+        let output = output?;
+        let mut commit = TurnCommit::new(self.fence.clone(), self.shared.now());
+        (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
+        commit.state = (*output.json != *self.json).then(|| NewState {
+            json: output.json.clone(),
+            version: self.runner.version(),
+            base: self.revision,
+        });
+        let settings = output.settings.as_ref();
+        commit.settings = settings.map(|s| deep_merge(&self.saved_settings, s).to_string());
+        let changes_nothing = commit.outbox.is_empty()
+            && commit.timers.is_empty()
+            && commit.state.is_none()
+            && commit.settings.is_none();
+        if changes_nothing {
+            return Ok(());
+        }
+        commit.trigger = Some(trigger.clone());
+        let receipt = self.shared.agents().commit(commit.clone()).await?;
+        self.shared.hub().tell(&receipt.appended);
+        let running = Running {
+            trigger,
+            attempt: 1,
+            client,
+            revision: self.revision,
+            cancel: None,
+            output: Some(output),
+            commit: Some(Box::new(commit)),
+        };
+        self.keep(running, &receipt);
+        self.show();
+        Ok(())
+    }
+
+    /// Settings that hold: defaults, then configuration, then what users changed.
+    pub(super) fn settle_settings(&mut self) {
+        let defaults = self.runner.default_settings().unwrap_or(Value::Null);
+        let configured = a99_runtime_engine::restricted(&self.identity.config, &defaults);
+        let settled = deep_merge(&defaults, &configured);
+        self.settings = Arc::new(match self.saved_settings.is_object() {
+            true => deep_merge(&settled, &self.saved_settings),
+            false => settled,
+        });
+    }
+}

@@ -1,0 +1,134 @@
+//! Errors of agents, of their turns, and of hosts.
+
+use a99_runtime_engine::{StateError, StoreCode, StoreError};
+use std::fmt;
+
+/// Why a handler failed, or an operation of a turn was refused: a stable code, and words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentError {
+    code: String,
+    message: String,
+    is_final: bool,
+}
+
+/// Codes of errors that the runtime gives.
+pub mod codes {
+    /// The handler panicked.
+    pub const PANIC: &str = "turn.panic";
+    /// The handler gave an error without a code of its own.
+    pub const FAILED: &str = "turn.failed";
+    /// The turn took longer than it may.
+    pub const TIMEOUT: &str = "turn.timeout";
+    /// The turn is over: what its handler left behind cannot act for it any more.
+    pub const OVER: &str = "turn.over";
+    /// An operation has the name of another one of the turn, or says something else than
+    /// it did when the turn ran before.
+    pub const CHANGED_BODY: &str = "step.changed_body";
+    /// It is not known how a step ended that may not be made twice.
+    pub const UNKNOWN_OUTCOME: &str = "step.unknown_outcome";
+    /// A step failed, and its error was kept.
+    pub const STEP_FAILED: &str = "step.failed";
+    /// A value is none that JSON has, or not of the type that is wanted.
+    pub const BAD_VALUE: &str = "turn.bad_value";
+    /// Nobody of this handle or identity is on the channel.
+    pub const NOBODY: &str = "provider-not-found";
+    /// Whoever is asked has no such method.
+    pub const NO_METHOD: &str = "method-not-found";
+    /// The arguments of a method are not what it takes.
+    pub const BAD_ARGUMENTS: &str = "validation-error";
+    /// A method failed.
+    pub const METHOD_FAILED: &str = "execution-error";
+    /// A call was cancelled.
+    pub const CANCELLED: &str = "cancelled";
+    /// A call took longer than it may.
+    pub const CALL_TIMEOUT: &str = "timeout";
+    /// The chain of calls holds the callee already: it would wait for itself.
+    pub const WOULD_DEADLOCK: &str = "call.would_deadlock";
+    /// The host has no language model.
+    pub const NO_AI: &str = "ai.missing";
+    /// The agent has no tables of its own.
+    pub const NO_STORAGE: &str = "storage.missing";
+    /// No agent of this name is known.
+    pub const UNKNOWN_AGENT: &str = "agent.unknown";
+    /// The agent is on no channel.
+    pub const NOT_REGISTERED: &str = "agent.not_registered";
+    /// The host is stopping.
+    pub const STOPPING: &str = "host.stopping";
+    /// A participant has this handle on the channel already.
+    pub const HANDLE_CONFLICT: &str = "handle-conflict";
+    /// A timer is none that can be set.
+    pub const BAD_TIMER: &str = "timer.bad";
+}
+
+impl AgentError {
+    /// An error with a code. The turn is tried again, as the agent's policy says.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> AgentError {
+        AgentError {
+            code: code.into(),
+            message: message.into(),
+            is_final: false,
+        }
+    }
+
+    /// The same as one that no other attempt can mend: the turn becomes a dead letter at once.
+    #[must_use]
+    pub fn fatal(mut self) -> AgentError {
+        self.is_final = true;
+        self
+    }
+
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// Whether trying again is of no use.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.is_final
+    }
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for AgentError {}
+
+impl From<StoreError> for AgentError {
+    fn from(error: StoreError) -> AgentError {
+        let refused = matches!(error.code(), StoreCode::Input | StoreCode::TooLarge);
+        let made = match error.code() {
+            StoreCode::ChangedBody => AgentError::new(codes::CHANGED_BODY, error.to_string()),
+            code => AgentError::new(code.name(), error.to_string()),
+        };
+        if refused { made.fatal() } else { made }
+    }
+}
+
+impl From<StateError> for AgentError {
+    fn from(error: StateError) -> AgentError {
+        AgentError::new(error.code(), error.to_string()).fatal()
+    }
+}
+
+impl From<serde_json::Error> for AgentError {
+    fn from(error: serde_json::Error) -> AgentError {
+        AgentError::new(codes::BAD_VALUE, error.to_string())
+    }
+}
+
+impl From<String> for AgentError {
+    fn from(message: String) -> AgentError {
+        AgentError::new(codes::FAILED, message)
+    }
+}
+
+impl From<&str> for AgentError {
+    fn from(message: &str) -> AgentError {
+        AgentError::from(message.to_owned())
+    }
+}

@@ -1,0 +1,112 @@
+//! Builder of hosts: which agents are known, and what they are granted.
+
+use super::inner::Present;
+use super::{Factory, Host, HostBuilder, Inner, timers};
+use crate::agent::{Agent, Identity};
+use crate::error::AgentError;
+use crate::hub::locked;
+use crate::log::{AgentLogger, Log};
+use crate::options::HostOptions;
+use crate::runner::Typed;
+use crate::shared::Shared;
+use a99_capabilities::{AiProvider, Clock};
+use a99_runtime_engine::{AgentStore, ChannelStore};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, Weak};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+impl HostBuilder {
+    /// Knows an agent by a name. A value is made each time that one of its keys wakes.
+    #[must_use]
+    pub fn agent<A: Agent>(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(&Identity) -> A + Send + Sync + 'static,
+    ) -> HostBuilder {
+        let factory: Factory = Box::new(move |identity| Arc::new(Typed::new(make(identity))));
+        self.factories.insert(name.into(), factory);
+        self
+    }
+
+    /// The language model that agents ask.
+    #[must_use]
+    pub fn ai(mut self, ai: impl AiProvider + 'static) -> HostBuilder {
+        self.ai = Some(Arc::new(ai));
+        self
+    }
+
+    /// Where entries of the log go.
+    #[must_use]
+    pub fn logger(mut self, logger: impl AgentLogger + 'static) -> HostBuilder {
+        self.log = Log(Some(Arc::new(logger)));
+        self
+    }
+
+    /// The clock of timers, retries and events.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> HostBuilder {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// How agents are run.
+    #[must_use]
+    pub fn options(mut self, options: HostOptions) -> HostBuilder {
+        self.options = options;
+        self
+    }
+
+    /// Starts the host on a store: agents that have something to do wake.
+    ///
+    /// # Errors
+    /// Those of reading the store.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start<S>(self, store: Arc<S>) -> Result<Host, AgentError>
+    where
+        S: AgentStore + ChannelStore + 'static,
+    {
+        let registrations = store.registrations().await?;
+        let agents: Arc<dyn AgentStore> = Arc::clone(&store) as Arc<dyn AgentStore>;
+        let runtime = Handle::current();
+        let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
+            let (listener, present) = (weak.clone(), weak.clone());
+            Inner {
+                shared: Arc::new(Shared::new(
+                    agents,
+                    store,
+                    Box::new(move |channel, event| {
+                        if let Some(inner) = listener.upgrade() {
+                            inner.heard(channel, event);
+                        }
+                    }),
+                    self.clock,
+                    self.random,
+                    self.ai,
+                    self.log,
+                    self.options,
+                    Box::new(Present(present)),
+                )),
+                factories: self.factories,
+                slots: Mutex::default(),
+                timers_changed: Arc::default(),
+                ended: watch::Sender::new(0),
+                is_stopping: AtomicBool::new(false),
+                runtime,
+                weak: weak.clone(),
+            }
+        });
+        let was_cut_off = inner.shared.agents().was_cut_off();
+        {
+            let mut slots = locked(&inner.slots);
+            for registration in registrations {
+                slots.add(registration.key, registration.config, was_cut_off);
+            }
+        }
+        inner.catch_up().await?;
+        timers::spawn(&inner);
+        Ok(Host(inner))
+    }
+}

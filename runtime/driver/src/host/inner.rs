@@ -1,0 +1,216 @@
+//! Inside of a host: who wakes, and what becomes of those that end.
+
+use super::Inner;
+use super::slots::Phase;
+use crate::activation::{Ended, Loading};
+use crate::bus::Participant;
+use crate::error::{AgentError, codes};
+use crate::hub::locked;
+use crate::log::LogLevel;
+use crate::shared::Presence;
+use a99_runtime_engine::{AgentKey, Event, EventKind, Seq, StopReason, Uuid};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Knows who is on the channels of a host.
+pub(super) struct Present(pub(super) Weak<Inner>);
+
+impl Presence for Present {
+    fn roster(&self, channel: &str) -> Vec<Participant> {
+        self.0
+            .upgrade()
+            .map_or_else(Vec::new, |inner| inner.roster(channel))
+    }
+
+    fn is_solo(&self, channel: &str, me: Uuid) -> bool {
+        let inner = self.0.upgrade();
+        inner.is_some_and(|inner| locked(&inner.slots).is_solo(channel, me))
+    }
+}
+
+impl Inner {
+    /// Who is on a channel: agents, awake or not, and those that joined.
+    pub(super) fn roster(&self, channel: &str) -> Vec<Participant> {
+        let (identities, mut roster) = locked(&self.slots).present(channel);
+        for identity in identities {
+            let Some(factory) = self.factories.get(identity.key.agent()) else {
+                continue;
+            };
+            let runner = factory(&identity);
+            let connect = runner.connect_options(&identity, 0);
+            roster.push(Participant {
+                id: identity.key.participant(),
+                handle: identity.key.handle().to_owned(),
+                name: connect
+                    .name
+                    .unwrap_or_else(|| identity.key.agent().to_owned()),
+                kind: connect.kind.unwrap_or_else(|| "agent".to_owned()),
+                methods: runner.advertised(),
+                agent: Some(identity.key.clone()),
+            });
+        }
+        roster
+    }
+
+    pub(super) fn going_on(&self) -> Result<(), AgentError> {
+        match self.is_stopping.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(AgentError::new(codes::STOPPING, "the host is stopping")),
+        }
+    }
+
+    /// Wakes agents that have something to do.
+    pub(super) async fn catch_up(&self) -> Result<(), AgentError> {
+        for key in self.shared.agents().behind().await? {
+            self.wake(&key);
+        }
+        Ok(())
+    }
+
+    /// Hears of an event: agents that sleep and may want it wake.
+    pub(super) fn heard(&self, channel: &str, event: &Arc<Event>) {
+        if event.kind == EventKind::Ephemeral || !event.body.wakes() {
+            return;
+        }
+        let asleep = locked(&self.slots).asleep_for(channel, event);
+        for key in asleep {
+            self.wake(&key);
+        }
+    }
+
+    /// Wakes an agent, unless it is awake or may not be.
+    pub(super) fn wake(&self, key: &AgentKey) {
+        if self.is_stopping.load(Ordering::Acquire) {
+            return;
+        }
+        let Some(inner) = self.weak.upgrade() else {
+            return;
+        };
+        let mut slots = locked(&self.slots);
+        let Some(started) = slots.start(key) else {
+            return;
+        };
+        let Some(factory) = self.factories.get(key.agent()) else {
+            let message = format!("no agent is called '{}' here", key.agent());
+            let error = AgentError::new(codes::UNKNOWN_AGENT, message);
+            slots.end(key, started.generation, Phase::Failed(error));
+            return;
+        };
+        let loading = Loading {
+            shared: Arc::clone(&self.shared),
+            runner: factory(&started.identity),
+            identity: started.identity,
+            signals: started.signals,
+            status: started.status,
+            timers_changed: Arc::clone(&self.timers_changed),
+            was_cut_off: started.was_cut_off,
+        };
+        drop(slots);
+        let (key, generation) = (key.clone(), started.generation);
+        self.runtime.spawn(async move {
+            let live = inner.runtime.spawn(loading.live());
+            let ended = live.await.unwrap_or_else(|fault| {
+                let message = format!("a hook panicked: {fault}");
+                Ended::Failed(AgentError::new(codes::PANIC, message))
+            });
+            inner.ended(&key, generation, ended).await;
+        });
+    }
+
+    pub(super) async fn ended(&self, key: &AgentKey, generation: u64, ended: Ended) {
+        let (phase, cursor) = match ended {
+            Ended::Asleep { cursor } => (Phase::Asleep, Some(cursor)),
+            Ended::Stopped(StopReason::Reload | StopReason::Drained) => (Phase::Asleep, Some(0)),
+            Ended::Stopped(reason) => {
+                let code = match reason {
+                    StopReason::Fenced => "store.fenced",
+                    _ => "turn.dead",
+                };
+                let message = format!("{key} stopped: {code}");
+                self.shared
+                    .log
+                    .say(LogLevel::Error, Some(key), code, &message);
+                (Phase::Stopped(AgentError::new(code, message)), None)
+            }
+            Ended::Failed(error) => {
+                let message = error.to_string();
+                self.shared
+                    .log
+                    .say(LogLevel::Error, Some(key), error.code(), &message);
+                (Phase::Failed(error), None)
+            }
+        };
+        let again = locked(&self.slots).end(key, generation, phase);
+        self.ended.send_modify(|n| *n += 1);
+        self.timers_changed.notify_one();
+        if let Some(after) = again {
+            // It may go better later.
+            let (weak, key) = (self.weak.clone(), key.clone());
+            self.runtime.spawn(async move {
+                tokio::time::sleep(after).await;
+                if let Some(inner) = weak.upgrade() {
+                    locked(&inner.slots).try_again(&key);
+                    inner.wake(&key);
+                }
+            });
+        }
+        // What came while it went to sleep.
+        if let Some(cursor) = cursor
+            && self.has_news(key, cursor).await
+        {
+            self.wake(key);
+        }
+    }
+
+    /// Whether something after the cursor may be for an agent.
+    async fn has_news(&self, key: &AgentKey, mut cursor: Seq) -> bool {
+        let hub = self.shared.hub();
+        let me = key.participant();
+        let Ok(channel) = hub.channel(key.channel()).await else {
+            return false;
+        };
+        while let Ok(events) = hub.read(key.channel(), &channel, cursor, 500).await {
+            if events.is_empty() {
+                return false;
+            }
+            cursor += events.len() as Seq;
+            if events
+                .iter()
+                .any(|event| event.body.wakes() && event.sender.id != me)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) async fn is_settled(&self) -> bool {
+        let looked = locked(&self.slots).progress();
+        for (key, is_awake, is_over, checkpoint) in looked {
+            if is_over {
+                continue;
+            }
+            let Ok(head) = self.shared.hub().store().head(key.channel()).await else {
+                return false;
+            };
+            if is_awake && checkpoint < head {
+                return false;
+            }
+            if !is_awake && checkpoint < head && self.has_news(&key, checkpoint).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) async fn all_asleep(&self, limit: Duration) -> bool {
+        let mut ended = self.ended.subscribe();
+        let wait = async {
+            while !locked(&self.slots).awake().is_empty() {
+                drop(ended.changed().await);
+            }
+        };
+        tokio::time::timeout(limit, wait).await.is_ok()
+    }
+}

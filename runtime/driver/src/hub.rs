@@ -1,0 +1,239 @@
+//! Channels in process: who waits for which log, and the newest events in memory.
+//!
+//! A reader has a cursor and asks for what comes after it. The newest events come from
+//! memory, older ones from the store: there is no gap and no overlap between the two, and a
+//! reader that is slow holds nothing up.
+
+use a99_runtime_engine::{
+    Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreError,
+};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{broadcast, watch};
+
+/// Events of a channel that are kept in memory, at most.
+const RECENT: usize = 1_024;
+
+/// Bytes of text that they may have, about.
+const RECENT_BYTES: usize = 4 << 20;
+
+/// Events that are in no log and wait for a reader; of more the oldest are lost to it.
+const EPHEMERAL: usize = 256;
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Told of each event that was appended or passes by.
+pub(crate) type Listener = Box<dyn Fn(&str, &Arc<Event>) + Send + Sync>;
+
+/// All channels of a host.
+pub(crate) struct Hub {
+    store: Arc<dyn ChannelStore>,
+    channels: Mutex<HashMap<String, Arc<Channel>>>,
+    listener: Listener,
+}
+
+/// What of a channel is in memory.
+pub(crate) struct Channel {
+    head: watch::Sender<Seq>,
+    recent: Mutex<Recent>,
+    passing: broadcast::Sender<Arc<Event>>,
+}
+
+/// The newest events, without holes.
+#[derive(Default)]
+struct Recent {
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+    /// Events whose predecessors were not told yet.
+    early: BTreeMap<Seq, Arc<Event>>,
+    /// Whether the head is known: the store was asked after the channel was made here, so
+    /// that nothing falls between its answer and what is told.
+    is_known: bool,
+}
+
+/// About how much of memory an event takes.
+fn size(event: &Event) -> usize {
+    use a99_runtime_engine::Body;
+    let text = match &event.body {
+        Body::Message(message) => message.content.len(),
+        Body::UpdateMessage { content, .. } => content.as_ref().map_or(0, String::len),
+        _ => 256,
+    };
+    let attached: usize = event.attachments.iter().map(|a| a.data.len()).sum();
+    text + attached + 256
+}
+
+impl Recent {
+    fn push(&mut self, event: Arc<Event>) {
+        self.bytes += size(&event);
+        self.events.push_back(event);
+        while self.events.len() > RECENT || (self.bytes > RECENT_BYTES && self.events.len() > 1) {
+            if let Some(old) = self.events.pop_front() {
+                self.bytes -= size(&old);
+            }
+        }
+    }
+}
+
+impl Channel {
+    fn new() -> Channel {
+        Channel {
+            head: watch::Sender::new(0),
+            recent: Mutex::default(),
+            passing: broadcast::Sender::new(EPHEMERAL),
+        }
+    }
+
+    /// Takes in an event of the log; they may come out of order.
+    fn take(&self, event: Arc<Event>) {
+        let Some(seq) = event.seq else { return };
+        let mut recent = locked(&self.recent);
+        if seq <= *self.head.borrow() {
+            return;
+        }
+        recent.early.insert(seq, event);
+        if recent.is_known {
+            self.follow(&mut recent, 0);
+        }
+    }
+
+    /// Learns the head as the store has it.
+    fn know(&self, head: Seq) {
+        let mut recent = locked(&self.recent);
+        recent.is_known = true;
+        self.follow(&mut recent, head);
+    }
+
+    /// Moves the head as far as events follow each other; the lock keeps it from going back.
+    fn follow(&self, recent: &mut Recent, least: Seq) {
+        let mut head = least.max(*self.head.borrow());
+        if least == head {
+            recent.early = recent.early.split_off(&(head + 1));
+        }
+        while let Some(next) = recent.early.remove(&(head + 1)) {
+            recent.push(next);
+            head += 1;
+        }
+        self.head
+            .send_if_modified(|old| std::mem::replace(old, head) != head);
+    }
+
+    /// The place of the last event.
+    pub(crate) fn head(&self) -> Seq {
+        *self.head.borrow()
+    }
+
+    /// Changes of the head.
+    pub(crate) fn watch(&self) -> watch::Receiver<Seq> {
+        self.head.subscribe()
+    }
+
+    /// Events that are in no log, from now on.
+    pub(crate) fn passing(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.passing.subscribe()
+    }
+
+    /// Events after a place that are in memory; none if the next one is not.
+    fn recent(&self, after: Seq, most: usize) -> Option<Vec<Arc<Event>>> {
+        let recent = locked(&self.recent);
+        let first = recent.events.front()?.seq?;
+        let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
+        let found: Vec<_> = recent
+            .events
+            .iter()
+            .skip(skip)
+            .take(most)
+            .cloned()
+            .collect();
+        (!found.is_empty()).then_some(found)
+    }
+}
+
+impl Hub {
+    pub(crate) fn new(store: Arc<dyn ChannelStore>, listener: Listener) -> Hub {
+        Hub {
+            store,
+            channels: Mutex::default(),
+            listener,
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn ChannelStore> {
+        &self.store
+    }
+
+    /// A channel, with its head as the store has it when it is first asked for.
+    pub(crate) async fn channel(&self, name: &str) -> Result<Arc<Channel>, StoreError> {
+        let channel = {
+            let mut channels = locked(&self.channels);
+            match channels.get(name) {
+                Some(channel) => Arc::clone(channel),
+                None => {
+                    let channel = Arc::new(Channel::new());
+                    channels.insert(name.to_owned(), Arc::clone(&channel));
+                    channel
+                }
+            }
+        };
+        if !locked(&channel.recent).is_known {
+            channel.know(self.store.head(name).await?);
+        }
+        Ok(channel)
+    }
+
+    /// Appends events and tells whoever waits.
+    pub(crate) async fn append(
+        &self,
+        events: Vec<NewEvent>,
+        fence: Option<Fence>,
+        now: Millis,
+    ) -> Result<Vec<Appended>, StoreError> {
+        let appended = self.store.append(events, fence, now).await?;
+        self.tell(&appended);
+        Ok(appended)
+    }
+
+    /// Tells of events that a commit appended.
+    pub(crate) fn tell(&self, appended: &[Appended]) {
+        for one in appended.iter().filter(|one| one.is_new) {
+            let channel = locked(&self.channels).get(&one.channel).cloned();
+            if let Some(channel) = channel {
+                channel.take(Arc::clone(&one.event));
+            }
+            (self.listener)(&one.channel, &one.event);
+        }
+    }
+
+    /// Passes on an event that is in no log.
+    pub(crate) async fn pass(&self, channel: &str, event: Event) -> Result<(), StoreError> {
+        let event = Arc::new(Event {
+            kind: EventKind::Ephemeral,
+            seq: None,
+            ..event
+        });
+        let there = self.channel(channel).await?;
+        // Nobody listens: then nobody sees it.
+        drop(there.passing.send(Arc::clone(&event)));
+        (self.listener)(channel, &event);
+        Ok(())
+    }
+
+    /// Events after a place, in order, without holes; none if there are none yet.
+    pub(crate) async fn read(
+        &self,
+        name: &str,
+        channel: &Channel,
+        after: Seq,
+        most: usize,
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        if after >= channel.head() {
+            return Ok(Vec::new());
+        }
+        match channel.recent(after, most) {
+            Some(events) => Ok(events),
+            None => self.store.read(name, after, most.min(500)).await,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Log of agents: what happens to them, for the host's own log.
+
+use a99_runtime_engine::AgentKey;
+use std::fmt;
+use std::sync::Arc;
+
+/// How much an entry matters.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// For whoever looks for a fault.
+    Debug,
+    /// What happens.
+    Info,
+    /// What may be wrong.
+    Warn,
+    /// What went wrong.
+    Error,
+}
+
+impl LogLevel {
+    /// In small letters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            LogLevel::Debug => "debug",
+            LogLevel::Info => "info",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
+        }
+    }
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug)]
+pub struct LogEntry<'a> {
+    /// How much it matters.
+    pub level: LogLevel,
+    /// Whose it is; the host's own if there is none.
+    pub agent: Option<&'a AgentKey>,
+    /// A stable code of what happened.
+    pub code: &'a str,
+    /// In words.
+    pub message: &'a str,
+}
+
+impl fmt::Display for LogEntry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.agent {
+            Some(agent) => write!(f, "[{agent}] {}: {}", self.code, self.message),
+            None => write!(f, "[host] {}: {}", self.code, self.message),
+        }
+    }
+}
+
+/// Takes entries of the log; it must not wait.
+pub trait AgentLogger: Send + Sync {
+    /// Takes an entry.
+    fn log(&self, entry: &LogEntry<'_>);
+}
+
+impl<F: Fn(&LogEntry<'_>) + Send + Sync> AgentLogger for F {
+    fn log(&self, entry: &LogEntry<'_>) {
+        self(entry);
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Log(pub(crate) Option<Arc<dyn AgentLogger>>);
+
+impl Log {
+    pub(crate) fn say(&self, level: LogLevel, agent: Option<&AgentKey>, code: &str, message: &str) {
+        if let Some(logger) = &self.0 {
+            logger.log(&LogEntry {
+                level,
+                agent,
+                code,
+                message,
+            });
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Runner: an agent of any type, as activations call it.
+
+use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
+use crate::error::{AgentError, codes};
+use crate::methods::{MethodCall, Methods};
+use crate::turn::{Turn, TurnClient};
+use a99_runtime_engine::{
+    BoxFuture, Event, EventOptions, Migration, Policy, Seq, Trigger, deep_merge,
+};
+use serde_json::Value;
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A state of an agent's own type.
+pub(crate) type AnyState = Arc<dyn Any + Send + Sync>;
+
+/// What a turn is about.
+pub(crate) enum Work {
+    Wake,
+    Sleep,
+    Lost(Vec<Trigger>),
+    SettingsChanged,
+    Event(Event),
+    Alarm(Alarm),
+    Method(String, MethodCall),
+}
+
+/// What a handler gave.
+pub(crate) struct Output {
+    /// The state, as it is and as JSON text.
+    pub(crate) state: AnyState,
+    pub(crate) json: String,
+    /// What it changed of the settings.
+    pub(crate) settings: Option<Value>,
+    /// The answer of a method.
+    pub(crate) answer: Option<Value>,
+}
+
+pub(crate) trait Runner: Send + Sync {
+    fn policy(&self) -> Policy;
+    fn turn_timeout(&self) -> Duration;
+    fn event_options(&self) -> EventOptions;
+    fn connect_options(&self, identity: &Identity, checkpoint: Seq) -> ConnectOptions;
+    fn version(&self) -> u32;
+    fn migrations(&self) -> &[Migration];
+    fn advertised(&self) -> Value;
+    fn init(&self, identity: &Identity) -> TurnOutcome;
+
+    /// The state that a new agent has.
+    fn initial(&self) -> Result<Output, AgentError>;
+
+    /// Reads a state.
+    fn decode(&self, json: Value) -> Result<Output, AgentError>;
+
+    /// Settings by default.
+    fn default_settings(&self) -> Result<Value, AgentError>;
+
+    /// Runs a handler.
+    fn run(
+        self: Arc<Self>,
+        work: Work,
+        client: TurnClient,
+        state: AnyState,
+        settings: Arc<Value>,
+    ) -> BoxFuture<'static, Result<Output, AgentError>>;
+}
+
+pub(crate) struct Typed<A: Agent> {
+    agent: A,
+    methods: Methods<A>,
+}
+
+impl<A: Agent> Typed<A> {
+    pub(crate) fn new(agent: A) -> Typed<A> {
+        Typed {
+            methods: agent.methods(),
+            agent,
+        }
+    }
+
+    fn output(state: A::State) -> Result<Output, AgentError> {
+        let json = serde_json::to_string(&state)?;
+        if !json.starts_with('{') {
+            let message = "a state is an object; this one is not";
+            return Err(AgentError::new(codes::BAD_VALUE, message).fatal());
+        }
+        Ok(Output {
+            json,
+            state: Arc::new(state),
+            settings: None,
+            answer: None,
+        })
+    }
+
+    async fn handle(
+        &self,
+        work: Work,
+        turn: &mut Turn<'_, A>,
+    ) -> Result<Option<Value>, AgentError> {
+        let agent = &self.agent;
+        match work {
+            Work::Wake => agent.on_wake(turn).await?,
+            Work::Sleep => agent.on_sleep(turn).await?,
+            Work::Lost(lost) => agent.on_lost(turn, lost).await?,
+            Work::SettingsChanged => agent.on_settings_changed(turn).await?,
+            Work::Event(event) => agent.on_event(turn, event).await?,
+            Work::Alarm(alarm) => agent.on_alarm(turn, alarm).await?,
+            Work::Method(name, call) => {
+                let Some(method) = self.methods.0.get(&name) else {
+                    let message = format!("no method '{name}'");
+                    return Err(AgentError::new(codes::NO_METHOD, message).fatal());
+                };
+                return (method.execute)(agent, turn, call).await.map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<A: Agent> Runner for Typed<A> {
+    fn policy(&self) -> Policy {
+        self.agent.policy()
+    }
+
+    fn turn_timeout(&self) -> Duration {
+        self.agent.turn_timeout()
+    }
+
+    fn event_options(&self) -> EventOptions {
+        self.agent.event_options()
+    }
+
+    fn connect_options(&self, identity: &Identity, checkpoint: Seq) -> ConnectOptions {
+        self.agent.connect_options(identity, checkpoint)
+    }
+
+    fn version(&self) -> u32 {
+        A::STATE_VERSION
+    }
+
+    fn migrations(&self) -> &[Migration] {
+        self.agent.migrations()
+    }
+
+    fn advertised(&self) -> Value {
+        self.methods.advertised()
+    }
+
+    fn init(&self, identity: &Identity) -> TurnOutcome {
+        self.agent.init(identity)
+    }
+
+    fn initial(&self) -> Result<Output, AgentError> {
+        Self::output(A::State::default())
+    }
+
+    fn decode(&self, json: Value) -> Result<Output, AgentError> {
+        // What a state of before lacks has its default, as settings do.
+        let defaults = serde_json::to_value(A::State::default())?;
+        let state: A::State = serde_json::from_value(deep_merge(&defaults, &json))?;
+        Self::output(state)
+    }
+
+    fn default_settings(&self) -> Result<Value, AgentError> {
+        Ok(serde_json::to_value(self.agent.default_settings())?)
+    }
+
+    fn run(
+        self: Arc<Self>,
+        work: Work,
+        client: TurnClient,
+        state: AnyState,
+        settings: Arc<Value>,
+    ) -> BoxFuture<'static, Result<Output, AgentError>> {
+        Box::pin(async move {
+            let Some(state) = state.downcast_ref::<A::State>() else {
+                let message = "the state is of another type";
+                return Err(AgentError::new(codes::BAD_VALUE, message).fatal());
+            };
+            let settings = match &*settings {
+                Value::Null => A::Settings::default(),
+                settings => serde_json::from_value(settings.clone())?,
+            };
+            let mut turn = Turn::new(&client, state.clone(), settings);
+            let answer = self.handle(work, &mut turn).await?;
+            let (state, settings) = turn.into_parts();
+            let mut output = Self::output(state)?;
+            (output.settings, output.answer) = (settings, answer);
+            Ok(output)
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! Steps: calls of a turn whose answers are kept, so that they are not made again.
+
+use crate::error::{AgentError, codes};
+use a99_runtime_engine::{AgentStore, Fence, JournalRow, JournalStatus, StepClass, Trigger};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// A step: its name in the turn, of what kind it is, what it asks.
+#[derive(Clone, Debug)]
+pub struct Step {
+    name: String,
+    class: StepClass,
+    body: u64,
+}
+
+impl Step {
+    /// A step that may be made again as long as its answer was not kept.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Step {
+        Step {
+            name: name.into(),
+            class: StepClass::Idempotent,
+            body: 0,
+        }
+    }
+
+    /// One that may not be made twice: cut off, it is answered with `step.unknown_outcome`.
+    #[must_use]
+    pub fn once(mut self) -> Step {
+        self.class = StepClass::Unsafe;
+        self
+    }
+
+    /// What it asks: another question under the same name is refused, so that no answer is
+    /// taken for that of something else.
+    ///
+    /// # Errors
+    /// `turn.bad_value` if it is not JSON.
+    pub fn asking(mut self, question: &impl Serialize) -> Result<Step, AgentError> {
+        let text = serde_json::to_string(question)?;
+        self.body = digest(text.as_bytes());
+        Ok(self)
+    }
+}
+
+/// FNV-1a, 64 bits: it tells questions apart that differ by accident.
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The steps of a turn, read when the first one is made.
+pub(crate) struct Journal {
+    store: Arc<dyn AgentStore>,
+    fence: Fence,
+    trigger: Trigger,
+    rows: Mutex<Option<HashMap<String, JournalRow>>>,
+}
+
+impl Journal {
+    pub(crate) fn of(store: Arc<dyn AgentStore>, fence: Fence, trigger: Trigger) -> Journal {
+        Journal {
+            store,
+            fence,
+            trigger,
+            rows: Mutex::const_new(None),
+        }
+    }
+
+    /// What is kept of a step.
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<JournalRow>, AgentError> {
+        let mut rows = self.rows.lock().await;
+        if rows.is_none() {
+            let kept = self.store.journal(&self.fence.key, &self.trigger).await?;
+            *rows = Some(
+                kept.into_iter()
+                    .map(|row| (row.name.clone(), row))
+                    .collect(),
+            );
+        }
+        Ok(rows.as_ref().and_then(|rows| rows.get(name).cloned()))
+    }
+
+    /// Keeps how far a step is.
+    pub(crate) async fn keep(
+        &self,
+        name: &str,
+        class: StepClass,
+        body: u64,
+        status: JournalStatus,
+    ) -> Result<(), AgentError> {
+        let row = JournalRow {
+            trigger: self.trigger.clone(),
+            name: name.to_owned(),
+            class,
+            body,
+            status,
+        };
+        self.store
+            .record_step(self.fence.clone(), row.clone())
+            .await?;
+        if let Some(rows) = self.rows.lock().await.as_mut() {
+            rows.insert(row.name.clone(), row);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn step<T, F>(&self, step: Step, work: F) -> Result<T, AgentError>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = Result<T, AgentError>>,
+    {
+        let Step { name, class, body } = step;
+        if let Some(row) = self.find(&name).await? {
+            if row.body != body {
+                let message =
+                    format!("the step '{name}' asked something else when the turn ran before");
+                return Err(AgentError::new(codes::CHANGED_BODY, message).fatal());
+            }
+            match row.status {
+                JournalStatus::Done(json) => return Ok(serde_json::from_str(&json)?),
+                JournalStatus::Failed(code, error) => {
+                    return Err(AgentError::new(code, error).fatal());
+                }
+                JournalStatus::Started if row.class == StepClass::Unsafe => {
+                    let message = format!("the step '{name}' was cut off: it may have been made");
+                    return Err(AgentError::new(codes::UNKNOWN_OUTCOME, message).fatal());
+                }
+                JournalStatus::Started => {}
+            }
+        } else if class == StepClass::Unsafe {
+            self.keep(&name, class, body, JournalStatus::Started)
+                .await?;
+        }
+        let answer = work.await;
+        let status = match &answer {
+            Ok(value) => JournalStatus::Done(serde_json::to_string(value)?),
+            // Another attempt of the turn makes the step again.
+            Err(error) if class != StepClass::Unsafe && !error.is_final() => return answer,
+            Err(error) => JournalStatus::Failed(error.code().to_owned(), error.to_string()),
+        };
+        self.keep(&name, class, body, status).await?;
+        answer
+    }
+}

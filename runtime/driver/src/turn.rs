@@ -1,0 +1,310 @@
+//! Turns: one event, what its handler changes, and the operations that belong to it.
+
+mod client;
+
+use crate::agent::{Agent, Identity};
+use crate::error::{AgentError, codes};
+use crate::hub::locked;
+use crate::shared::Shared;
+use crate::step::Journal;
+use a99_runtime_engine::{
+    AgentKey, Attachment, Body, Delivery, Event, EventKind, Fence, NewEvent, Sender, Seq,
+    TimerChange, Trigger, Uuid, deep_merge_into,
+};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A turn of an agent: its state and settings, and what it does.
+///
+/// What it changes is kept when the handler ends without an error, in one commit; if it
+/// fails, nothing of it is.
+pub struct Turn<'a, A: Agent> {
+    client: &'a TurnClient,
+    state: A::State,
+    settings: A::Settings,
+    /// What users changed of the settings, if this turn changed it.
+    saved: Option<Value>,
+}
+
+/// The operations of a turn, for other tasks of its handler. After the turn they give the
+/// error `turn.over`.
+#[derive(Clone)]
+pub struct TurnClient(pub(crate) Arc<TurnInner>);
+
+pub(crate) struct TurnInner {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) sender: Arc<Sender>,
+    pub(crate) fence: Fence,
+    pub(crate) delivery: Delivery,
+    pub(crate) trigger: Trigger,
+    pub(crate) attempt: u32,
+    /// Of what it sends.
+    pub(crate) hops: u8,
+    pub(crate) checkpoint: Seq,
+    pub(crate) journal: Journal,
+    is_over: AtomicBool,
+    changes: Mutex<Changes>,
+}
+
+/// What a turn wants to be committed.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) outbox: Vec<NewEvent>,
+    pub(crate) timers: Vec<TimerChange>,
+    /// How often each kind of operation was asked for.
+    ordinals: HashMap<&'static str, u32>,
+}
+
+/// What a message has beside its text.
+#[derive(Clone, Debug, Default)]
+pub struct SendOptions {
+    /// The message that it answers.
+    pub reply_to: Option<Uuid>,
+    /// To whom; to everybody if nobody is named.
+    pub at: Vec<Uuid>,
+    /// The kind of its content.
+    pub content_type: Option<String>,
+    /// Whatever else it says.
+    pub metadata: Option<Value>,
+    /// Bytes that belong to it.
+    pub attachments: Vec<Attachment>,
+    /// A name of the operation in its turn, under which it has the same identity each time
+    /// that the turn runs. Without one its place among the turn's messages counts.
+    pub name: Option<String>,
+}
+
+/// What became of a message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Under which it can be updated.
+    pub message_id: Uuid,
+    /// Its place in the log; none before the turn is committed.
+    pub pubsub_id: Option<Seq>,
+}
+
+impl TurnInner {
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "it is made in one place, of what a turn is"
+    )]
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        identity: Arc<Identity>,
+        sender: Arc<Sender>,
+        fence: Fence,
+        delivery: Delivery,
+        (trigger, attempt): (Trigger, u32),
+        hops: u8,
+        checkpoint: Seq,
+    ) -> TurnInner {
+        TurnInner {
+            journal: Journal::of(Arc::clone(shared.agents()), fence.clone(), trigger.clone()),
+            shared,
+            identity,
+            sender,
+            fence,
+            delivery,
+            trigger,
+            attempt,
+            hops,
+            checkpoint,
+            is_over: AtomicBool::new(false),
+            changes: Mutex::default(),
+        }
+    }
+
+    /// Ends it: nothing that its handler left behind acts for it any more.
+    pub(crate) fn end(&self) -> Changes {
+        self.is_over.store(true, Ordering::Release);
+        std::mem::take(&mut *locked(&self.changes))
+    }
+
+    /// The answer of a method, which goes out with the commit whatever its handler did.
+    pub(crate) fn answer(&self, body: Body) {
+        let id = self.trigger.operation(&self.fence.key, "answer");
+        let event = self.event(id, body, Vec::new());
+        locked(&self.changes).outbox.push(event);
+    }
+
+    fn going_on(&self) -> Result<(), AgentError> {
+        match self.is_over.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(AgentError::new(
+                codes::OVER,
+                format!("the turn of {} is over", self.trigger),
+            )),
+        }
+    }
+
+    /// Changes what is to be committed, unless the turn is over.
+    fn change<T>(&self, f: impl FnOnce(&mut Changes) -> T) -> Result<T, AgentError> {
+        let mut changes = locked(&self.changes);
+        self.going_on()?;
+        Ok(f(&mut changes))
+    }
+
+    /// The identity of an operation: by its name, or by its place among those of its kind.
+    fn operation(&self, kind: &'static str, name: Option<&str>) -> Result<Uuid, AgentError> {
+        let key = &self.fence.key;
+        match name {
+            Some(name) => {
+                self.going_on()?;
+                Ok(self.trigger.operation(key, &format!("{kind}={name}")))
+            }
+            None => self.change(|changes| {
+                let ordinal = changes.ordinals.entry(kind).or_default();
+                let id = self.trigger.operation(key, &format!("{kind}:{ordinal}"));
+                *ordinal += 1;
+                id
+            }),
+        }
+    }
+
+    fn event(&self, id: Uuid, body: Body, attachments: Vec<Attachment>) -> NewEvent {
+        NewEvent {
+            channel: self.fence.key.channel().to_owned(),
+            event: Event {
+                id,
+                seq: None,
+                kind: EventKind::Persisted,
+                ts: 0,
+                sender: Arc::clone(&self.sender),
+                hops: self.hops,
+                body,
+                attachments,
+            },
+        }
+    }
+
+    /// A durable operation: with the commit, or at once where the mode says so.
+    async fn durable(&self, event: NewEvent) -> Result<Option<Seq>, AgentError> {
+        if self.delivery == Delivery::AtLeastOnce {
+            return self.immediate(event).await.map(Some);
+        }
+        self.change(|changes| {
+            let id = event.event.id;
+            let same = changes.outbox.iter().find(|old| old.event.id == id);
+            match same.is_none_or(|old| old == &event) {
+                true => {
+                    if same.is_none() {
+                        changes.outbox.push(event);
+                    }
+                    Ok(None)
+                }
+                false => Err(AgentError::new(
+                    codes::CHANGED_BODY,
+                    "the turn has another operation of this name",
+                )),
+            }
+        })?
+    }
+
+    /// An operation that is done at once, under the same identity each time that it is asked
+    /// for.
+    async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
+        self.going_on()?;
+        let (fence, now) = (Some(self.fence.clone()), self.shared.now());
+        let appended = self.shared.hub().append(vec![event], fence, now).await?;
+        let seq = appended.first().and_then(|one| one.event.seq);
+        seq.ok_or_else(|| AgentError::new(codes::BAD_VALUE, "the event got no place"))
+    }
+}
+
+impl<'a, A: Agent> Turn<'a, A> {
+    pub(crate) fn new(
+        client: &'a TurnClient,
+        state: A::State,
+        settings: A::Settings,
+    ) -> Turn<'a, A> {
+        Turn {
+            client,
+            state,
+            settings,
+            saved: None,
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> (A::State, Option<Value>) {
+        (self.state, self.saved)
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> &A::State {
+        &self.state
+    }
+
+    /// The state, to be changed.
+    pub fn state_mut(&mut self) -> &mut A::State {
+        &mut self.state
+    }
+
+    /// Merges members into the state, at every depth ([`deep_merge`](crate::deep_merge)).
+    ///
+    /// # Errors
+    /// If what comes out is no state of the agent's: `turn.bad_value`. Nothing was changed.
+    pub fn set_state(&mut self, partial: &Value) -> Result<(), AgentError> {
+        let mut merged = serde_json::to_value(&self.state)?;
+        deep_merge_into(&mut merged, partial);
+        self.state = serde_json::from_value(merged)?;
+        Ok(())
+    }
+
+    /// Replaces members of the state, at its first level only.
+    ///
+    /// # Errors
+    /// Those of [`Turn::set_state`].
+    pub fn update_state(&mut self, partial: &Value) -> Result<(), AgentError> {
+        let mut merged = serde_json::to_value(&self.state)?;
+        if let (Value::Object(merged), Value::Object(partial)) = (&mut merged, partial) {
+            merged.extend(partial.iter().map(|(k, v)| (k.clone(), v.clone())));
+        }
+        self.state = serde_json::from_value(merged)?;
+        Ok(())
+    }
+
+    /// The settings that hold.
+    #[must_use]
+    pub fn settings(&self) -> &A::Settings {
+        &self.settings
+    }
+
+    /// Merges members into the settings and keeps them with the commit: from then on they
+    /// win over configuration and defaults.
+    ///
+    /// # Errors
+    /// `turn.bad_value` if what comes out are no settings.
+    pub fn update_settings(&mut self, partial: &Value) -> Result<(), AgentError> {
+        let mut merged = serde_json::to_value(&self.settings)?;
+        deep_merge_into(&mut merged, partial);
+        self.settings = serde_json::from_value(merged)?;
+        let saved = self
+            .saved
+            .get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+        deep_merge_into(saved, partial);
+        Ok(())
+    }
+
+    /// Who the agent is.
+    #[must_use]
+    pub fn key(&self) -> &AgentKey {
+        &self.client.0.fence.key
+    }
+
+    /// The operations, for other tasks of the handler.
+    #[must_use]
+    pub fn client(&self) -> TurnClient {
+        self.client.clone()
+    }
+}
+
+impl<A: Agent> std::ops::Deref for Turn<'_, A> {
+    type Target = TurnClient;
+
+    fn deref(&self) -> &TurnClient {
+        self.client
+    }
+}

@@ -1,0 +1,435 @@
+//! Operations of a turn: messages, calls, steps, timers.
+
+use super::{SendOptions, Sent, TurnClient};
+use crate::agent::Identity;
+use crate::bus::{CALL_TIMEOUT, CallOptions, MethodCallHandle, Participant, is_handle};
+use crate::error::{AgentError, codes};
+use crate::log::LogLevel;
+use crate::step::Step;
+use crate::subscription::Subscription;
+use a99_capabilities::AiProvider;
+use a99_runtime_engine::{
+    Body, Event, Message, Millis, NewEvent, Seq, TimerChange, TimerRow, Trigger, Uuid, derived,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn nobody(written: &str, roster: &[Participant]) -> AgentError {
+    let handles: Vec<_> = roster
+        .iter()
+        .map(|who| format!("@{}", who.handle))
+        .collect();
+    let there = match handles.is_empty() {
+        true => "nobody is there".to_owned(),
+        false => format!("there are {}", handles.join(", ")),
+    };
+    let shown: String = written.chars().take(60).collect();
+    AgentError::new(
+        codes::NOBODY,
+        format!("nobody on the channel is called {shown:?}: {there}"),
+    )
+}
+
+impl TurnClient {
+    /// Who the agent is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.0.identity
+    }
+
+    /// What the turn answers to.
+    #[must_use]
+    pub fn trigger(&self) -> &Trigger {
+        &self.0.trigger
+    }
+
+    /// Which attempt of this activation it is, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt
+    }
+
+    /// The place up to which the log was seen when the turn began.
+    #[must_use]
+    pub fn checkpoint(&self) -> Seq {
+        self.0.checkpoint
+    }
+
+    /// Whether the turn is over; then its operations are refused.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::Acquire)
+    }
+
+    fn message(&self, id: Uuid, content: String, options: SendOptions) -> NewEvent {
+        let body = Body::Message(Message {
+            id,
+            content,
+            reply_to: options.reply_to,
+            content_type: options.content_type,
+            at: options.at,
+            metadata: options.metadata,
+        });
+        self.0.event(id, body, options.attachments)
+    }
+
+    /// Sends a message with the commit of the turn; at once where delivery is at least once.
+    ///
+    /// # Errors
+    /// `turn.over`, `step.changed_body` for a name that the turn gave to something else, and
+    /// those of the store where it is sent at once.
+    pub async fn send_with(
+        &self,
+        content: impl Into<String>,
+        options: SendOptions,
+    ) -> Result<Sent, AgentError> {
+        let message_id = self.0.operation("send", options.name.as_deref())?;
+        let event = self.message(message_id, content.into(), options);
+        let pubsub_id = self.0.durable(event).await?;
+        Ok(Sent {
+            message_id,
+            pubsub_id,
+        })
+    }
+
+    /// [`TurnClient::send_with`] to everybody.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_with`].
+    pub async fn send(&self, content: impl Into<String>) -> Result<Sent, AgentError> {
+        self.send_with(content, SendOptions::default()).await
+    }
+
+    /// Sends a message at once, before the turn ends: for answers that grow while they are
+    /// made. If the turn runs again, it stands there already and is not sent twice.
+    ///
+    /// # Errors
+    /// `turn.over`, `step.changed_body` if an earlier run of the turn sent something else
+    /// under its identity, `store.fenced`, and others of the store.
+    pub async fn send_now(
+        &self,
+        content: impl Into<String>,
+        options: SendOptions,
+    ) -> Result<Sent, AgentError> {
+        let message_id = self.0.operation("send-now", options.name.as_deref())?;
+        let event = self.message(message_id, content.into(), options);
+        let pubsub_id = Some(self.0.immediate(event).await?);
+        Ok(Sent {
+            message_id,
+            pubsub_id,
+        })
+    }
+
+    /// Shows a message to those who are there; it is in no log. `typing` and parts of an
+    /// answer that is committed whole are sent so.
+    ///
+    /// # Errors
+    /// `turn.over`
+    pub async fn send_ephemeral(
+        &self,
+        content: impl Into<String>,
+        options: SendOptions,
+    ) -> Result<Uuid, AgentError> {
+        let id = self.0.operation("ephemeral", options.name.as_deref())?;
+        let event = self.message(id, content.into(), options);
+        self.pass(event).await?;
+        Ok(id)
+    }
+
+    async fn pass(&self, event: NewEvent) -> Result<(), AgentError> {
+        self.0.going_on()?;
+        let ts = self.0.shared.now();
+        let passing = Event { ts, ..event.event };
+        Ok(self.0.shared.hub().pass(&event.channel, passing).await?)
+    }
+
+    /// Appends to a message.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_with`].
+    pub async fn update(&self, id: Uuid, content: impl Into<String>) -> Result<(), AgentError> {
+        let content = Some(content.into());
+        self.updated(id, content, false).await
+    }
+
+    /// Says that a message is whole.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_with`].
+    pub async fn complete(&self, id: Uuid) -> Result<(), AgentError> {
+        self.updated(id, None, true).await
+    }
+
+    async fn updated(
+        &self,
+        id: Uuid,
+        content: Option<String>,
+        complete: bool,
+    ) -> Result<(), AgentError> {
+        let operation = self.0.operation("update", None)?;
+        let body = Body::UpdateMessage {
+            id,
+            content,
+            complete,
+            content_type: None,
+        };
+        let event = self.0.event(operation, body, Vec::new());
+        self.0.durable(event).await.map(drop)
+    }
+
+    /// Appends to a message for those who are there; it is in no log.
+    ///
+    /// # Errors
+    /// `turn.over`
+    pub async fn update_ephemeral(
+        &self,
+        id: Uuid,
+        content: impl Into<String>,
+    ) -> Result<(), AgentError> {
+        let operation = self.0.operation("ephemeral", None)?;
+        let body = Body::UpdateMessage {
+            id,
+            content: Some(content.into()),
+            complete: false,
+            content_type: None,
+        };
+        self.pass(self.0.event(operation, body, Vec::new())).await
+    }
+
+    /// Says that a message failed.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_with`].
+    pub async fn error(
+        &self,
+        id: Uuid,
+        error: impl Into<String>,
+        code: Option<String>,
+    ) -> Result<(), AgentError> {
+        let operation = self.0.operation("error", None)?;
+        let error = error.into();
+        let body = Body::Error { id, error, code };
+        let event = self.0.event(operation, body, Vec::new());
+        self.0.durable(event).await.map(drop)
+    }
+
+    /// Publishes an event of a type of one's own with the commit, or for those who are there
+    /// only.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_with`].
+    pub async fn publish(
+        &self,
+        name: impl Into<String>,
+        payload: Value,
+        persist: bool,
+    ) -> Result<(), AgentError> {
+        let operation = self.0.operation("publish", None)?;
+        let name = name.into();
+        let body = Body::Custom { name, payload };
+        let event = self.0.event(operation, body, Vec::new());
+        match persist {
+            true => self.0.durable(event).await.map(drop),
+            false => self.pass(event).await,
+        }
+    }
+
+    /// Who is on the channel.
+    #[must_use]
+    pub fn roster(&self) -> Vec<Participant> {
+        self.0.shared.presence.roster(self.0.fence.key.channel())
+    }
+
+    /// The participants of handles; an `@` and the case of letters do not count.
+    ///
+    /// # Errors
+    /// `provider-not-found` with those that nobody has: nothing is left out in silence.
+    pub fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError> {
+        let roster = self.roster();
+        let found = handles.iter().map(|written| {
+            let who = roster.iter().find(|who| is_handle(&who.handle, written));
+            who.map(|who| who.id)
+                .ok_or_else(|| nobody(written, &roster))
+        });
+        found.collect()
+    }
+
+    /// Calls a method of somebody on the channel. The call goes out at once, under the same
+    /// identity each time that the turn runs, and its answer stands in the log.
+    ///
+    /// # Errors
+    /// `provider-not-found`, `method-not-found`, `call.would_deadlock` if the callee waits
+    /// for this agent; those of [`TurnClient::send_now`].
+    pub async fn call_method(
+        &self,
+        handle: &str,
+        method: &str,
+        args: Value,
+        options: CallOptions,
+    ) -> Result<MethodCallHandle, AgentError> {
+        let roster = self.roster();
+        let provider = roster.iter().find(|who| is_handle(&who.handle, handle));
+        let provider = provider.ok_or_else(|| nobody(handle, &roster))?;
+        let advertised = provider.check_method(method)?;
+        let me = &self.0.fence.key;
+        let waiting = match &provider.agent {
+            Some(callee) => Some(self.0.shared.waits.wait(me, callee)?),
+            None => None,
+        };
+        let call_id = self.0.operation("call", options.name.as_deref())?;
+        let body = Body::MethodCall {
+            call_id,
+            method_name: method.to_owned(),
+            provider_id: provider.id,
+            args,
+        };
+        let seq = self
+            .0
+            .immediate(self.0.event(call_id, body, Vec::new()))
+            .await?;
+        let hub = self.0.shared.hub();
+        Ok(MethodCallHandle {
+            call_id,
+            provider: provider.id,
+            results: Subscription::new(hub, me.channel(), Some(seq), false).await?,
+            limit: options.timeout.or(advertised).unwrap_or(CALL_TIMEOUT),
+            is_complete: false,
+            waiting,
+        })
+    }
+
+    /// Says that the answer of a call is not wanted any more.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::send_now`].
+    pub async fn cancel_call(&self, call: MethodCallHandle) -> Result<(), AgentError> {
+        let id = self
+            .0
+            .operation("cancel", Some(&call.call_id.to_string()))?;
+        let call_id = call.call_id;
+        let event = self.0.event(id, Body::MethodCancel { call_id }, Vec::new());
+        self.0.immediate(event).await.map(drop)
+    }
+
+    /// The language model that the host grants.
+    ///
+    /// # Errors
+    /// `ai.missing`
+    pub fn ai(&self) -> Result<&Arc<dyn AiProvider>, AgentError> {
+        let ai = self.0.shared.ai.as_ref();
+        ai.ok_or_else(|| AgentError::new(codes::NO_AI, "the host grants no language model").fatal())
+    }
+
+    /// Writes an entry of the host's log.
+    pub fn log(&self, level: LogLevel, message: &str) {
+        self.0
+            .shared
+            .log
+            .say(level, Some(&self.0.fence.key), "agent.says", message);
+    }
+
+    /// Sets a timer for a moment, in milliseconds since the Unix epoch, with the commit. One
+    /// of the same name is replaced.
+    ///
+    /// # Errors
+    /// `turn.over`; `timer.bad` for a name that is none.
+    pub fn set_timer(
+        &self,
+        name: impl Into<String>,
+        due: Millis,
+        payload: Value,
+    ) -> Result<(), AgentError> {
+        self.set(TimerRow {
+            name: name.into(),
+            due,
+            cron: None,
+            zone: None,
+            payload,
+        })
+    }
+
+    /// Sets a timer that comes again, by a cron expression of five or six fields, in a time
+    /// zone or UTC.
+    ///
+    /// # Errors
+    /// `turn.over`; `timer.bad` for an expression or a zone that is none, with the place.
+    pub fn set_cron(
+        &self,
+        name: impl Into<String>,
+        cron: &str,
+        zone: Option<&str>,
+        payload: Value,
+    ) -> Result<(), AgentError> {
+        let due = crate::cron::next(cron, zone, self.0.shared.now())?;
+        self.set(TimerRow {
+            name: name.into(),
+            due,
+            cron: Some(cron.to_owned()),
+            zone: zone.map(str::to_owned),
+            payload,
+        })
+    }
+
+    fn set(&self, row: TimerRow) -> Result<(), AgentError> {
+        if let Err(error) = a99_runtime_engine::check_part("timer", &row.name) {
+            return Err(AgentError::new(codes::BAD_TIMER, error.to_string()).fatal());
+        }
+        self.0
+            .change(|changes| changes.timers.push(TimerChange::Set(row)))
+    }
+
+    /// Removes a timer with the commit.
+    ///
+    /// # Errors
+    /// `turn.over`
+    pub fn cancel_timer(&self, name: impl Into<String>) -> Result<(), AgentError> {
+        let name = name.into();
+        self.0
+            .change(|changes| changes.timers.push(TimerChange::Remove(name)))
+    }
+
+    /// Makes a step and keeps its answer: if the turn runs again, the answer is there and the
+    /// step is not made. It only reads, or whoever is asked knows its key; for others there
+    /// is [`TurnClient::step_as`].
+    ///
+    /// # Errors
+    /// Those of the step, of which final ones are kept too; `step.changed_body`; those of the
+    /// store.
+    pub async fn step<T, F>(&self, name: &str, step: F) -> Result<T, AgentError>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = Result<T, AgentError>>,
+    {
+        self.step_as(Step::named(name), step).await
+    }
+
+    /// [`TurnClient::step`] of a kind: one that may not be made twice, or with what it asks.
+    ///
+    /// # Errors
+    /// Those of [`TurnClient::step`]; `step.unknown_outcome` for one that may not be made
+    /// twice and was cut off.
+    pub async fn step_as<T, F>(&self, step: Step, work: F) -> Result<T, AgentError>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = Result<T, AgentError>>,
+    {
+        self.0.going_on()?;
+        self.0.journal.step(step, work).await
+    }
+
+    /// A name for what a step asks elsewhere: the same each time that the turn runs.
+    #[must_use]
+    pub fn idempotency_key(&self, name: &str) -> Uuid {
+        let (key, trigger) = (&self.0.fence.key, self.0.trigger.to_string());
+        derived(&["step", key.as_str(), &trigger, name])
+    }
+
+    /// The present, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.0.shared.now()
+    }
+}

@@ -1,0 +1,4 @@
+//! Agents on a host, with stores of files.
+
+mod echo;
+mod support;
