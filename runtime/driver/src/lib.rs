@@ -37,3 +37,8 @@ pub use options::HostOptions;
 pub use step::Step;
 pub use subscription::Subscription;
 pub use turn::{SendOptions, Sent, Turn, TurnClient};
+
+/// The guide, whose Rust is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/runtime.md")]
+struct Guide;
