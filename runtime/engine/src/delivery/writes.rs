@@ -203,6 +203,7 @@ impl Machine {
             return;
         }
         self.writing = None;
+        self.write_faults = 0;
         if fault == CommitFault::Conflict {
             self.conflict(now, at);
         } else {
