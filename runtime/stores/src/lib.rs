@@ -40,6 +40,8 @@ mod options;
 mod packed;
 mod rows;
 mod runtime;
+#[cfg(feature = "testing")]
+pub mod suite;
 mod timers;
 
 pub use a99_sqlite::Durability;

@@ -51,6 +51,17 @@ pub struct StoreLimits {
     pub max_timers: usize,
 }
 
+#[cfg(feature = "testing")]
+impl StoreLimits {
+    /// Small ones, for the [suite](crate::suite).
+    pub const SMALL: StoreLimits = StoreLimits {
+        max_state_bytes: 8 << 10,
+        max_inline_bytes: 4 << 10,
+        max_blob_bytes: 64 << 10,
+        max_timers: 20,
+    };
+}
+
 impl Default for StoreLimits {
     /// States of 16 MiB, bodies of 256 KiB in a row and 64 MiB as a blob, 1,000 timers.
     fn default() -> StoreLimits {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod conformance;
 mod file;
 
 use a99_capabilities::block_on;

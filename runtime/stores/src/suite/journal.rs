@@ -1,0 +1,89 @@
+//! Checks of the journal: starts and steps of turns.
+
+use super::{Check, Fixture, Outcome, fence, key, refused, same, turn};
+use a99_runtime_engine::{
+    AgentStore, JournalRow, JournalStatus, Progress, StepClass, StoreCode, Trigger,
+};
+
+pub(super) fn checks<F: Fixture>() -> Vec<Check<F>> {
+    vec![
+        ("starts are written ahead", |f| Box::pin(starts(f))),
+        ("steps are kept by name", |f| Box::pin(steps(f))),
+    ]
+}
+
+async fn starts<F: Fixture>(fixture: &F) -> Outcome {
+    let (store, a) = (fixture.open()?, key("a")?);
+    let me = fence(&store, &a);
+    let timer = Trigger::Timer("x:y".to_owned(), 5);
+    let first = store.record_start(me.clone(), Trigger::Event(1), 1, None);
+    first.await?;
+    let again = store.record_start(me.clone(), Trigger::Event(1), 2, None);
+    again.await?;
+    store
+        .record_start(me.clone(), timer.clone(), 1, None)
+        .await?;
+    let row = store.load(&a).await?;
+    let found = row.map(|row| {
+        let mut started = row.started;
+        started.sort();
+        (started, row.state, row.revision)
+    });
+    let expected = vec![(Trigger::Event(1), 2), (timer, 1)];
+    let expected = Some((expected, String::new(), 0));
+    same(&found, &expected, "an agent that only began")?;
+    store.commit(turn(me.clone(), 1)).await?;
+    // With progress it is done before it runs.
+    let done = Progress {
+        checkpoint: 1,
+        ..Progress::default()
+    };
+    let once = store.record_start(me, Trigger::Event(1), 1, Some(done.clone()));
+    once.await?;
+    let row = store.load(&a).await?;
+    let found = row.map(|row| (row.progress, row.revision));
+    same(&found, &Some((done, 1)), "an agent that runs a turn once")
+}
+
+async fn steps<F: Fixture>(fixture: &F) -> Outcome {
+    let (store, a) = (fixture.open()?, key("a")?);
+    let me = fence(&store, &a);
+    let step = |name: &str, body, status| JournalRow {
+        trigger: Trigger::Event(1),
+        name: name.to_owned(),
+        class: StepClass::Idempotent,
+        body,
+        status,
+    };
+    let done = || JournalStatus::Done("[1]".to_owned());
+    let failed = || JournalStatus::Failed("code".to_owned(), "text".to_owned());
+    let started = || JournalStatus::Started;
+    let large = u64::MAX - 1;
+    for row in [
+        step("pay", large, started()),
+        step("ask", 2, started()),
+        step("pay", large, failed()),
+        step("pay", large, started()),
+        step("pay", large, done()),
+        step("pay", large, done()),
+        step("ask", 2, failed()),
+    ] {
+        store.record_step(me.clone(), row).await?;
+    }
+    for (row, what) in [
+        (step("pay", 1, done()), "another body"),
+        (step("pay", large, failed()), "a failure of what is done"),
+        (step("pay", large, started()), "a start of what is done"),
+    ] {
+        let changed = store.record_step(me.clone(), row).await;
+        refused(changed, StoreCode::ChangedBody, what)?;
+    }
+    let expected = vec![step("pay", large, done()), step("ask", 2, failed())];
+    let journal = store.journal(&a, &Trigger::Event(1)).await?;
+    same(&journal, &expected, "the journal")?;
+    let other = store.journal(&a, &Trigger::Event(2)).await?;
+    same(&other, &Vec::new(), "the journal of another turn")?;
+    store.commit(turn(me, 1)).await?;
+    let after = store.journal(&a, &Trigger::Event(1)).await?;
+    same(&after, &Vec::new(), "the journal of a turn that ended")
+}
