@@ -14,7 +14,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 15] = [
+const SECTIONS: [(&str, &str, &[List]); 16] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -63,6 +63,11 @@ const SECTIONS: [(&str, &str, &[List]); 15] = [
          see the message of what they asked for, and otherwise no more than that the store does \
          not work, or when to try again.",
         &[("host/postgres/src/error.rs", "PostgresCode")],
+    ),
+    (
+        "Stores of agents",
+        "Why a store of agents and channels did not do what was asked.",
+        &[("runtime/engine/src/store.rs", "StoreCode")],
     ),
     (
         "XML",
