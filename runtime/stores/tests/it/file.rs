@@ -1,7 +1,7 @@
 //! File of a store: opened, closed, and opened again.
 
-use crate::{block_on, event, fence, id, key, open, turn};
-use a99_runtime_engine::{AgentStore, ChannelStore, StoreCode};
+use crate::{block_on, event, fence, key, open, turn};
+use a99_runtime_engine::{AgentStore, ChannelStore, NewState, StoreCode};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 
 #[test]
@@ -46,15 +46,74 @@ fn one_process_has_it_open() {
 }
 
 #[test]
-fn events_are_appended_once() {
+fn events_for_channels_elsewhere_wait_in_the_outbox() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = StoreOptions {
+        has_channels: false,
+        ..StoreOptions::default()
+    };
+    let store = SqliteRuntime::open(folder.path().join("a.db"), options).unwrap();
+    let a = key("echo/general/a");
+    for n in 1..=2 {
+        let receipt = block_on(store.commit(turn(fence(&store, &a), n))).unwrap();
+        assert_eq!((receipt.revision, receipt.appended.len()), (n, 0));
+    }
+    // Its log is not here to be compared with.
+    assert!(block_on(store.load(&a)).unwrap().is_some());
+    block_on(store.check()).unwrap();
+    let waiting = block_on(store.outbox(10)).unwrap();
+    let sent = |n: u64| turn(fence(&store, &a), n).outbox.remove(0);
+    assert_eq!(waiting, [(a.clone(), sent(1)), (a.clone(), sent(2))]);
+    assert_eq!(block_on(store.outbox(1)).unwrap().len(), 1);
+    let mut other = turn(fence(&store, &a), 3);
+    other.outbox = vec![event(&a, "echo/general/a 1", "other")];
+    let other = block_on(store.commit(other)).unwrap_err();
+    assert_eq!(other.code(), StoreCode::ChangedBody);
+    block_on(store.outbox_done(vec![sent(1).event.id])).unwrap();
+    assert_eq!(block_on(store.outbox(10)).unwrap(), [(a.clone(), sent(2))]);
+    let here = block_on(store.append(vec![sent(1)], None, 1)).unwrap_err();
+    assert_eq!(here.code(), StoreCode::Input);
+}
+
+#[test]
+fn migrations_keep_backups() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("a.db"));
     let a = key("echo/general/a");
-    let append = |text| block_on(store.append(vec![event(&a, "x", text)], None, 5));
-    assert!(append("one").unwrap()[0].is_new);
-    let again = append("one").unwrap();
-    assert!(!again[0].is_new);
-    assert_eq!(append("two").unwrap_err().code(), StoreCode::ChangedBody);
-    let found = block_on(store.find("general", id("x"))).unwrap().unwrap();
-    assert_eq!(*found, *again[0].event);
+    block_on(store.commit(turn(fence(&store, &a), 1))).unwrap();
+    let state = |base| NewState {
+        json: "{}".to_owned(),
+        version: 3,
+        base,
+    };
+    let before = vec![(1, "{\"n\":1}".to_owned()), (2, "{\"m\":1}".to_owned())];
+    let stale = store.migrate_state(fence(&store, &a), state(0), before.clone(), 5);
+    assert_eq!(block_on(stale).unwrap_err().code(), StoreCode::Conflict);
+    assert_eq!(block_on(store.backups(&a)), Ok(Vec::new()));
+    let migrated = store.migrate_state(fence(&store, &a), state(1), before.clone(), 5);
+    assert_eq!(block_on(migrated), Ok(2));
+    assert_eq!(block_on(store.backups(&a)), Ok(before));
+}
+
+#[test]
+fn files_that_are_no_stores_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = |name: &str| {
+        let path = folder.path().join(name);
+        let error = SqliteRuntime::open(path, StoreOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        error.code()
+    };
+    std::fs::write(folder.path().join("text"), "no database ".repeat(100)).unwrap();
+    assert_eq!(code("text"), StoreCode::Unreadable);
+    assert_eq!(code("no/folder"), StoreCode::NotFound);
+    let path = folder.path().join("newer");
+    let newer = open(&path);
+    let raise = newer.database().write(|tx| {
+        let sql = "UPDATE a99_component SET version = 99 WHERE name = 'runtime'";
+        Ok(tx.execute(sql, [])?)
+    });
+    raise.wait().unwrap();
+    newer.close().unwrap();
+    assert_eq!(code("newer"), StoreCode::Unreadable);
 }

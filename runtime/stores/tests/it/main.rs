@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod claims;
 mod conformance;
 mod file;
+mod power;
+mod processes;
 
 use a99_capabilities::block_on;
 use a99_runtime_engine::{
-    AgentKey, AgentStore, Body, Event, EventKind, Fence, Message, NewEvent, NewState, Progress,
-    Sender, Trigger, TurnCommit, Uuid, derived,
+    AgentKey, AgentStore, Body, ChannelStore, Event, EventKind, Fence, Message, NewEvent, NewState,
+    Progress, Sender, Trigger, TurnCommit, derived,
 };
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use std::path::Path;
@@ -65,6 +68,16 @@ fn turn(fence: Fence, n: u64) -> TurnCommit {
     commit
 }
 
-fn id(text: &str) -> Uuid {
-    derived(&[text])
+/// How many turns an agent had, of which its state, its checkpoint and the log agree.
+fn counted(store: &SqliteRuntime, key: &AgentKey) -> u64 {
+    let row = block_on(store.load(key)).unwrap();
+    let head = block_on(store.head(key.channel())).unwrap();
+    let Some(row) = row else {
+        assert_eq!(head, 0);
+        return 0;
+    };
+    let n = row.revision;
+    assert_eq!(row.state, format!("{{\"n\":{n}}}"));
+    assert_eq!((row.progress.checkpoint, head), (n, n));
+    n
 }
