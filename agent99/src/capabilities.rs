@@ -13,6 +13,7 @@
 //! | [`Llm`] | completion of a prompt (`llmPredict`) | [`ScriptedLlm`] |
 //! | [`LlmBattery`] | chats with tools and images | [`ScriptedLlmBattery`] |
 //! | [`AgentRunner`] | sub-agents (`agentRun`) | [`FnAgentRunner`] |
+//! | [`AgentTurn`] | the turn of an agent that lives (`agentState`, `agentSend` and others) | [`MemoryTurn`] |
 //! | [`Xml`] | reading XML | [`ScriptedXml`] |
 //! | [`Transpiler`] | source code as programs (`transpileCode`, `runCode`) | [`ScriptedTranspiler`] |
 //! | [`Dom`], [`LocalStorage`] | a document and the storage of a browser | [`MemoryDom`], [`MemoryLocalStorage`] |
@@ -79,15 +80,17 @@
 
 pub use a99_capabilities::ai;
 pub use a99_capabilities::{
-    AgentCall, AgentOutcome, AgentReply, AgentRunner, AiCode, AiError, AiProvider, BoxFuture,
-    Capabilities, CapabilityError, Clock, DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Embedder, Fetch,
-    FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage, Looked,
-    MAX_KEY_BYTES, MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage, MemoryProcedures,
-    MemoryShell, MemoryStore, Page, ProcedureLimits, ProcedureMiss, Procedures, Query, Random,
-    Reply, Script, ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery,
-    ScriptedTranspiler, ScriptedXml, Secret, SeededRandom, Selection, Shell, ShellCommand,
-    ShellError, ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod,
-    StoredKey, StoredValue, Transpiler, Xml, check_path, uuid_v4, value_bytes,
+    AgentCall, AgentOutcome, AgentReply, AgentRunner, AgentTurn, AiCode, AiError, AiProvider,
+    BoxFuture, Capabilities, CapabilityError, Clock, DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Done,
+    Embedder, Fetch, FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage,
+    Looked, MAX_KEY_BYTES, MAX_STATE_DEPTH, MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage,
+    MemoryProcedures, MemoryShell, MemoryStore, MemoryTurn, MessageFailure, MessageUpdate, Page,
+    ProcedureLimits, ProcedureMiss, Procedures, Query, Random, Reply, Script, ScriptError,
+    ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler, ScriptedXml,
+    Secret, SeededRandom, Selection, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput,
+    ShellReply, ShellRequest, Store, StoreMethod, StoredKey, StoredValue, TimerDue, Transpiler,
+    TurnChange, TurnEvent, TurnMessage, TurnQuery, TurnTimer, Xml, check_path, merge_state,
+    timer_name, uuid_v4, value_bytes,
 };
 #[cfg(feature = "testing")]
 pub use a99_capabilities::{SuiteResult, suite};

@@ -47,6 +47,7 @@
 #![warn(unreachable_pub)]
 
 mod agent;
+mod agent_turn;
 pub mod ai;
 mod clock;
 mod dom;
@@ -70,6 +71,10 @@ mod wait;
 mod xml;
 
 pub use agent::{AgentCall, AgentOutcome, AgentReply, AgentRunner, FnAgentRunner};
+pub use agent_turn::{
+    AgentTurn, Done, MAX_STATE_DEPTH, MemoryTurn, MessageFailure, MessageUpdate, TimerDue,
+    TurnChange, TurnEvent, TurnMessage, TurnQuery, TurnTimer, merge_state, timer_name,
+};
 pub use ai::{AiCode, AiError, AiProvider, ScriptedAi};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use clock::SystemClock;
@@ -108,6 +113,7 @@ pub use xml::{ScriptedXml, Xml};
 #[cfg(feature = "testing")]
 pub mod suite {
     pub use crate::agent::suite::conformance as agent_runner;
+    pub use crate::agent_turn::suite::conformance as agent_turn;
     pub use crate::ai::suite::Case as AiCase;
     pub use crate::clock::suite::conformance as clock;
     pub use crate::dom::suite::conformance as dom;

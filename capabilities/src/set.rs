@@ -1,7 +1,7 @@
 //! The set of capabilities that a host grants to a run.
 
 use crate::{
-    AgentRunner, AiProvider, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage,
+    AgentRunner, AgentTurn, AiProvider, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage,
     Procedures, Random, Shell, Store, Transpiler, Xml,
 };
 use std::fmt;
@@ -117,6 +117,8 @@ capabilities! {
     ai: with_ai, AiProvider;
     /// Sub-agents.
     agent: with_agent, AgentRunner;
+    /// The turn of an agent that lives.
+    agent_turn: with_agent_turn, AgentTurn;
     /// XML parsing.
     xml: with_xml, Xml;
     /// Source code to programs.

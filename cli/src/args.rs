@@ -39,6 +39,8 @@ Scripts:
     llm         [REPLY, ...]            llmPredict, in order
     llmBattery  [REPLY, ...]            llmPredictBattery, in order
     agents      {ID: REPLY}             agentRun by id
+    turn        {state, settings, identity, storage: {SQL: REPLY}}
+                                        agentState, agentSend and others
     xml         {DOCUMENT: REPLY}       xmlParse
     transpile   {CODE: REPLY}           transpileCode, runCode
     shell       {COMMAND: OUTPUT}       shellExec, and files in memory

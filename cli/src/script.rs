@@ -28,6 +28,10 @@ const FORMS: &[(&str, &str)] = &[
         "write an answer for each agent: `{\"agents\": {\"ID\": REPLY}}`",
     ),
     (
+        "turn",
+        "write what the agent has: `{\"turn\": {\"state\": {...}}}`",
+    ),
+    (
         "xml",
         "write an answer for each document: `{\"xml\": {\"<a/>\": REPLY}}`",
     ),

@@ -1,6 +1,8 @@
 //! Forms of replies: what a script says that nothing would read.
 
 use super::replies::{FAILS, REPLIES};
+use crate::MemoryTurn;
+use crate::script::unknown_member;
 use a99_core::diag::suggest;
 use a99_core::value::{Map, Value};
 
@@ -107,6 +109,31 @@ pub(super) fn output(reply: &Value) -> Result<(), String> {
         true => single(reply),
         false => Ok(()),
     }
+}
+
+/// What a scripted turn has.
+const TURN: [&str; 4] = ["state", "settings", "identity", "storage"];
+
+/// The turn of a script.
+pub(super) fn turn(table: &Map) -> Result<MemoryTurn, String> {
+    let mut turn = MemoryTurn::new();
+    for (name, value) in table.iter() {
+        let about = |what: String| format!("`turn`: {what}");
+        if !TURN.iter().any(|known| *name == **known) {
+            return Err(about(unknown_member(name, &TURN)));
+        }
+        if value.as_object().is_none() {
+            return Err(about(format!("`{name}` must be an object")));
+        }
+        let value = value.clone();
+        turn = match &*name.to_string_lossy() {
+            "state" => turn.with_state(value),
+            "settings" => turn.with_settings(value),
+            "identity" => turn.with_identity(value),
+            _ => turn.with_storage(value),
+        };
+    }
+    Ok(turn)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! | `llm`, `llmBattery` | a list of replies, in order |
 //! | `ai` | turns of a language model, in order: texts, or objects as [`ModelScript`](crate::ai::ModelScript) has them |
 //! | `agents` | replies by the agent's id |
+//! | `turn` | `{"state": {...}, "settings": {...}, "identity": {...}, "storage": {SQL: REPLY}}`, each of them optional |
 //! | `xml`, `transpile` | replies by the text |
 //! | `shell` | by command: `{"stdout": TEXT, "stderr": TEXT, "exitCode": 0 to 255, "elapsedMs": MS, "files": {PATH: TEXT}}`, each of them optional |
 //! | `store` | keys with values |
@@ -70,6 +71,7 @@ impl Script {
         "llmBattery",
         "ai",
         "agents",
+        "turn",
         "xml",
         "transpile",
         "shell",
@@ -156,6 +158,9 @@ impl Script {
         }
         if let Some(table) = self.object("agents")? {
             set = set.with_agent(ByKey::new(table, "The agent is not in the script"));
+        }
+        if let Some(turn) = self.object("turn")? {
+            set = set.with_agent_turn(forms::turn(turn).map_err(ScriptError)?);
         }
         if let Some(table) = self.object("xml")? {
             set = set.with_xml(ByKey::new(table, "The XML document is not in the script"));
@@ -277,7 +282,7 @@ mod tests {
     }
 
     const ALL: &str = r#"{"fetch": {"u": 1}, "llm": [], "llmBattery": [], "ai": [], "agents": {},
-        "xml": {}, "transpile": {}, "shell": {"ls": {}}, "store": {"k": [1]}, "embed": 8,
+        "turn": {"state": {"n": 1}},        "xml": {}, "transpile": {}, "shell": {"ls": {}}, "store": {"k": [1]}, "embed": 8,
         "vectors": {"docs": [{"embedding": [1, 0], "id": 1}]}, "clock": 0, "seed": 7}"#;
 
     /// Capabilities that no member grants, and why.
@@ -314,6 +319,8 @@ mod tests {
         assert!(mistake(r#"{"embed": 0}"#).contains("at least 1"));
         let vector = mistake(r#"{"vectors": {"c": [{"vector": [1]}]}}"#);
         assert!(vector.contains("for `c`, document 1") && vector.contains("`vector`"));
+        assert!(mistake(r#"{"turn": {"stat": {}}}"#).contains("`turn`: unknown member `stat`"));
+        assert!(mistake(r#"{"turn": {"state": 1}}"#).contains("`state` must be an object"));
         let shell = r#"{"shell": {"ls": {"exitCode": 300}}}"#;
         assert!(mistake(shell).contains("`shell` for `ls`: `exitCode` must be"));
     }

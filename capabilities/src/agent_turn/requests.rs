@@ -1,0 +1,383 @@
+//! What programs ask of a turn, read and checked.
+
+use crate::error::CapabilityError;
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+
+/// Objects inside each other that are merged, at most.
+pub const MAX_STATE_DEPTH: usize = 128;
+
+/// Bytes of a timer's name, at most.
+const MAX_NAME_BYTES: usize = 128;
+
+/// The last moment of a timer, in milliseconds since the Unix epoch: the end of the year 9999.
+const LAST_MS: f64 = 253_402_300_799_999.0;
+
+fn wrong(op: &str, what: &str) -> CapabilityError {
+    CapabilityError::new(format!("{op}: {what}"))
+}
+
+/// The members of a request, read one after the other.
+struct Request<'a> {
+    op: &'static str,
+    members: &'a Map,
+}
+
+impl<'a> Request<'a> {
+    fn of(op: &'static str, value: &'a Value) -> Result<Request<'a>, CapabilityError> {
+        match value.as_object() {
+            Some(members) => Ok(Request { op, members }),
+            None => Err(wrong(op, "an object is expected")),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.members.get(name).filter(|value| !value.is_nullish())
+    }
+
+    fn text(&self, name: &str) -> Result<Option<Text>, CapabilityError> {
+        match self.get(name).map(|value| (value, value.as_text())) {
+            None => Ok(None),
+            Some((_, Some(text))) => Ok(Some(text.clone())),
+            Some(_) => Err(wrong(self.op, &format!("{name} must be a text"))),
+        }
+    }
+
+    fn needed(&self, name: &str) -> Result<Text, CapabilityError> {
+        self.text(name)?
+            .ok_or_else(|| wrong(self.op, &format!("{name} must be a text")))
+    }
+
+    fn named(&self, name: &str) -> Result<Text, CapabilityError> {
+        let text = self.needed(name)?;
+        match text.is_empty() {
+            true => Err(wrong(self.op, &format!("{name} must not be empty"))),
+            false => Ok(text),
+        }
+    }
+
+    /// What an event or a timer carries.
+    fn payload(&self) -> Value {
+        let payload = self.members.get("payload");
+        payload.cloned().unwrap_or(Value::Undefined)
+    }
+
+    fn flag(&self, name: &str) -> Result<Option<bool>, CapabilityError> {
+        match self.get(name).map(Value::as_bool) {
+            None => Ok(None),
+            Some(Some(flag)) => Ok(Some(flag)),
+            Some(None) => Err(wrong(self.op, &format!("{name} must be true or false"))),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>, CapabilityError> {
+        match self.get(name).map(Value::as_f64) {
+            None => Ok(None),
+            Some(Some(n)) if (0.0..=LAST_MS).contains(&n) => Ok(Some(n)),
+            Some(_) => Err(wrong(
+                self.op,
+                &format!("{name} must be milliseconds, a number of at least 0"),
+            )),
+        }
+    }
+}
+
+/// A message that a program sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnMessage {
+    /// The text.
+    pub content: Text,
+    /// The identity of the message that it answers.
+    pub reply_to: Option<Text>,
+    /// To whom: handles or identities of participants; to everybody if nobody is named.
+    pub at: Vec<Text>,
+    /// What kind of content it is.
+    pub content_type: Option<Text>,
+    /// Whatever else the sender says: an object.
+    pub metadata: Option<Value>,
+    /// Whether more of it follows, until it is completed.
+    pub partial: bool,
+}
+
+impl TurnMessage {
+    /// The message of what a program gave.
+    ///
+    /// # Errors
+    /// A member of another kind than it must be.
+    pub fn read(value: &Value) -> Result<TurnMessage, CapabilityError> {
+        let request = Request::of("agentSend", value)?;
+        let at = match request.get("at") {
+            None => Vec::new(),
+            Some(Value::String(one)) => vec![one.clone()],
+            Some(Value::Array(list)) => {
+                let texts = list.iter().map(|one| one.as_text().cloned());
+                texts
+                    .collect::<Option<Vec<Text>>>()
+                    .ok_or_else(|| wrong(request.op, "at must be a text or a list of texts"))?
+            }
+            Some(_) => return Err(wrong(request.op, "at must be a text or a list of texts")),
+        };
+        let metadata = request.get("metadata").cloned();
+        if metadata.as_ref().is_some_and(|m| m.as_object().is_none()) {
+            return Err(wrong(request.op, "metadata must be an object"));
+        }
+        Ok(TurnMessage {
+            content: request.needed("content")?,
+            reply_to: request.text("replyTo")?,
+            at,
+            content_type: request.text("contentType")?,
+            metadata,
+            partial: request.flag("partial")?.unwrap_or(false),
+        })
+    }
+}
+
+/// More of a message, or its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageUpdate {
+    /// The identity of the message.
+    pub id: Text,
+    /// What is appended.
+    pub content: Option<Text>,
+    /// What kind of content it is from here on.
+    pub content_type: Option<Text>,
+    /// Whether the message is whole now.
+    pub complete: bool,
+}
+
+impl MessageUpdate {
+    /// The update of what a program gave.
+    ///
+    /// # Errors
+    /// A member of another kind than it must be.
+    pub fn read(value: &Value) -> Result<MessageUpdate, CapabilityError> {
+        let request = Request::of("agentUpdate", value)?;
+        Ok(MessageUpdate {
+            id: request.named("id")?,
+            content: request.text("content")?,
+            content_type: request.text("contentType")?,
+            complete: request.flag("complete")?.unwrap_or(false),
+        })
+    }
+}
+
+/// What went wrong with a message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageFailure {
+    /// The identity of the message.
+    pub id: Text,
+    /// What went wrong.
+    pub error: Text,
+    /// A stable code.
+    pub code: Option<Text>,
+}
+
+impl MessageFailure {
+    /// The failure of what a program gave.
+    ///
+    /// # Errors
+    /// A member of another kind than it must be.
+    pub fn read(value: &Value) -> Result<MessageFailure, CapabilityError> {
+        let request = Request::of("agentFail", value)?;
+        Ok(MessageFailure {
+            id: request.named("id")?,
+            error: request.needed("error")?,
+            code: request.text("code")?,
+        })
+    }
+}
+
+/// An event of the agent's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnEvent {
+    /// What kind of event it is.
+    pub kind: Text,
+    /// What it says.
+    pub payload: Value,
+    /// Whether it is in the channel's log; seen only by those who are there if not.
+    pub persist: bool,
+}
+
+impl TurnEvent {
+    /// The event of what a program gave.
+    ///
+    /// # Errors
+    /// A member of another kind than it must be.
+    pub fn read(value: &Value) -> Result<TurnEvent, CapabilityError> {
+        let request = Request::of("agentPublish", value)?;
+        Ok(TurnEvent {
+            kind: request.named("type")?,
+            payload: request.payload(),
+            persist: request.flag("persist")?.unwrap_or(true),
+        })
+    }
+}
+
+/// When a timer is due.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TimerDue {
+    /// At this time, in milliseconds since the Unix epoch.
+    At(f64),
+    /// So many milliseconds after the turn began.
+    After(f64),
+    /// Again and again: a cron expression, with its time zone, UTC if there is none.
+    Cron(Text, Option<Text>),
+}
+
+/// A timer of an agent; one of a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnTimer {
+    /// Its name.
+    pub name: Text,
+    /// When it is due.
+    pub due: TimerDue,
+    /// What the agent gets with it.
+    pub payload: Value,
+}
+
+impl TurnTimer {
+    /// The timer of what a program gave.
+    ///
+    /// # Errors
+    /// A member of another kind than it must be; none or several of `at`, `after` and `cron`.
+    pub fn read(value: &Value) -> Result<TurnTimer, CapabilityError> {
+        let request = Request::of("agentSetTimer", value)?;
+        let name = named_timer(request.op, request.named("name")?)?;
+        let (at, after) = (request.number("at")?, request.number("after")?);
+        let (cron, zone) = (request.text("cron")?, request.text("zone")?);
+        let due = match (at, after, cron) {
+            (Some(at), None, None) => TimerDue::At(at),
+            (None, Some(after), None) => TimerDue::After(after),
+            (None, None, Some(cron)) => TimerDue::Cron(cron, zone.clone()),
+            _ => {
+                return Err(wrong(request.op, "one of at, after and cron is needed"));
+            }
+        };
+        if zone.is_some() && !matches!(due, TimerDue::Cron(..)) {
+            return Err(wrong(request.op, "zone belongs to cron"));
+        }
+        Ok(TurnTimer {
+            name,
+            due,
+            payload: request.payload(),
+        })
+    }
+}
+
+/// The name of the timer that a program cancels.
+///
+/// # Errors
+/// It is no text, empty, or longer than 128 bytes.
+pub fn timer_name(name: &Value) -> Result<Text, CapabilityError> {
+    let op = "agentCancelTimer";
+    let name = name.as_text().filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| wrong(op, "name must be a text that is not empty"))?;
+    named_timer(op, name.clone())
+}
+
+fn named_timer(op: &str, name: Text) -> Result<Text, CapabilityError> {
+    if name.len_bytes() > MAX_NAME_BYTES {
+        return Err(wrong(
+            op,
+            &format!("name must have at most {MAX_NAME_BYTES} bytes"),
+        ));
+    }
+    Ok(name)
+}
+
+/// Lays `over` over `state`: members of objects are merged one by one, at every depth;
+/// anything else of `over`, `null` and lists too, takes the place of what was there.
+///
+/// # Errors
+/// `over` is no object, or both have more than [`MAX_STATE_DEPTH`] objects inside each other.
+pub fn merge_state(op: &str, state: &mut Value, over: Value) -> Result<(), CapabilityError> {
+    if over.as_object().is_none() {
+        return Err(wrong(op, "an object is expected"));
+    }
+    // What is refused changes nothing.
+    let mut merged = state.clone();
+    merge(op, &mut merged, over, MAX_STATE_DEPTH)?;
+    *state = merged;
+    Ok(())
+}
+
+/// It recurses as deep as it is told.
+fn merge(op: &str, under: &mut Value, over: Value, depth: usize) -> Result<(), CapabilityError> {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            let Some(depth) = depth.checked_sub(1) else {
+                return Err(wrong(op, "the objects are too deep to be merged"));
+            };
+            for (key, value) in &over {
+                match key.to_str().and_then(|key| under.get_mut(key)) {
+                    Some(old) => merge(op, old, value.clone(), depth)?,
+                    None => drop(under.insert(key.clone(), value.clone())),
+                }
+            }
+        }
+        (under, over) => *under = over,
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::value;
+
+    #[test]
+    fn states_are_merged_at_every_depth() {
+        let mut state = value(r#"{"a": {"b": 1, "c": 2}, "d": [1, 2], "e": 1}"#);
+        let over = value(r#"{"a": {"b": 3}, "d": [], "e": null}"#);
+        merge_state("x", &mut state, over).unwrap();
+        assert_eq!(
+            state,
+            value(r#"{"a": {"b": 3, "c": 2}, "d": [], "e": null}"#)
+        );
+        assert!(merge_state("x", &mut state, Value::Null).is_err());
+        let deep = || {
+            let mut deep = Value::Object(Map::new());
+            for _ in 0..1_000 {
+                deep = Value::Object([("k", deep)].into_iter().collect());
+            }
+            deep
+        };
+        let mut state = deep();
+        assert!(merge_state("x", &mut state, deep()).is_err());
+        state.dispose();
+    }
+
+    #[test]
+    fn requests_are_checked() {
+        let told = |error: CapabilityError| error.to_string();
+        let send = |json: &str| TurnMessage::read(&value(json)).map_err(told);
+        assert_eq!(
+            send(r#"{"content": "x", "at": "ada"}"#).unwrap().at.len(),
+            1
+        );
+        for json in [
+            "1",
+            "{}",
+            r#"{"content": 1}"#,
+            r#"{"content": "x", "at": [1]}"#,
+            r#"{"content": "x", "metadata": []}"#,
+        ] {
+            assert!(send(json).unwrap_err().starts_with("agentSend: "), "{json}");
+        }
+        let timer = |json: &str| TurnTimer::read(&value(json)).map_err(told);
+        let due = timer(r#"{"name": "t", "after": 5, "payload": 1}"#)
+            .unwrap()
+            .due;
+        assert_eq!(due, TimerDue::After(5.0));
+        for json in [
+            r#"{"name": "t"}"#,
+            r#"{"name": "", "at": 1}"#,
+            r#"{"name": "t", "at": 1, "after": 1}"#,
+            r#"{"name": "t", "at": -1}"#,
+            r#"{"name": "t", "at": 1, "zone": "UTC"}"#,
+        ] {
+            assert!(timer(json).is_err(), "{json}");
+        }
+        assert!(timer_name(&"x".repeat(129).into()).is_err());
+    }
+}
