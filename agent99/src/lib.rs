@@ -261,7 +261,9 @@ mod source;
 mod tools;
 
 pub use a99_account as account;
-pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};
+pub use a99_atoms::{
+    AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms, turn_atoms,
+};
 pub use a99_builder::{self as builder, Builder, Operand};
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
@@ -291,17 +293,19 @@ pub use a99_vm::typed;
 #[cfg(feature = "macros")]
 pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
-    AbortSignal, Call, CallEnd, CostOverride, Equality, EventLimits, EventSink, EventStream,
-    Executable, HostState, Limits, LinkError, Next, OptionError, Outcome, Quota, Run, RunClock,
-    RunEvent, RunEventKind, RunFault, RunMemory, RunOptions, SnapshotError, TraceCall,
-    TraceCallEnd, TraceEvent, TraceSink, Vm, event_channel,
+    AbortSignal, Answer, Call, CallCharges, CallEnd, CostOverride, Environment, Equality,
+    EventLimits, EventSink, EventStream, Executable, HostState, Limits, LinkError, Next,
+    OptionError, Outcome, Quota, Run, RunClock, RunEvent, RunEventKind, RunFault, RunMemory,
+    RunOptions, SnapshotError, TraceCall, TraceCallEnd, TraceEvent, TraceSink, Vm, event_channel,
 };
 pub use answer::find_program;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
 pub use prompt::PromptForm;
-pub use registry::{AgentRegistry, AgentRegistryBuilder, RegistryError, Share, SubAgent};
+pub use registry::{
+    AgentRegistry, AgentRegistryBuilder, RegistryError, RunDriver, Share, SubAgent,
+};
 pub use schema::SchemaForm;
 pub use serde_json::json;
 pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};

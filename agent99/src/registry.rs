@@ -4,13 +4,13 @@
 use crate::capabilities::{
     AgentCall, AgentOutcome, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError,
 };
-use crate::{Agent, Engine, Fuel, RunOptions, Value};
+use crate::{Agent, Engine, Fuel, Outcome, RunOptions, Value};
 use a99_account::AccountLimits;
 use a99_core::artifact::{DecodeOptions, EncodeOptions};
 use a99_core::diag::{excerpt, suggest};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// How an agent is named by its content.
 const HASH_PREFIX: &str = "sha256:";
@@ -111,7 +111,10 @@ impl SubAgent {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct AgentRegistry(Arc<Inner>);
+pub struct AgentRegistry {
+    inner: Arc<Inner>,
+    driver: Option<Arc<dyn RunDriver>>,
+}
 
 struct Inner {
     engine: Engine,
@@ -119,12 +122,26 @@ struct Inner {
     /// Names by hash.
     hashes: BTreeMap<String, String>,
     granted: Capabilities,
-    me: Weak<Inner>,
+}
+
+/// Drives the runs of a registry's agents in place of [`Engine::run`]: a host that keeps a
+/// journal of what they ask, for instance. `options` have the call that the run answers as
+/// their parent.
+pub trait RunDriver: Send + Sync {
+    /// Runs an agent to its end.
+    fn drive<'a>(
+        &'a self,
+        engine: &'a Engine,
+        agent: &'a Agent,
+        input: Value,
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> BoxFuture<'a, Outcome>;
 }
 
 impl fmt::Debug for AgentRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.agents.keys()).finish()
+        f.debug_list().entries(self.inner.agents.keys()).finish()
     }
 }
 
@@ -195,13 +212,15 @@ impl AgentRegistryBuilder {
             }
         }
         let (engine, granted) = (self.engine, self.granted);
-        Ok(AgentRegistry(Arc::new_cyclic(|me| Inner {
-            engine,
-            agents,
-            hashes,
-            granted,
-            me: me.clone(),
-        })))
+        Ok(AgentRegistry {
+            inner: Arc::new(Inner {
+                engine,
+                agents,
+                hashes,
+                granted,
+            }),
+            driver: None,
+        })
     }
 }
 
@@ -235,12 +254,21 @@ impl AgentRegistry {
     /// calls them.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
-        self.0.granted.clone().with_agent(self.clone())
+        self.inner.granted.clone().with_agent(self.clone())
+    }
+
+    /// The same agents, whose runs are driven by this.
+    #[must_use]
+    pub fn driven_by(&self, driver: Arc<dyn RunDriver>) -> AgentRegistry {
+        AgentRegistry {
+            inner: self.inner.clone(),
+            driver: Some(driver),
+        }
     }
 
     /// The names of the agents.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.agents.keys().map(String::as_str)
+        self.inner.agents.keys().map(String::as_str)
     }
 }
 
@@ -264,14 +292,16 @@ impl Inner {
             None => format!("agentRun: no agent is called `{shown}`"),
         }))
     }
+}
 
-    async fn run(
+impl AgentRegistry {
+    async fn run_agent(
         &self,
         id: Value,
         input: Value,
         call: AgentCall,
     ) -> Result<AgentReply, CapabilityError> {
-        let (name, agent) = self.find(&id)?;
+        let (name, agent) = self.inner.find(&id)?;
         let left = call.fuel_left.max(Fuel::ZERO);
         let (fuel, pays) = match agent.share {
             Share::All => (left, true),
@@ -292,14 +322,14 @@ impl Inner {
             let text = format!("Agent depth limit exceeded (max {most}).");
             return Err(CapabilityError::new(text));
         }
-        let granted = agent.granted.as_ref().unwrap_or(&self.granted).clone();
-        let granted = match self.me.upgrade() {
-            Some(me) => granted.with_agent(AgentRegistry(me)),
-            None => granted,
-        };
+        let (engine, program) = (&self.inner.engine, &agent.agent);
+        let granted = agent.granted.as_ref().unwrap_or(&self.inner.granted);
+        let granted = granted.clone().with_agent(self.clone());
         // Boxed: runs inside each other are as deep as their host's stack otherwise.
-        let run = Box::pin(self.engine.run(&agent.agent, input, options, granted));
-        let outcome = run.await;
+        let outcome = match &self.driver {
+            Some(driver) => driver.drive(engine, program, input, options, granted).await,
+            None => Box::pin(engine.run(program, input, options, granted)).await,
+        };
         let result = match outcome.error {
             None => AgentOutcome::Result(outcome.result),
             Some(error) => AgentOutcome::Failed(CapabilityError::new(error.message)),
@@ -318,6 +348,6 @@ impl AgentRunner for AgentRegistry {
         input: Value,
         call: AgentCall,
     ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
-        Box::pin(self.0.run(id, input, call))
+        Box::pin(self.run_agent(id, input, call))
     }
 }

@@ -86,6 +86,6 @@ pub use driver::AbortSignal;
 pub use host_state::HostState;
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};
-pub use run::{Call, Next, Run, RunClock, RunFault, RunMemory, SnapshotError};
+pub use run::{Answer, Call, CallCharges, Next, Run, RunClock, RunFault, RunMemory, SnapshotError};
 pub use trace::{TraceCall, TraceCallEnd, TraceEvent, TraceSink};
 pub use vm::{Environment, Pool, ProgramLoader, Vm};

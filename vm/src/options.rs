@@ -6,6 +6,7 @@ use crate::driver::AbortSignal;
 use crate::heap::DEFAULT_HEAP_LIMIT;
 use crate::host_state::HostState;
 use crate::trace::{TraceEvent, TraceSink};
+use crate::vm::Environment;
 use a99_account::{Account, Usage};
 use a99_core::call_id::CallId;
 use a99_core::costs::CostModel;
@@ -185,6 +186,9 @@ pub struct RunOptions {
     /// What the run may use beside fuel, with the sub-agents below it: calls of the host,
     /// tokens, money. A run without one gets an account without limits with its first call.
     pub account: Option<Account>,
+    /// The clock and the randomness that the program sees, in place of the machine's: a run
+    /// that is to be the same when it is run again.
+    pub environment: Option<Arc<dyn Environment>>,
 }
 
 impl Default for RunOptions {
@@ -209,6 +213,7 @@ impl Default for RunOptions {
             depth: 0,
             parent: None,
             account: None,
+            environment: None,
         }
     }
 }
@@ -307,6 +312,13 @@ impl RunOptions {
     ) -> RunOptions {
         self.costs
             .insert(op.to_owned(), CostOverride::Function(Arc::new(price)));
+        self
+    }
+
+    /// Sets the clock and the randomness that the program sees.
+    #[must_use]
+    pub fn environment(mut self, environment: Arc<dyn Environment>) -> RunOptions {
+        self.environment = Some(environment);
         self
     }
 

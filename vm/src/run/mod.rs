@@ -17,7 +17,7 @@ pub(crate) use session::{Answered, Session, Turn, earlier, late, limit_of};
 pub use snapshot::SnapshotError;
 use waiting::{Made, Outstanding, Seen, Several, Waiting, until};
 
-use crate::atom::{AtomError, Cancelled, HostReply};
+use crate::atom::{AtomError, Cancelled, HostReply, Locals};
 use crate::driver::poll_caught;
 use crate::link::Executable;
 use crate::machine::Request;
@@ -142,6 +142,50 @@ impl Call {
         let Request { atom, mut call, .. } = Arc::unwrap_or_clone(self.request);
         call.deadline = deadline;
         Answer(Vm::start_atom(&atom, call))
+    }
+
+    /// The same, with what the atom takes of the run apart, for a host that keeps a journal.
+    /// State of the run's own (its store) is out of the atom's reach.
+    pub fn start_measured(mut self, deadline: Option<Instant>) -> (Answer, CallCharges) {
+        let request = Arc::make_mut(&mut self.request);
+        let own = Arc::<Locals>::default();
+        let charges = CallCharges {
+            run: std::mem::replace(&mut request.call.locals, own.clone()),
+            own,
+        };
+        (self.start(deadline), charges)
+    }
+
+    /// Charges the run for the call, beside what its answer says: what
+    /// [`CallCharges::settle`] gave when the call was made. It is paid when the call ends.
+    pub fn charge(&self, fuel: Fuel) {
+        self.request.call.locals.charge(fuel);
+    }
+
+    /// When the call was made, by the clock that the program sees: milliseconds since the
+    /// Unix epoch.
+    pub fn now_ms(&self) -> f64 {
+        self.request.call.now_ms
+    }
+}
+
+/// What an atom takes of its run beside its answer ([`Call::start_measured`]).
+#[derive(Debug)]
+#[must_use = "the run pays when it is settled"]
+pub struct CallCharges {
+    run: Arc<Locals>,
+    own: Arc<Locals>,
+}
+
+impl CallCharges {
+    /// Hands the charges and warnings on to the run, and says how much fuel they are. The
+    /// answer is there then, or its future was dropped.
+    pub fn settle(self) -> Fuel {
+        let fuel = Fuel::from_micro(self.own.take_charges());
+        self.run.charge(fuel);
+        let warnings = self.own.take_warnings();
+        warnings.into_iter().for_each(|text| self.run.warn(text));
+        fuel
     }
 }
 

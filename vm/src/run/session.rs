@@ -9,7 +9,7 @@ use crate::link::Executable;
 use crate::machine::{Machine, Request, Requests, Step};
 use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
-use crate::vm::Vm;
+use crate::vm::{Environment, Vm};
 use a99_core::call_id::CallId;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
@@ -37,6 +37,7 @@ pub(crate) type Answered = Result<HostReply, AtomError>;
 pub(crate) struct Session {
     pub(crate) machine: Box<Machine>,
     pub(crate) signal: Option<AbortSignal>,
+    pub(crate) environment: Option<Arc<dyn Environment>>,
     /// By the clock that the run goes on with.
     pub(crate) deadline: Option<Duration>,
     /// Whether the deadline is that of the fuel.
@@ -67,7 +68,13 @@ impl Session {
             });
             return session;
         }
-        let host = host_of(&session.signal, session.deadline, vm, clock);
+        let host = host_of(
+            &session.signal,
+            &session.environment,
+            session.deadline,
+            vm,
+            clock,
+        );
         session.machine.start(exe, args, options, &host);
         session
     }
@@ -77,6 +84,7 @@ impl Session {
         Session {
             machine,
             signal: options.signal.clone(),
+            environment: options.environment.clone(),
             deadline: host::deadline(options),
             timed_by_fuel: options.timeout_ms.is_none(),
             before: Duration::ZERO,
@@ -87,13 +95,13 @@ impl Session {
 
     /// What the machine may ask.
     pub(crate) fn host<'a, C: RunClock>(&'a self, vm: &'a Vm, clock: &'a C) -> RunHost<'a, C> {
-        host_of(&self.signal, self.deadline, vm, clock)
+        host_of(&self.signal, &self.environment, self.deadline, vm, clock)
     }
 
     /// Goes on until something outside is needed; not while a call is under way.
     #[inline(always)]
     pub(crate) fn next(&mut self, vm: &Vm, clock: &impl RunClock) -> Turn {
-        let host = host_of(&self.signal, self.deadline, vm, clock);
+        let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
         let step = self.machine.resume(&host);
         turn(
             &mut self.machine,
@@ -108,7 +116,7 @@ impl Session {
     /// The same with the answer of the call that was under way.
     #[inline(always)]
     pub(crate) fn deliver(&mut self, vm: &Vm, clock: &impl RunClock, answer: Answered) -> Turn {
-        let host = host_of(&self.signal, self.deadline, vm, clock);
+        let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
         if self.machine.is_traced() {
             self.machine
                 .trace_answers(std::slice::from_ref(&answer), &host);
@@ -135,7 +143,7 @@ impl Session {
         clock: &impl RunClock,
         answers: Result<Vec<Answered>, usize>,
     ) -> Turn {
-        let host = host_of(&self.signal, self.deadline, vm, clock);
+        let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
         match answers {
             Ok(answers) => {
                 self.machine.trace_answers(&answers, &host);
@@ -211,12 +219,13 @@ fn turn(
 /// What the machine may ask, of parts of a session that are borrowed.
 pub(super) fn host_of<'a, C>(
     signal: &'a Option<AbortSignal>,
+    environment: &'a Option<Arc<dyn Environment>>,
     deadline: Option<Duration>,
     vm: &'a Vm,
     clock: &'a C,
 ) -> RunHost<'a, C> {
     RunHost {
-        environment: vm.environment(),
+        environment: environment.as_deref().unwrap_or(vm.environment()),
         signal: signal.as_ref(),
         deadline,
         clock,

@@ -242,7 +242,13 @@ impl Run {
             true => Some(load_answer(r)?),
         };
         let zero = Duration::ZERO;
-        let host = host_of(&session.signal, session.deadline, &self.vm, &zero);
+        let host = host_of(
+            &session.signal,
+            &session.environment,
+            session.deadline,
+            &self.vm,
+            &zero,
+        );
         let mut request = session.machine.call_again(r, &host)?;
         request.call.id = CallId::new(session.parent.clone(), step, 0);
         let mut waiting = Outstanding::of(&request, still(session, &request, saved));
@@ -258,7 +264,13 @@ impl Run {
             return r.wrong("the run made no calls");
         };
         let zero = Duration::ZERO;
-        let host = host_of(&session.signal, session.deadline, &self.vm, &zero);
+        let host = host_of(
+            &session.signal,
+            &session.environment,
+            session.deadline,
+            &self.vm,
+            &zero,
+        );
         let mut requests = session.machine.calls_again(r, &host)?;
         for one in &mut requests.calls {
             one.request.call.id = CallId::new(session.parent.clone(), step, one.place);
