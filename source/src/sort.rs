@@ -10,7 +10,9 @@ use crate::value::{Kind, Value};
 use oxc_span::Span;
 
 impl<'a> Lowerer<'a> {
-    /// `sort` and `toSorted` with a comparison: a stable insertion by halves.
+    /// `sort` and `toSorted` with a comparison: a stable insertion by halves, which asks as
+    /// V8 does for lists of less than 64 items, so that comparisons that contradict
+    /// themselves (of NaN) give the same order.
     pub(crate) fn sort(
         &mut self,
         name: &str,
@@ -31,17 +33,46 @@ impl<'a> Lowerer<'a> {
             false => self.new_list(hint, &at, out),
         };
         let (item, low, high, middle) = (self.fresh(), self.fresh(), self.fresh(), self.fresh());
+        let run = self.fresh();
         let ident = |name: &str| Tree::ident(name, &at);
         let binary = |op: &str, left: Tree, right: Tree| Tree::binary(op, left, right, &at);
         let number = |n: f64| Tree::number(n, &at);
         let half = binary("/", binary("+", ident(&low), ident(&high)), number(2.0));
-        let mut body = vec![set(&middle, of("Math", "floor", vec![half], &at), &at)];
+        let half = of("Math", "floor", vec![half], &at);
+        let grows = binary(">", ident(&run), number(0.0));
+        let last = binary("-", ident(&high), number(1.0));
+        let end = Tree::conditional(grows.clone(), last, number(0.0), &at);
+        let probe = Tree::conditional(ident(&run), end, half, &at);
+        let mut body = vec![set(&middle, probe, &at)];
         let other = member_of(Value::ident(&sorted, &at), Value::ident(&middle, &at), &at);
-        let order = self.compare(callback, other, Value::ident(&item, &at), span, &mut body);
-        let test = binary(">", order.operand(), number(0.0));
+        // The later item comes first, as in V8: what a comparison says of equal items counts.
+        let order = self.compare(callback, Value::ident(&item, &at), other, span, &mut body);
+        let (order, less) = match order.kind {
+            Kind::Node(tree) if tree.ident_name().is_some() => (None, tree),
+            _ => {
+                let name = self.fresh();
+                (Some(set(&name, order.resolved(), &at)), ident(&name))
+            }
+        };
+        body.extend(order);
+        let less = binary("<", less, number(0.0));
         let up = set(&low, binary("+", ident(&middle), number(1.0)), &at);
         let down = set(&high, ident(&middle), &at);
-        body.push(branch(test, vec![down], vec![up], &at));
+        // The first items that ascend, or that descend, stay in their order or turn round.
+        let ends = || vec![set(&run, number(0.0), &at)];
+        let descends = vec![set(&run, number(-1.0), &at), set(&high, number(0.0), &at)];
+        let many = binary(">", ident(&high), number(1.0));
+        let is_over = Tree::logical("&&", grows.clone(), many, &at);
+        let before = vec![branch(is_over, ends(), descends, &at)];
+        let behind = vec![branch(
+            grows,
+            vec![set(&low, ident(&high), &at)],
+            ends(),
+            &at,
+        )];
+        let in_run = vec![branch(less.clone(), before, behind, &at)];
+        let halves = vec![branch(less, vec![down], vec![up], &at)];
+        body.push(branch(ident(&run), in_run, halves, &at));
         let length = member_of(Value::ident(&sorted, &at), Value::text("length", &at), &at);
         let search = Tree::step(
             "while",
@@ -59,6 +90,7 @@ impl<'a> Lowerer<'a> {
             search,
             set("_", insert, &at),
         ];
+        out.push(set(&run, number(1.0), &at));
         out.push(for_each(items.clone().resolved(), &item, None, steps, &at));
         if !in_place {
             return Value::ident(&sorted, &at);
