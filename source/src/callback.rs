@@ -395,10 +395,8 @@ impl<'a> Lowerer<'a> {
             return self.new_list_of(step, hint, out);
         }
         let list = self.new_list(hint, &at, out);
-        if turn.names.is_empty() {
-            turn.names.push(self.fresh());
-        }
-        let item = Box::new(Tree::ident(&turn.names[0], &at));
+        let item = self.kept(&mut turn, 0);
+        let item = Box::new(Tree::ident(&item, &at));
         self.finish_turn(items, turn, single, After::Keep(list.clone(), item), out);
         Value::ident(&list, &at)
     }
@@ -436,16 +434,14 @@ impl<'a> Lowerer<'a> {
         let mut turn = self.turn(callback, 3, span);
         let items = self.listed(items, &mut turn, out);
         let wanted = if name == "find" { 0 } else { 1 };
-        while turn.names.len() <= wanted {
-            turn.names.push(self.fresh());
-        }
+        let kept = self.kept(&mut turn, wanted);
         let result = self.target(hint);
         let none = match name {
             "find" => Tree::undefined(&at),
             _ => Tree::number(-1.0, &at),
         };
         out.push(set(&result, none, &at));
-        let found = Box::new(Tree::ident(&turn.names[wanted], &at));
+        let found = Box::new(Tree::ident(&kept, &at));
         let after = After::Found(true, result.clone(), found);
         self.each_turn(items, turn, after, out);
         Value::ident(&result, &at)

@@ -144,6 +144,26 @@ impl<'a> Lowerer<'a> {
         Value::ident(&list, &at)
     }
 
+    /// The name of what a turn is for, its item or the number of that: another one than the
+    /// parameter, where the callback sets that.
+    pub(crate) fn kept(&mut self, turn: &mut Turn<'a>, index: usize) -> String {
+        while turn.names.len() <= index {
+            turn.names.push(self.fresh());
+        }
+        if let Callback::Code(code) = turn.callback
+            && let Some(param) = code.params().items.get(index)
+            && let BindingPattern::BindingIdentifier(id) = &param.pattern
+            && (param.initializer.is_some() || self.assigned.contains(id.name.as_str()))
+        {
+            let at = place(id.span);
+            let item = self.fresh();
+            let param = std::mem::replace(&mut turn.names[index], item.clone());
+            let given = set(&param, Tree::ident(&item, &at), &at);
+            turn.steps.insert(0, given);
+        }
+        turn.names[index].clone()
+    }
+
     /// The value of a callback that is one expression, and the steps for it; `None` if
     /// it has statements.
     pub(crate) fn turn_value(&mut self, turn: &Turn<'a>, out: &mut Vec<Tree>) -> Option<Value> {
