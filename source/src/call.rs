@@ -56,6 +56,9 @@ impl<'a> Lowerer<'a> {
                 self.method_call(&member.object, name, call, false, hint, out)
             }
             callee => {
+                if let Some(code) = crate::atom::code_of(callee) {
+                    return self.call_in_place(code, call, hint, out);
+                }
                 let help = "call functions and methods by their names";
                 self.unsupported(callee.span(), "a computed callee", help);
                 Value::undefined(&place(call.span))
@@ -118,7 +121,8 @@ impl<'a> Lowerer<'a> {
                     Value::undefined(&at)
                 }
                 _ => {
-                    let help = "declare it with `function`, or `const name = (x) => ...`";
+                    let help = "declare it with `function`, or `const name = (x) => ...`; to choose \
+                                one of several by a key, call them in a `switch`";
                     self.unsupported(call.span, "a call of a variable", help);
                     Value::undefined(&at)
                 }
@@ -263,10 +267,7 @@ impl<'a> Lowerer<'a> {
                 let help = "constants are enough: nobody else sees the object";
                 self.unsupported(call.span, "`Object.freeze`", help);
             }
-            ("Object", "groupBy") => {
-                let help = "write a loop: `(groups[key] ??= []).push(item)` in two statements";
-                self.unsupported(call.span, "`Object.groupBy`", help);
-            }
+            ("Object", "groupBy") => return self.group_by(call, hint, out),
             ("Date", "UTC") => return self.utc_time(call, out),
             ("Number", "isNaN" | "isFinite" | "isInteger") => self.check_number(name, call),
             _ if builtins::function(namespace, name).is_none() => {

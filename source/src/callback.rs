@@ -3,6 +3,7 @@
 use crate::code::{ends, only_expression, statements};
 use crate::codes;
 use crate::expr::Hint;
+use crate::inline::grouped;
 use crate::iterable::Iterable;
 use crate::leave::Left;
 use crate::lower::{After, Around, Code, Lowerer, What, branch, for_each, named, place, set};
@@ -229,6 +230,10 @@ impl<'a> Lowerer<'a> {
                 let both = Tree::binary("+", Tree::ident(name, &at), value.operand(), &at);
                 out.push(set(name, both, &at));
             }
+            After::Group(groups, item) => {
+                let name = self.fresh();
+                grouped(groups, (**item).clone(), value, &name, out);
+            }
             After::Settled(list) => {
                 let item = crate::promise::fulfilled(value, &at);
                 let inputs = [("list", Tree::text(list, &at)), ("item", item.resolved())];
@@ -257,7 +262,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// A loop that runs a callback for each item.
-    fn each(
+    pub(crate) fn each(
         &mut self,
         items: Value,
         callback: Callback<'a>,

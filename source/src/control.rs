@@ -107,11 +107,14 @@ impl<'a> Lowerer<'a> {
                 self.error_text(&call.arguments, call.span, out)
             }
             Expression::Identifier(id) => match self.lookup(id.name.as_str()) {
-                Some(id) if matches!(self.bindings[id].what, What::Caught) => {
-                    let name = self.bindings[id].name.clone();
+                Some(caught) if matches!(self.bindings[caught].what, What::Caught) => {
+                    let name = self.bindings[caught].name.clone();
                     Value::ident(&name, &at)
                 }
-                _ => self.thrown(value, out),
+                _ => match self.thrown_again(id.name.as_str(), id.span) {
+                    Some(message) => message,
+                    None => self.thrown(value, out),
+                },
             },
             _ => self.thrown(value, out),
         };
@@ -131,14 +134,14 @@ impl<'a> Lowerer<'a> {
         self.expr(value, out)
     }
 
-    fn is_error(&self, callee: &Expression<'a>) -> bool {
+    pub(crate) fn is_error(&self, callee: &Expression<'a>) -> bool {
         let names = ["Error", "TypeError", "RangeError", "SyntaxError"];
         self.free_name(callee)
             .is_some_and(|name| names.contains(&name))
     }
 
     /// The message of a new error.
-    fn error_text(
+    pub(crate) fn error_text(
         &mut self,
         arguments: &'a [Argument<'a>],
         at: Span,

@@ -255,7 +255,8 @@ impl<'a> Lowerer<'a> {
             ),
             What::Variable if binding.owner != self.current => (
                 format!("`{js}` belongs to another function, which this one cannot set"),
-                "return the new value, or set it in a loop or callback of that function",
+                "keep it in an object: `const state = { n: 0 }`, whose members functions may set, \
+                 `state.n++`; or return the new value",
             ),
             What::Variable if is_outside => (
                 format!("`{js}` is outside of steps whose variables are their own"),
@@ -272,7 +273,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Refuses steps on members where the host has no atoms for them.
-    fn needs_member_atoms(&mut self, op: &str, span: Span) {
+    pub(crate) fn needs_member_atoms(&mut self, op: &str, span: Span) {
         if self.ops.signature(op).is_none() {
             let help = "make a new object, `o = { ...o, [key]: value }`, or use methods of lists";
             self.unsupported(
@@ -370,6 +371,10 @@ impl<'a> Lowerer<'a> {
                 Target::Variable(name) => {
                     if let AssignmentTarget::AssignmentTargetIdentifier(id) = &assignment.left {
                         self.check_date(id.name.as_str(), right);
+                        if let Some(error) = self.kept_error(id.name.as_str(), right, out) {
+                            out.push(set(&name, error.resolved(), &at));
+                            return Some(Value::ident(&name, &at));
+                        }
                     }
                     self.assign(right, &name, Hint::Set(&name), &at, out);
                     Some(Value::ident(&name, &at))
@@ -395,7 +400,16 @@ impl<'a> Lowerer<'a> {
                 _ => is_missing(old.operand(), &at),
             };
             let mut steps = Vec::new();
-            let value = self.expr(right, &mut steps);
+            let error = match &assignment.left {
+                AssignmentTarget::AssignmentTargetIdentifier(id) => {
+                    self.kept_error(id.name.as_str(), right, &mut steps)
+                }
+                _ => None,
+            };
+            let value = match error {
+                Some(error) => error,
+                None => self.expr(right, &mut steps),
+            };
             let target = self.keep_target(target, &steps, out);
             steps.push(store(target.clone(), value, &at));
             out.push(branch(test, steps, Vec::new(), &at));

@@ -169,7 +169,8 @@ impl<'a> Lowerer<'a> {
             Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => (
                 "a function as a value",
                 "name it with `const` or `function`, or hand it to map, filter, find, some, \
-                 every, reduce, sort or forEach",
+                 every, reduce, sort or forEach; to choose one of several by a key, call them in \
+                 a `switch`",
             ),
             Expression::ClassExpression(_) => ("`class`", "use plain objects and functions"),
             Expression::ThisExpression(_) | Expression::Super(_) => {
@@ -196,7 +197,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// A name where its value is meant.
-    fn name(&mut self, js: &str, span: Span) -> Value {
+    pub(crate) fn name(&mut self, js: &str, span: Span) -> Value {
         let at = place(span);
         let Some(id) = self.lookup(js) else {
             return self.global_name(js, span);
@@ -238,7 +239,10 @@ impl<'a> Lowerer<'a> {
                 Value::undefined(&at)
             }
             What::Caught => {
-                let help = format!("write `{js}.message`, the text of the error");
+                let help = format!(
+                    "write `{js}.message`, the text of the error; `last = {js}` is there for \
+                     variables that are only thrown, tested and asked for `last.message`"
+                );
                 self.unsupported(span, "an error as a value", help);
                 Value::undefined(&at)
             }

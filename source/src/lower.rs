@@ -130,6 +130,8 @@ pub(crate) enum After {
     Keep(String, Box<Tree>),
     /// Appends its text to this variable.
     Append(String),
+    /// Appends this item to the list that this object has for the value.
+    Group(String, Box<Tree>),
     /// Appends it to this list as `Promise.allSettled` gives it.
     Settled(String),
 }
@@ -225,6 +227,11 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) new_lists: HashSet<String>,
     /// The literals of constants that are regular expressions.
     pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
+    /// Whether variables of these names keep errors.
+    pub(crate) kept_errors: HashMap<String, bool>,
+    /// Calls of `exec` that tests of loops are: all matches, and the variable with the number
+    /// of the next.
+    pub(crate) stepped: HashMap<u32, (crate::value::Value, String)>,
     /// What the types of arguments of the run say that loops over them go over.
     pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: name, variable.
@@ -276,6 +283,8 @@ impl<'a> Lowerer<'a> {
             sight: HashMap::new(),
             new_lists: HashSet::new(),
             regexes: HashMap::new(),
+            kept_errors: HashMap::new(),
+            stepped: HashMap::new(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
             given: ("", Known::Nothing),

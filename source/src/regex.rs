@@ -25,6 +25,9 @@ impl<'a> Lowerer<'a> {
                 self.unsupported(call.span, "this method of a regular expression", help);
                 return Some(Value::undefined(&place(call.span)));
             };
+            if let Some(next) = self.next_match(call, out) {
+                return Some(next);
+            }
             let text = self.expr(text, out);
             if name == "exec" && regex.regex.flags.contains(RegExpFlags::G) {
                 let help = "write `for (const found of text.matchAll(/a+/g))`";
@@ -230,7 +233,7 @@ impl<'a> Lowerer<'a> {
         ))
     }
 
-    fn each_match(
+    pub(crate) fn each_match(
         &mut self,
         regex: &'a RegExpLiteral<'a>,
         text: Value,

@@ -123,6 +123,7 @@ impl<'a> Lowerer<'a> {
             Statement::WhileStatement(statement) => {
                 self.check_test(&statement.test, true);
                 let label = self.label.take();
+                self.exec_before(&statement.test, out);
                 let mut tests = Vec::new();
                 let test = self.expr(&statement.test, &mut tests);
                 self.around.push(Around::a_loop(label, None));
@@ -387,7 +388,10 @@ impl<'a> Lowerer<'a> {
                 if self.bindings[binding].known == Known::Nothing {
                     self.note_known_type(js, one.type_annotation.as_deref());
                 }
-                self.assign(init, &name, Hint::Fresh(&name), &at, out);
+                match self.kept_error(js, init, out) {
+                    Some(error) => out.push(set(&name, error.resolved(), &at)),
+                    None => self.assign(init, &name, Hint::Fresh(&name), &at, out),
+                }
                 self.bindings[binding].is_ready = true;
             }
             None => {

@@ -220,7 +220,7 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     ),
     (
         &["_", "lodash", "R", "ramda", "underscore"],
-        "lists have the methods: `xs.map`, `xs.filter`, `xs.toSorted`; `Object.groupBy` is `await groupBy({ items, by })`",
+        "lists have the methods: `xs.map`, `xs.filter`, `xs.toSorted`; `Object.groupBy(xs, (x) => x.key)`",
     ),
     (
         &["fs", "path", "os", "Deno", "Bun"],

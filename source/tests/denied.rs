@@ -5,7 +5,7 @@ use a99_source::codes::*;
 
 /// Statements of an agent with `a`, `items` and a function `f`: the code, what is pointed
 /// at, and a part of the help.
-const DENIED: [(&str, &str, &str, &str); 118] = [
+const DENIED: [(&str, &str, &str, &str); 121] = [
     (
         "const g = (n, k) => (n > 0 ? g(n - 1, (x) => k(x)) : k(0)); return g(a, (x) => x)",
         TOO_DEEP,
@@ -16,7 +16,25 @@ const DENIED: [(&str, &str, &str, &str); 118] = [
         "let n = 0; const g = (k) => k(1); g((x) => { n = x })",
         BAD_BINDING,
         "n",
-        "return the new value",
+        "keep it in an object",
+    ),
+    (
+        "let last; try { f(a) } catch (e) { last = e } return { last }",
+        UNSUPPORTED,
+        "e",
+        "asked for `last.message`",
+    ),
+    (
+        "let m; const word = /a/g; if (a) { while ((m = word.exec(a))) f(m) }",
+        UNSUPPORTED,
+        "word.exec(a)",
+        "matchAll",
+    ),
+    (
+        "let n = 0; ((k) => { n = k })(a); return n",
+        BAD_BINDING,
+        "n",
+        "keep it in an object",
     ),
     (
         "const g = (k) => k(1); return [g((x) => x), g(a)]",

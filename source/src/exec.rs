@@ -1,0 +1,105 @@
+//! `exec` of a pattern with the flag `g` as the test of a loop: one match after the other.
+
+use crate::expr::Hint;
+use crate::lower::{Lowerer, What, place, set};
+use crate::pattern::member_of;
+use crate::tree::Tree;
+use crate::value::{Kind, Value};
+use oxc_ast::ast::{Argument, CallExpression, Expression};
+use oxc_syntax::operator::BinaryOperator;
+
+impl<'a> Lowerer<'a> {
+    /// `while ((m = pattern.exec(text)) !== null)`: finds all matches before the loop. The
+    /// pattern must be a constant of the block that the loop is in, which nothing else asks,
+    /// so that it begins at the start; and the text must stay what it is.
+    pub(crate) fn exec_before(&mut self, test: &'a Expression<'a>, out: &mut Vec<Tree>) {
+        let Some(call) = exec_of(test) else {
+            return;
+        };
+        let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
+            return;
+        };
+        let (Expression::Identifier(pattern), [Argument::Identifier(text)]) =
+            (&member.object, &call.arguments[..])
+        else {
+            return;
+        };
+        let pattern = pattern.name.as_str();
+        let of_block = self.scopes.last().and_then(|scope| scope.get(pattern));
+        let regex = of_block.and_then(|id| self.regexes.get(id).copied());
+        let is_text = self
+            .lookup(text.name.as_str())
+            .is_some_and(|id| matches!(self.bindings[id].what, What::Variable | What::Literal(_)));
+        let is_kept = is_text && !self.assigned.contains(text.name.as_str());
+        self.repeat_work(self.source.len() / 64);
+        let Some(regex) = regex.filter(|_| is_kept && places(self.source, pattern) == 2) else {
+            return;
+        };
+        if !regex.regex.flags.contains(oxc_ast::ast::RegExpFlags::G) {
+            return;
+        }
+        let at = place(call.span);
+        let text = self.name(text.name.as_str(), text.span);
+        let found = self.each_match(regex, text, call.span, Hint::None, out);
+        let number = self.fresh();
+        out.push(set(&number, Tree::number(0.0, &at), &at));
+        self.stepped.insert(call.span.start, (found, number));
+    }
+
+    /// The next match of such a loop.
+    pub(crate) fn next_match(
+        &mut self,
+        call: &'a CallExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Option<Value> {
+        let at = place(call.span);
+        let (found, number) = self.stepped.get(&call.span.start)?.clone();
+        let next = self.fresh();
+        let item = member_of(found, Value::ident(&number, &at), &at);
+        out.push(set(&next, item.resolved(), &at));
+        let behind = Tree::binary("+", Tree::ident(&number, &at), Tree::number(1.0, &at), &at);
+        out.push(set(&number, behind, &at));
+        let (next, none) = (Tree::ident(&next, &at), Tree::null(&at));
+        Some(Value::new(
+            Kind::Node(Tree::logical("??", next, none, &at)),
+            &at,
+        ))
+    }
+}
+
+/// The call in `(m = pattern.exec(text))` and `(m = pattern.exec(text)) !== null`.
+fn exec_of<'a>(test: &'a Expression<'a>) -> Option<&'a CallExpression<'a>> {
+    match test.get_inner_expression() {
+        Expression::AssignmentExpression(assignment) => match assignment
+            .right
+            .get_inner_expression()
+        {
+            Expression::CallExpression(call) => match call.callee.get_inner_expression() {
+                Expression::StaticMemberExpression(member) if member.property.name == "exec" => {
+                    Some(call)
+                }
+                _ => None,
+            },
+            _ => None,
+        },
+        Expression::BinaryExpression(binary)
+            if matches!(
+                binary.operator,
+                BinaryOperator::StrictInequality | BinaryOperator::Inequality
+            ) && matches!(binary.right, Expression::NullLiteral(_)) =>
+        {
+            exec_of(&binary.left)
+        }
+        _ => None,
+    }
+}
+
+/// How often a name stands in a source.
+fn places(source: &str, name: &str) -> usize {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let found = source.match_indices(name).filter(|(at, _)| {
+        let behind = &source[at + name.len()..];
+        !source[..*at].ends_with(is_part) && !behind.starts_with(is_part)
+    });
+    found.count()
+}

@@ -1,0 +1,290 @@
+//! Errors that a variable keeps, `lastError = e`: an object with the message, where the whole
+//! source only asks such a variable for that, throws it, or asks whether there is one.
+
+use crate::lower::{Lowerer, What, place};
+use crate::tree::Place;
+use crate::value::{Kind, Value};
+use oxc_ast::ast::Expression;
+use oxc_span::{GetSpan, Span};
+use std::collections::HashSet;
+
+/// Places of a name that are looked at.
+const MAX_PLACES: usize = 200;
+
+impl<'a> Lowerer<'a> {
+    /// The error that a variable of this name is set to, if it may keep errors.
+    pub(crate) fn kept_error(
+        &mut self,
+        js: &str,
+        value: &'a Expression<'a>,
+        out: &mut Vec<crate::tree::Tree>,
+    ) -> Option<Value> {
+        let value = value.get_inner_expression();
+        let at = place(value.span());
+        let message = match value {
+            Expression::Identifier(id) => {
+                let id = self.lookup(id.name.as_str())?;
+                if !matches!(self.bindings[id].what, What::Caught) || !self.keeps_errors(js) {
+                    return None;
+                }
+                self.note_read(id);
+                Value::ident(&self.bindings[id].name.clone(), &at)
+            }
+            Expression::NewExpression(new)
+                if self.is_error(&new.callee) && self.keeps_errors(js) =>
+            {
+                let text = self.error_text(&new.arguments, new.span, out);
+                self.named(text, out)
+            }
+            _ => return None,
+        };
+        Some(with_message(message, &at))
+    }
+
+    /// The message of the error that a variable keeps, which is thrown.
+    pub(crate) fn thrown_again(&mut self, js: &str, span: Span) -> Option<Value> {
+        let id = self.lookup(js)?;
+        if !matches!(self.bindings[id].what, What::Variable) || !self.keeps_errors(js) {
+            return None;
+        }
+        self.note_read(id);
+        let at = place(span);
+        let error = Value::ident(&self.bindings[id].name.clone(), &at);
+        let key = Value::text("message", &at);
+        Some(crate::pattern::member_of(error, key, &at))
+    }
+
+    fn keeps_errors(&mut self, js: &str) -> bool {
+        if let Some(keeps) = self.kept_errors.get(js) {
+            return *keeps;
+        }
+        self.repeat_work(self.source.len() / 16);
+        let keeps = keeps_errors(self.source, js);
+        self.kept_errors.insert(js.to_owned(), keeps);
+        keeps
+    }
+}
+
+fn with_message(message: Value, at: &Place) -> Value {
+    Value::new(Kind::Map(vec![(b"message".to_vec(), message)]), at)
+}
+
+/// Whether each place of a name in a source is one where an error is as good as an object
+/// with its message, and one of them sets it to what a `catch` names. Names in texts and
+/// comments count as well, so that some are refused which could be kept.
+fn keeps_errors(source: &str, name: &str) -> bool {
+    let mut is_set = false;
+    let caught = caught_names(source);
+    for (number, (at, _)) in source.match_indices(name).enumerate() {
+        if number == MAX_PLACES {
+            return false;
+        }
+        let (before, behind) = (&source[..at], &source[at + name.len()..]);
+        if before.ends_with(is_part) || behind.starts_with(is_part) {
+            continue;
+        }
+        let line = before.rfind('\n').map_or(before, |at| &before[at..]);
+        let rest = behind.lines().next().unwrap_or_default();
+        let in_template = line.contains('`') || rest.contains('`');
+        if line.trim_start().starts_with("//") && !in_template {
+            continue;
+        }
+        match place_of(&caught, before, behind) {
+            None => return false,
+            Some(sets) => is_set |= sets,
+        }
+    }
+    is_set
+}
+
+/// What the `catch`es of a source name.
+fn caught_names(source: &str) -> HashSet<&str> {
+    let mut names = HashSet::new();
+    for (at, word) in source.match_indices("catch") {
+        let name = source[at + word.len()..].trim_start().strip_prefix('(');
+        let name = name.unwrap_or_default().trim_start();
+        let end = name.find(|c: char| !is_part(c)).unwrap_or(0);
+        if name[end..].trim_start().starts_with([')', ':']) {
+            names.insert(&name[..end]);
+        }
+    }
+    names
+}
+
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$' | '\\')
+}
+
+/// Whether what stands before ends with this word.
+fn ends_with_word(before: &str, word: &str) -> bool {
+    let start = before.strip_suffix(word);
+    start.is_some_and(|start| !start.ends_with(is_part) && !start.ends_with('.'))
+}
+
+/// Whether a statement may begin behind this.
+fn begins_statement(before: &str) -> bool {
+    let text = before.trim_end();
+    let begins_line = before.trim_end_matches([' ', '\t']).ends_with('\n');
+    let is_whole = text.ends_with(|c: char| is_part(c) || ")]}'\"`".contains(c))
+        || text.ends_with("++")
+        || text.ends_with("--");
+    text.is_empty()
+        || text.ends_with([';', '{', '}', ')'])
+        || begins_line && is_whole
+        || ["let", "const", "else"]
+            .iter()
+            .any(|word| ends_with_word(text, word))
+}
+
+/// Whether a statement ends before this.
+fn ends_statement(behind: &str) -> bool {
+    let text = behind.trim_start();
+    let ends_line = behind
+        .trim_start_matches([' ', '\t'])
+        .starts_with(['\n', '\r']);
+    text.is_empty()
+        || text.starts_with([';', '}'])
+        || ends_line && text.starts_with(is_part) && !text.starts_with("in")
+}
+
+/// What begins with a value that an error variable may have: whether that is an error.
+fn error_or_nothing(caught: &HashSet<&str>, value: &str) -> Option<bool> {
+    let value = value.trim_start();
+    let end = value.find(|c: char| !is_part(c)).unwrap_or(value.len());
+    let (word, rest) = value.split_at(end);
+    let ends = ends_statement(rest) || rest.trim_start().starts_with(',');
+    match word {
+        "null" | "undefined" if ends => Some(false),
+        "new" => {
+            let class = rest.trim_start();
+            let classes = ["Error(", "TypeError(", "RangeError("];
+            classes
+                .iter()
+                .any(|one| class.starts_with(one))
+                .then_some(true)
+        }
+        "" => None,
+        word if ends => caught.contains(word).then_some(true),
+        _ => None,
+    }
+}
+
+/// Whether a place of the name sets it to an error; `None` where an error is something else
+/// than an object with its message.
+fn place_of(caught: &HashSet<&str>, before: &str, behind: &str) -> Option<bool> {
+    let (raw_before, raw_behind) = (before, behind);
+    let (before, behind) = (before.trim_end(), behind.trim_start());
+    let is_member = before.ends_with('.') && !before.ends_with("...");
+    let is_key = before.ends_with(['{', ',']) && behind.starts_with(':');
+    if is_member || is_key {
+        return Some(false);
+    }
+    if let Some(value) = ["??=", "||=", "="]
+        .iter()
+        .find_map(|op| behind.strip_prefix(op))
+    {
+        let is_assignment = !value.starts_with(['=', '>']);
+        // The value of the assignment itself is an error as well.
+        if is_assignment {
+            return begins_statement(raw_before).then(|| error_or_nothing(caught, value))?;
+        }
+    }
+    let is_declared = ends_with_word(before, "let") || ends_with_word(before, "const");
+    if is_declared {
+        return match behind.strip_prefix(':') {
+            None => ends_statement(raw_behind).then_some(false),
+            Some(ty) => {
+                let end = ty.find(['=', ';', '\n'])?;
+                match ty[end..].strip_prefix('=') {
+                    Some(value) => error_or_nothing(caught, value),
+                    None => Some(false),
+                }
+            }
+        };
+    }
+    for comparison in ["===", "!==", "==", "!="] {
+        if let Some(other) = behind.strip_prefix(comparison) {
+            let other = other.trim_start();
+            let nothing = ["null", "undefined"];
+            let is_nothing = nothing.iter().any(|word| other.starts_with(word));
+            return (is_nothing && !other.starts_with("undefined.")).then_some(false);
+        }
+    }
+    let member = behind
+        .strip_prefix("?.")
+        .or_else(|| behind.strip_prefix('.'));
+    if let Some(member) = member {
+        let rest = member.strip_prefix("message")?;
+        return (!rest.starts_with(is_part)).then_some(false);
+    }
+    if ends_with_word(before, "throw") {
+        return ends_statement(raw_behind).then_some(false);
+    }
+    if before.ends_with('!') {
+        return behind
+            .starts_with([')', '&', '|', '?', ';'])
+            .then_some(false);
+    }
+    let opens = |word: &str| {
+        let head = before.strip_suffix('(').map(str::trim_end);
+        head.is_some_and(|head| ends_with_word(head, word))
+    };
+    if opens("catch") {
+        return Some(false);
+    }
+    let is_test = opens("if") || opens("while");
+    let is_chosen = behind.starts_with('?') && !behind.starts_with("??");
+    let starts = before.ends_with(['(', '=', ',', ':']) || ends_with_word(before, "return");
+    let asks = is_test && behind.starts_with([')', '&'])
+        || starts && (is_chosen || behind.starts_with("&&"));
+    asks.then_some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keeps_errors;
+
+    #[test]
+    fn variables_that_keep_errors() {
+        let with = |rest: &str| {
+            format!("let last = null;\ntry {{ f() }} catch (e) {{ last = e; }}\n{rest}")
+        };
+        for rest in [
+            "throw last;",
+            "let n = 1\nlast = e\nthrow last\n",
+            "if (last) return last.message;",
+            "return last?.message ?? 'none'",
+            "return { ok: last === null, last: last ? last.message : '' }",
+            "return last && last.message",
+            "if (!last) { return 1 }",
+            "// the last one: last\nreturn o.last",
+            "last = new Error('none');",
+            "last ??= e\n",
+            "try { f() } catch (last) { return last.message }",
+        ] {
+            assert!(keeps_errors(&with(rest), "last"), "{rest}");
+        }
+        for rest in [
+            "return last",
+            "return { last }",
+            "return { error: last }",
+            "list.push(last)",
+            "return `${last}`",
+            "return String(last)",
+            "return last ?? 'none'",
+            "return x ? last : 1",
+            "return x && last",
+            "return last.stack",
+            "last = 'text'",
+            "last = other",
+            "const { last } = o",
+            "f((last) => last.message)",
+            "const x = last = e;",
+            "return last.message + last",
+        ] {
+            assert!(!keeps_errors(&with(rest), "last"), "{rest}");
+        }
+        let never_set = "let last = null; return last?.message";
+        assert!(!keeps_errors(never_set, "last"));
+    }
+}
