@@ -1,5 +1,6 @@
 //! The atoms of the language: core, battery and browser atoms (decision D29),
-//! and atoms of ours for a computer to work on; one file for each tight family.
+//! and atoms of ours for a computer to work on and for the turns of agents that live; one file
+//! for each tight family.
 //!
 //! An atom exists for a program only if the host puts it into the
 //! [`AtomSet`] of a run; nothing registers itself. Control forms carry their
@@ -114,7 +115,14 @@ pub fn shell_atoms() -> AtomSet {
     collect([io::shell::atoms()])
 }
 
-/// Core, battery, browser and shell atoms.
+/// `agentState`, `agentSend` and the others through which a program acts on its turn: those
+/// of the `agent_turn` capability. The language's references have no such atoms.
+#[must_use]
+pub fn turn_atoms() -> AtomSet {
+    collect([io::turn::atoms()])
+}
+
+/// Core, battery, browser, shell and turn atoms.
 #[must_use]
 pub fn all_atoms() -> AtomSet {
     let others = [
@@ -122,6 +130,7 @@ pub fn all_atoms() -> AtomSet {
         tool_loop::atoms(),
         browser::atoms(),
         io::shell::atoms(),
+        io::turn::atoms(),
     ];
     collect(core_families().into_iter().chain(others))
 }
@@ -164,7 +173,8 @@ mod tests {
     fn the_sets_are_complete() {
         let core = core_atoms();
         let all = all_atoms();
-        let sets = [&core, &battery_atoms(), &browser_atoms(), &shell_atoms()];
+        let (shell, turn) = (shell_atoms(), turn_atoms());
+        let sets = [&core, &battery_atoms(), &browser_atoms(), &shell, &turn];
         assert!(sets.iter().all(|set| set.iter().next().is_some()));
         let count = |set: &AtomSet| set.iter().count();
         assert_eq!(

@@ -49,6 +49,7 @@ mod lists;
 mod operand;
 mod shell;
 mod state;
+mod turn;
 
 pub use batteries::{ChatOptions, ChatTool, LlmOptions, LoopBounds, SearchOptions, VisionOptions};
 pub use data::RandomOptions;
@@ -56,6 +57,7 @@ pub use expr::{Expr, array, conditional, ident, keyed_object, literal, object};
 pub use io::{FetchOptions, PageOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
 pub use operand::{Operand, args, context, val};
 pub use shell::{ReadFileOptions, ShellOptions, WriteFileOptions};
+pub use turn::{PublishOptions, SendOptions, TimerOptions, UpdateOptions};
 
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::value::{Map, Value};

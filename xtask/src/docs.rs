@@ -7,7 +7,9 @@ use crate::reference::{
     code_lines, costs_markdown, errors_markdown,
 };
 use crate::shell::{Failed, failed, root};
-use a99_atoms::{all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms};
+use a99_atoms::{
+    all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms, turn_atoms,
+};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::fs;
@@ -45,6 +47,7 @@ fn atoms_page() -> String {
         ("Batteries", battery_atoms()),
         ("Browser", browser_atoms()),
         ("Shell", shell_atoms()),
+        ("Turn", turn_atoms()),
     ];
     let families = sets.iter().map(|(title, set)| {
         let atoms = set.iter().map(|atom| &atom.sig);

@@ -6,4 +6,5 @@
 mod example;
 mod methods;
 mod methods_io;
+mod methods_turn;
 mod run;

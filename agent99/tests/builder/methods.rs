@@ -1,7 +1,7 @@
 //! Each chain method beside the step that one would write by hand, with the
 //! order of its keys.
 
-use crate::methods_io;
+use crate::{methods_io, methods_turn};
 use agent99::builder::{Builder, RandomOptions, args, ident, val};
 use agent99::{Params, all_atoms, json};
 use std::collections::BTreeSet;
@@ -284,6 +284,7 @@ fn rows() -> Vec<Row> {
         methods_io::io(),
         methods_io::batteries(),
         methods_io::shell(),
+        methods_turn::rows(),
     ]
     .concat()
 }

@@ -10,6 +10,7 @@ mod llm;
 pub(crate) mod procedures;
 pub(crate) mod shell;
 pub(crate) mod store;
+pub(crate) mod turn;
 
 use a99_vm::atom::AtomDef;
 

@@ -161,6 +161,7 @@ impl Machine<'_> {
             "shellExec" | "shellWriteFile" | "shellReadFile" => self.shell_atom(op, node, scope),
             "storeVectorUpsert" => self.vector_change(op, "vectorUpsert", "doc", node, scope),
             "storeVectorDelete" => self.vector_change(op, "vectorDelete", "id", node, scope),
+            op if super::turn::is_of_turn(op) => self.turn_atom(op, node, scope),
             _ => self.granted(op, node, scope),
         }
     }

@@ -41,6 +41,7 @@ pub mod strict;
 mod strings;
 mod tool_loop;
 mod tools;
+mod turn;
 mod value;
 
 pub use host::{Answer, NoHost, OracleHost};

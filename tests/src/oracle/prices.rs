@@ -110,6 +110,12 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
         "llmVision" => (150 * ONE, 120_000.0),
         "domText" | "domValue" | "domClick" | "domInput" | "localStorageGet"
         | "localStorageSet" => (ONE, SECOND),
+        "agentState" | "agentSetState" | "agentSettings" | "agentSetSettings" | "agentIdentity" => {
+            (ONE, SECOND)
+        }
+        "agentSend" | "agentUpdate" | "agentFail" | "agentPublish" | "agentSetTimer"
+        | "agentCancelTimer" | "agentStorageExec" | "agentStorageRun" | "agentStorageGet"
+        | "agentStorageQuery" => (5 * ONE, SECOND),
         "shellExec" => (5 * ONE, 0.0),
         "shellWriteFile" | "shellReadFile" => (5 * ONE, 30_000.0),
         _ => return None,

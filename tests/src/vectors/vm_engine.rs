@@ -7,9 +7,10 @@ use a99_core::error::ErrorCode;
 use a99_core::value::Value;
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
-    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Embedder, Fetch,
-    FixedClock, Llm, LlmBattery, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind,
-    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
+    AgentCall, AgentReply, AgentRunner, AgentTurn, BoxFuture, Capabilities, CapabilityError, Done,
+    Embedder, Fetch, FixedClock, Llm, LlmBattery, SeededRandom, Shell, ShellCommand, ShellError,
+    ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler,
+    TurnQuery, Xml,
 };
 use agent99::{
     AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, CostModel,
@@ -284,6 +285,73 @@ impl Scripted {
     }
 }
 
+impl Scripted {
+    fn done(&self, method: &'static str, args: Vec<Value>) -> Done<'_> {
+        let answer = self.reply(method, args);
+        Box::pin(async move { answer.await.map(drop) })
+    }
+}
+
+impl AgentTurn for Scripted {
+    fn state(&self) -> Answer<'_> {
+        self.reply("agentTurn.state", vec![])
+    }
+
+    fn set_state(&self, state: Value, replace: bool) -> Done<'_> {
+        self.done("agentTurn.setState", vec![state, replace.into()])
+    }
+
+    fn settings(&self) -> Answer<'_> {
+        self.reply("agentTurn.settings", vec![])
+    }
+
+    fn set_settings(&self, settings: Value) -> Done<'_> {
+        self.done("agentTurn.setSettings", vec![settings])
+    }
+
+    fn identity(&self) -> Answer<'_> {
+        self.reply("agentTurn.identity", vec![])
+    }
+
+    fn send(&self, message: Value) -> Answer<'_> {
+        self.reply("agentTurn.send", vec![message])
+    }
+
+    fn update(&self, update: Value) -> Done<'_> {
+        self.done("agentTurn.update", vec![update])
+    }
+
+    fn fail(&self, failure: Value) -> Done<'_> {
+        self.done("agentTurn.fail", vec![failure])
+    }
+
+    fn publish(&self, event: Value) -> Answer<'_> {
+        self.reply("agentTurn.publish", vec![event])
+    }
+
+    fn set_timer(&self, timer: Value) -> Done<'_> {
+        self.done("agentTurn.setTimer", vec![timer])
+    }
+
+    fn cancel_timer(&self, name: Value) -> Done<'_> {
+        self.done("agentTurn.cancelTimer", vec![name])
+    }
+
+    fn has_storage(&self) -> bool {
+        self.provides("agentTurn.storage")
+    }
+
+    fn storage(&self, how: TurnQuery, sql: Value, params: Value) -> Answer<'_> {
+        let how = match how {
+            TurnQuery::Exec => "exec",
+            TurnQuery::Run => "run",
+            TurnQuery::Get => "get",
+            TurnQuery::All => "query",
+        };
+        self.reply("agentTurn.storage", vec![how.into(), sql, params])
+    }
+}
+
 impl Shell for Scripted {
     fn exec(&self, request: ShellRequest) -> ShellReply<'_, ShellOutput> {
         self.shell_reply("shell.exec", vec![request_value(&request)], |value| {
@@ -333,6 +401,9 @@ pub(super) fn capabilities(script: &SharedScript) -> Capabilities {
     }
     if has("agent.run") {
         granted.agent = Some(scripted.clone());
+    }
+    if has("agentTurn") {
+        granted.agent_turn = Some(scripted.clone());
     }
     if has("xml.parse") {
         granted.xml = Some(scripted.clone());

@@ -40,6 +40,11 @@ pub(super) const READS: &[&str] = &[
     "domValue",
     "localStorageGet",
     "shellReadFile",
+    "agentState",
+    "agentSettings",
+    "agentIdentity",
+    "agentStorageGet",
+    "agentStorageQuery",
 ];
 
 /// Pure atoms that change what they are given.

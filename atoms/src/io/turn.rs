@@ -1,0 +1,387 @@
+//! The turn of an agent that lives: its state, settings and identity, what it sends, its
+//! timers and tables, over the host's `AgentTurn`, and nothing without it (security N01).
+//!
+//! The atoms pass on what programs give; the capability checks it. What they do is part of
+//! the turn and of no journal (D91).
+
+use crate::def::{Adjust, Input, Kind, host, opt, req};
+use crate::grants::{Answer, failed, inputs, present, reply, required, truthy};
+use a99_capabilities::{AgentTurn, Done, TurnQuery};
+use a99_core::costs::MICRO;
+use a99_core::sig::{Gives, JsonKinds};
+use a99_core::value::Value;
+use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
+use std::sync::Arc;
+
+/// The price of what goes into the turn's commit or to the agent's tables.
+const CALL: i64 = 5 * MICRO;
+
+const ID: Input = req("id", Kind::Text, "Identity of the message.");
+const CONTENT_TYPE: Input = opt(
+    "contentType",
+    Kind::Text,
+    "What kind of content it is, such as `thinking`; by default text.",
+);
+const TIMER: Input = req(
+    "name",
+    Kind::Text,
+    "Name of the timer, of at most 128 bytes; an agent has one of a name.",
+);
+const SQL: Input = req("sql", Kind::Text, "A statement of SQL.");
+const PARAMS: Input = opt(
+    "params",
+    Kind::List,
+    "Values for the parameters of the statement, in their order.",
+);
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    let mut all = Vec::from(own());
+    all.extend(messages());
+    all.extend(timers());
+    all.extend(storage());
+    all
+}
+
+fn own() -> [AtomDef; 5] {
+    [
+        host(
+            "agentState",
+            "The state of the agent whose turn it is, with what the turn changed of it.",
+            MICRO,
+            &[],
+            |call| Box::pin(async move { reply(turn(&call)?.state().await) }),
+        )
+        .gives(Gives::always(JsonKinds::ANY)),
+        host(
+            "agentSetState",
+            "Changes the state of the agent; it is kept when the turn is done.",
+            MICRO,
+            &[
+                req(
+                    "state",
+                    Kind::Record,
+                    "What is laid over the state: members of objects are merged one by one, at \
+                     every depth.",
+                ),
+                opt(
+                    "replace",
+                    Kind::Bool,
+                    "Whether it takes the place of the whole state instead.",
+                )
+                .default("false"),
+            ],
+            set_state,
+        ),
+        host(
+            "agentSettings",
+            "The settings of the agent.",
+            MICRO,
+            &[],
+            |call| Box::pin(async move { reply(turn(&call)?.settings().await) }),
+        )
+        .gives(Gives::always(JsonKinds::OBJECT)),
+        host(
+            "agentSetSettings",
+            "Changes the settings of the agent; they are kept when the turn is done.",
+            MICRO,
+            &[req(
+                "settings",
+                Kind::Record,
+                "What is laid over the settings, member by member at every depth.",
+            )],
+            set_settings,
+        ),
+        host(
+            "agentIdentity",
+            "Who the agent is: {agent, channel, handle, id}.",
+            MICRO,
+            &[],
+            |call| Box::pin(async move { reply(turn(&call)?.identity().await) }),
+        )
+        .gives(Gives::always(JsonKinds::OBJECT)),
+    ]
+}
+
+fn messages() -> [AtomDef; 4] {
+    [
+        host(
+            "agentSend",
+            "Sends a message to the agent's channel when the turn is done. Gives its identity.",
+            CALL,
+            &[
+                req("content", Kind::Text, "The text of the message."),
+                opt(
+                    "replyTo",
+                    Kind::Text,
+                    "Identity of the message that it answers.",
+                ),
+                opt(
+                    "at",
+                    Kind::TextOrTexts,
+                    "Handles or identities of those whom it is for; by default everybody.",
+                ),
+                CONTENT_TYPE,
+                opt(
+                    "metadata",
+                    Kind::Record,
+                    "Whatever else is said of the message.",
+                ),
+                opt(
+                    "partial",
+                    Kind::Bool,
+                    "Whether more follows (`agentUpdate`), until it is completed.",
+                )
+                .default("false"),
+            ],
+            send,
+        )
+        .gives(Gives::always(JsonKinds::STRING)),
+        host(
+            "agentUpdate",
+            "Adds to a message that the agent sent, or ends it.",
+            CALL,
+            &[
+                ID,
+                opt("content", Kind::Text, "Text that is appended."),
+                CONTENT_TYPE,
+                opt("complete", Kind::Bool, "Whether the message is whole now.").default("false"),
+            ],
+            update,
+        ),
+        host(
+            "agentFail",
+            "Says of a message that the agent sent that it failed.",
+            CALL,
+            &[
+                ID,
+                req("error", Kind::Text, "What went wrong, for people."),
+                opt("code", Kind::Text, "A stable code, for programs."),
+            ],
+            fail,
+        ),
+        host(
+            "agentPublish",
+            "Publishes an event of the agent's own on its channel when the turn is done. Gives \
+             its identity.",
+            CALL,
+            &[
+                req("type", Kind::Text, "What kind of event it is."),
+                opt("payload", Kind::Any, "What it says."),
+                opt(
+                    "persist",
+                    Kind::Bool,
+                    "Whether it is kept in the channel's log; else those see it who are there.",
+                )
+                .default("true"),
+            ],
+            publish,
+        )
+        .gives(Gives::always(JsonKinds::STRING)),
+    ]
+}
+
+fn timers() -> [AtomDef; 2] {
+    [
+        host(
+            "agentSetTimer",
+            "Sets or replaces a timer of the agent, which is due once or again and again: one of \
+             `at`, `after` and `cron` says when.",
+            CALL,
+            &[
+                TIMER,
+                opt(
+                    "at",
+                    Kind::Number,
+                    "When it is due, in milliseconds since 1970.",
+                ),
+                opt("after", Kind::Number, "Milliseconds after which it is due."),
+                opt(
+                    "cron",
+                    Kind::Text,
+                    "Cron expression of the times at which it is due.",
+                ),
+                opt(
+                    "zone",
+                    Kind::Text,
+                    "Time zone of the cron expression; by default UTC.",
+                ),
+                opt("payload", Kind::Any, "What the agent gets with it."),
+            ],
+            set_timer,
+        ),
+        host(
+            "agentCancelTimer",
+            "Removes a timer of the agent, if there is one of the name.",
+            CALL,
+            &[TIMER],
+            cancel_timer,
+        ),
+    ]
+}
+
+fn storage() -> [AtomDef; 4] {
+    [
+        host(
+            "agentStorageExec",
+            "Runs statements of SQL without parameters on the agent's own tables.",
+            CALL,
+            &[req("sql", Kind::Text, "Statements of SQL.")],
+            |call| ask(call, TurnQuery::Exec),
+        ),
+        host(
+            "agentStorageRun",
+            "Runs a statement that changes the agent's own tables. Gives \
+             {changes, lastInsertRowId}.",
+            CALL,
+            &[SQL, PARAMS],
+            |call| ask(call, TurnQuery::Run),
+        )
+        .gives(Gives::always(JsonKinds::OBJECT)),
+        host(
+            "agentStorageGet",
+            "The first row that a query on the agent's own tables gives, as an object.",
+            CALL,
+            &[SQL, PARAMS],
+            |call| ask(call, TurnQuery::Get),
+        ),
+        host(
+            "agentStorageQuery",
+            "All rows that a query on the agent's own tables gives, as objects.",
+            CALL,
+            &[SQL, PARAMS],
+            |call| ask(call, TurnQuery::All),
+        )
+        .gives(Gives::always(JsonKinds::ARRAY)),
+    ]
+}
+
+fn turn(call: &HostCall) -> Result<Arc<dyn AgentTurn>, AtomError> {
+    required(call, |c| &c.agent_turn, "Capability 'agentTurn' missing")
+}
+
+async fn done(done: Done<'_>) -> Result<HostReply, AtomError> {
+    done.await.map_err(failed)?;
+    Ok(HostReply::from(Value::Undefined))
+}
+
+fn set_state(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [state, replace] = inputs(&mut call);
+        done(turn(&call)?.set_state(state, truthy(&replace))).await
+    })
+}
+
+fn set_settings(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [settings] = inputs(&mut call);
+        done(turn(&call)?.set_settings(settings)).await
+    })
+}
+
+fn send(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [content, reply_to, at, content_type, metadata, partial] = inputs(&mut call);
+        let message = present([
+            ("content", content),
+            ("replyTo", reply_to),
+            ("at", at),
+            ("contentType", content_type),
+            ("metadata", metadata),
+            ("partial", partial),
+        ]);
+        reply(turn(&call)?.send(message).await)
+    })
+}
+
+fn update(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [id, content, content_type, complete] = inputs(&mut call);
+        let update = present([
+            ("id", id),
+            ("content", content),
+            ("contentType", content_type),
+            ("complete", complete),
+        ]);
+        done(turn(&call)?.update(update)).await
+    })
+}
+
+fn fail(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [id, error, code] = inputs(&mut call);
+        let failure = present([("id", id), ("error", error), ("code", code)]);
+        done(turn(&call)?.fail(failure)).await
+    })
+}
+
+fn publish(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [kind, payload, persist] = inputs(&mut call);
+        let event = present([("type", kind), ("payload", payload), ("persist", persist)]);
+        reply(turn(&call)?.publish(event).await)
+    })
+}
+
+fn set_timer(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [name, at, after, cron, zone, payload] = inputs(&mut call);
+        let timer = present([
+            ("name", name),
+            ("at", at),
+            ("after", after),
+            ("cron", cron),
+            ("zone", zone),
+            ("payload", payload),
+        ]);
+        done(turn(&call)?.set_timer(timer)).await
+    })
+}
+
+fn cancel_timer(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [name] = inputs(&mut call);
+        done(turn(&call)?.cancel_timer(name)).await
+    })
+}
+
+fn ask(mut call: HostCall, how: TurnQuery) -> Answer {
+    Box::pin(async move {
+        let [sql, params] = inputs(&mut call);
+        let turn = turn(&call)?;
+        if !turn.has_storage() {
+            return Err(AtomError::missing("Capability 'agentTurn.storage' missing"));
+        }
+        reply(turn.storage(how, sql, params).await)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+    use a99_capabilities::{Capabilities, MemoryTurn, TurnChange};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_turn_by_capability() {
+        let turn = Arc::new(MemoryTurn::new());
+        let bench = Bench::with(Capabilities::none().with_agent_turn(turn.clone()));
+        bench.call("agentSetState", r#"[{"n": 1}]"#).unwrap();
+        bench.call("agentSetState", r#"[{"m": 2}]"#).unwrap();
+        assert_eq!(bench.call("agentState", "[]").unwrap(), r#"{"n":1,"m":2}"#);
+        let id = bench.call("agentSend", r#"["hello"]"#).unwrap();
+        assert_eq!(id, r#""message-0""#);
+        assert!(matches!(&turn.changes()[..], [TurnChange::Sent(..)]));
+        let wrong = bench.call("agentSend", "[1]").unwrap_err();
+        assert_eq!(wrong, "agentSend: content must be a text");
+        let none = bench
+            .call("agentStorageGet", r#"["SELECT 1"]"#)
+            .unwrap_err();
+        assert_eq!(none, "Capability 'agentTurn.storage' missing");
+    }
+
+    #[test]
+    fn nothing_without_the_capability() {
+        let error = Bench::new().call("agentState", "[]").unwrap_err();
+        assert_eq!(error, "Capability 'agentTurn' missing");
+    }
+}

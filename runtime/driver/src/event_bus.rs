@@ -1,0 +1,258 @@
+//! Event bus: what an agent may do on its channel, for any target.
+
+use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
+use crate::error::AgentError;
+use crate::turn::{SendOptions, Sent, TurnClient};
+use a99_runtime_engine::{AgentKey, Body, BoxFuture, Uuid};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+type Reply<'a, T> = BoxFuture<'a, Result<T, AgentError>>;
+
+/// A part of the answer of a method that is given while it runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MethodResult {
+    /// What it says.
+    pub content: Option<Value>,
+    /// Whether it is the last.
+    pub complete: bool,
+    /// Whether it says what went wrong.
+    pub is_error: bool,
+    /// How far the method is, 0 to 100.
+    pub progress: Option<f64>,
+}
+
+/// What an agent may do on its channel. [`TurnClient`] is the one of this process; another
+/// target brings its own.
+///
+/// Errors of all methods are those of the turn (`turn.over`, `step.changed_body`) and of the
+/// store or connection, beside those that are named.
+pub trait EventBus: Send + Sync {
+    /// The agent's handle, without `@`.
+    fn handle(&self) -> &str;
+
+    /// The agent as a participant.
+    fn client_id(&self) -> Uuid;
+
+    /// The channel.
+    fn channel(&self) -> &str;
+
+    /// Sends a message.
+    fn send(&self, content: String, options: SendOptions) -> Reply<'_, Sent>;
+
+    /// Appends to a message.
+    fn update(&self, id: Uuid, content: String) -> Reply<'_, ()>;
+
+    /// Says that a message is whole.
+    fn complete(&self, id: Uuid) -> Reply<'_, ()>;
+
+    /// Says that a message failed.
+    fn error(&self, id: Uuid, error: String, code: Option<String>) -> Reply<'_, ()>;
+
+    /// Publishes an event of a type of one's own; in no log if it is not to persist.
+    fn publish(&self, name: String, payload: Value, persist: bool) -> Reply<'_, ()>;
+
+    /// Calls a method. Errors: `provider-not-found`, `method-not-found`,
+    /// `call.would_deadlock`.
+    fn call_method(
+        &self,
+        handle: &str,
+        method: &str,
+        args: Value,
+        options: CallOptions,
+    ) -> Reply<'_, MethodCallHandle>;
+
+    /// Gives a part of an answer at once. The last part of a method's answer is what the
+    /// method returns.
+    fn send_method_result(&self, call_id: Uuid, result: MethodResult) -> Reply<'_, ()>;
+
+    /// Who is on the channel.
+    fn roster(&self) -> Vec<Participant>;
+
+    /// The participants of handles. Errors: `provider-not-found` with those that nobody has.
+    fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError>;
+
+    /// Who has a handle; an `@` and the case of letters do not count.
+    fn participant_by_handle(&self, handle: &str) -> Option<Participant> {
+        let mut roster = self.roster().into_iter();
+        roster.find(|who| is_handle(&who.handle, handle))
+    }
+
+    /// All methods that can be called on the channel: each with `providerId` and
+    /// `providerName`.
+    fn discover_method_defs(&self) -> Vec<Value> {
+        let me = self.client_id();
+        let others = self.roster().into_iter().filter(|who| who.id != me);
+        others.flat_map(|who| methods_of(&who)).collect()
+    }
+
+    /// The methods of one participant.
+    fn discover_method_defs_from(&self, id: Uuid) -> Vec<Value> {
+        let roster = self.roster();
+        let found = roster.iter().find(|who| who.id == id);
+        found.map(methods_of).unwrap_or_default()
+    }
+
+    /// Asks who has a group of tools.
+    fn request_tool_role(&self, group: String) -> Reply<'_, ()>;
+
+    /// Answers that.
+    fn respond_tool_role(
+        &self,
+        group: String,
+        accepted: bool,
+        handoff_to: Option<Uuid>,
+    ) -> Reply<'_, ()>;
+
+    /// Says that a group of tools goes to another.
+    fn announce_tool_role_handoff(&self, group: String, from: Uuid, to: Uuid) -> Reply<'_, ()>;
+
+    /// Gives the channel a title, at once: `title` of its configuration.
+    fn set_channel_title(&self, title: String) -> Reply<'_, ()>;
+
+    /// The configuration of the channel.
+    fn channel_config(&self) -> Reply<'_, Value>;
+
+    /// The agents of the channel, awake or not.
+    fn channel_agents(&self) -> Vec<AgentKey> {
+        self.roster()
+            .into_iter()
+            .filter_map(|who| who.agent)
+            .collect()
+    }
+}
+
+fn methods_of(who: &Participant) -> Vec<Value> {
+    let methods = who.methods.as_array().into_iter().flatten();
+    let told = methods.map(|method| {
+        let mut told = method.clone();
+        told["providerId"] = json!(who.id);
+        told["providerName"] = json!(who.name);
+        told
+    });
+    told.collect()
+}
+
+impl EventBus for TurnClient {
+    fn handle(&self) -> &str {
+        self.identity().key.handle()
+    }
+
+    fn client_id(&self) -> Uuid {
+        self.0.sender.id
+    }
+
+    fn channel(&self) -> &str {
+        self.identity().key.channel()
+    }
+
+    fn send(&self, content: String, options: SendOptions) -> Reply<'_, Sent> {
+        Box::pin(self.send_with(content, options))
+    }
+
+    fn update(&self, id: Uuid, content: String) -> Reply<'_, ()> {
+        Box::pin(TurnClient::update(self, id, content))
+    }
+
+    fn complete(&self, id: Uuid) -> Reply<'_, ()> {
+        Box::pin(TurnClient::complete(self, id))
+    }
+
+    fn error(&self, id: Uuid, error: String, code: Option<String>) -> Reply<'_, ()> {
+        Box::pin(TurnClient::error(self, id, error, code))
+    }
+
+    fn publish(&self, name: String, payload: Value, persist: bool) -> Reply<'_, ()> {
+        Box::pin(TurnClient::publish(self, name, payload, persist))
+    }
+
+    fn call_method(
+        &self,
+        handle: &str,
+        method: &str,
+        args: Value,
+        options: CallOptions,
+    ) -> Reply<'_, MethodCallHandle> {
+        let (handle, method) = (handle.to_owned(), method.to_owned());
+        Box::pin(
+            async move { TurnClient::call_method(self, &handle, &method, args, options).await },
+        )
+    }
+
+    fn send_method_result(&self, call_id: Uuid, result: MethodResult) -> Reply<'_, ()> {
+        Box::pin(async move {
+            let body = Body::MethodResult {
+                call_id,
+                content: result.content,
+                complete: result.complete,
+                is_error: result.is_error,
+                progress: result.progress,
+            };
+            self.0.at_once("result", body).await.map(drop)
+        })
+    }
+
+    fn roster(&self) -> Vec<Participant> {
+        TurnClient::roster(self)
+    }
+
+    fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError> {
+        TurnClient::resolve_handles(self, handles)
+    }
+
+    fn request_tool_role(&self, group: String) -> Reply<'_, ()> {
+        let body = Body::ToolRoleRequest {
+            group,
+            requester_id: self.0.sender.id,
+            requester_type: self.0.sender.kind.clone().unwrap_or_default(),
+        };
+        Box::pin(self.0.with_commit("tool-role", body))
+    }
+
+    fn respond_tool_role(
+        &self,
+        group: String,
+        accepted: bool,
+        handoff_to: Option<Uuid>,
+    ) -> Reply<'_, ()> {
+        let body = Body::ToolRoleResponse {
+            group,
+            accepted,
+            handoff_to,
+        };
+        Box::pin(self.0.with_commit("tool-role", body))
+    }
+
+    fn announce_tool_role_handoff(&self, group: String, from: Uuid, to: Uuid) -> Reply<'_, ()> {
+        let body = Body::ToolRoleHandoff { group, from, to };
+        Box::pin(self.0.with_commit("tool-role", body))
+    }
+
+    fn set_channel_title(&self, title: String) -> Reply<'_, ()> {
+        Box::pin(async move {
+            let store = self.0.shared.hub().store();
+            let changes = json!({"title": title});
+            store.update_channel_config(self.channel(), changes).await?;
+            Ok(())
+        })
+    }
+
+    fn channel_config(&self) -> Reply<'_, Value> {
+        Box::pin(async move {
+            let store = self.0.shared.hub().store();
+            Ok(store.channel_config(self.channel()).await?)
+        })
+    }
+}
+
+/// Who asks for a group of tools wins by its priority, the lower the better, then by when it
+/// was seen first, then by its identity: of `(id, priority, first seen)` the one that wins.
+#[must_use]
+pub fn tool_role_winner(providers: &[(Uuid, Option<f64>, Duration)]) -> Option<Uuid> {
+    let rank = |one: &(Uuid, Option<f64>, Duration)| one.1.unwrap_or(f64::INFINITY);
+    let best = providers.iter().min_by(|a, b| {
+        let by_priority = rank(a).total_cmp(&rank(b));
+        by_priority.then(a.2.cmp(&b.2)).then(a.0.cmp(&b.0))
+    });
+    best.map(|one| one.0)
+}
