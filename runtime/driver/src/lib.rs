@@ -9,8 +9,10 @@
 mod activation;
 mod agent;
 mod bus;
+mod context;
 mod cron;
 mod error;
+mod event_bus;
 mod host;
 mod hub;
 mod log;
@@ -29,7 +31,12 @@ pub use a99_runtime_engine::{
 };
 pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
 pub use bus::{CallOptions, Chunk, MethodCallHandle, Participant};
+pub use context::{
+    ContextParts, EMBEDDED, OnAdvance, Row, RunResult, RuntimeContext, RuntimeFactory, StorageApi,
+    create_runtime_context,
+};
 pub use error::{AgentError, codes};
+pub use event_bus::{EventBus, MethodResult, tool_role_winner};
 pub use host::{AgentInfo, Host, HostBuilder, Publish, Published};
 pub use log::{AgentLogger, LogEntry, LogLevel};
 pub use methods::{Method, MethodCall, Methods};

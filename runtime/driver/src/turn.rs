@@ -202,6 +202,24 @@ impl TurnInner {
         })?
     }
 
+    /// Publishes an event with the commit, or at once where the mode says so.
+    pub(crate) async fn with_commit(
+        &self,
+        kind: &'static str,
+        body: Body,
+    ) -> Result<(), AgentError> {
+        let id = self.operation(kind, None)?;
+        self.durable(self.event(id, body, Vec::new()))
+            .await
+            .map(drop)
+    }
+
+    /// Publishes an event at once.
+    pub(crate) async fn at_once(&self, kind: &'static str, body: Body) -> Result<Seq, AgentError> {
+        let id = self.operation(kind, None)?;
+        self.immediate(self.event(id, body, Vec::new())).await
+    }
+
     /// An operation that is done at once, under the same identity each time that it is asked
     /// for.
     async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
