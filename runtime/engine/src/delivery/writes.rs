@@ -137,7 +137,9 @@ impl Machine {
     /// After the first turn was committed: what is in no log and did not come by then, will
     /// not come.
     fn settle(&mut self) {
-        if std::mem::replace(&mut self.is_settled, true) {
+        // What is at most once was listed at once.
+        let is_listed = self.policy.delivery == Delivery::AtMostOnce;
+        if std::mem::replace(&mut self.is_settled, true) || is_listed {
             return;
         }
         let comes = |trigger: &Trigger| {

@@ -392,3 +392,11 @@ fn halted_it_cancels_and_waits() {
         }
     }
 }
+
+#[test]
+fn what_was_lost_is_listed_once() {
+    let (mut w, commands) = World::load(policy(AtMostOnce, 1), started(once(), 1));
+    assert!(matches!(commands.as_slice(), [Command::Lost(lost), _] if *lost == [once()]));
+    assert_eq!(w.committed(1), []);
+    assert!(w.machine.is_idle());
+}
