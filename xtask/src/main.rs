@@ -26,7 +26,7 @@ mod stages;
 mod tidy;
 mod vectors;
 
-use shell::{Failed, run_program};
+use shell::{Failed, run_example, run_program};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -61,6 +61,10 @@ Usage: cargo xtask TASK
                              and pauses, or restore changed snapshots (bench profile)
   sources [--count N]        random programs in the source form beside Node, 20,000
                              by default
+  simulate [--seeds N] [--from S] [--fault NAME]
+                             agents under crashes, old owners and faults of disks and
+                             handlers (bench profile); a million seeds by default.
+                             With a fault, how soon it is found
   rates [--quick] [--json] [--record] [FILTER]
                              CPU time for each unit of fuel, over all atoms,
                              builtins and forms (bench profile); fails above the
@@ -133,6 +137,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("mutate", args) => run_program("a99-testkit", "mutate", args),
         ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
         ("sources", args) => stages::sources(args),
+        ("simulate", args) => run_example("a99-runtime-engine", "simulate", args),
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
         ("embed", []) => embed::test(&stage::Progress::default()),

@@ -48,6 +48,16 @@ pub(crate) fn run_program(package: &str, name: &str, args: &[&str]) -> Result<()
     run(&mut program).map_err(|_| Failed(String::new()))
 }
 
+/// Builds an example of a package, with what tests need, as benchmarks are built, and runs
+/// it.
+pub(crate) fn run_example(package: &str, name: &str, args: &[&str]) -> Result<(), Failed> {
+    let mut example = cargo("run");
+    example.args(["--quiet", "--profile", "bench", "--package", package]);
+    example.args(["--features", "testing", "--example", name, "--"]);
+    // The example's own last line says what failed.
+    run(example.args(args)).map_err(|_| Failed(String::new()))
+}
+
 /// Runs a command and gives what it prints.
 pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
     let name = describe(command);

@@ -9,10 +9,14 @@
 mod delivery;
 mod event;
 mod filter;
+#[cfg(any(test, feature = "testing"))]
+pub mod history;
 mod key;
 mod merge;
 mod migrate;
 mod retry;
+#[cfg(any(test, feature = "testing"))]
+pub mod sim;
 mod store;
 
 pub use delivery::{

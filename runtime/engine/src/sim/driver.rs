@@ -1,0 +1,623 @@
+//! Driver of a simulation: does for one agent what its machine says, one small step at a time.
+
+use super::Fault;
+use super::random::{Random, mix};
+use super::store::{Changes, Entry, Owner, State, Store};
+use crate::delivery::{
+    Command, CommitFault, Delivery, Input, Machine, Policy, Progress, Recovered, StopReason,
+    TurnEnd, TurnId, TurnResult,
+};
+use crate::history::{Fact, Send};
+use crate::key::{Epoch, Millis, Seq, Trigger};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What all processes of a simulation share.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) store: Store,
+    pub(super) random: Random,
+    pub(super) now: Millis,
+    pub(super) policies: Vec<Policy>,
+    pub(super) fault: Option<Fault>,
+    /// Whether disks, handlers and processes fail.
+    pub(super) is_rough: bool,
+    /// Whether some events kill the process.
+    pub(super) has_poison: bool,
+    pub(super) counter: u64,
+}
+
+/// Whether an agent sees a published event.
+pub(super) fn is_seen(agent: usize, value: u64) -> bool {
+    let agent = u64::try_from(agent).unwrap_or_default();
+    mix(value ^ (agent << 40)) & 3 != 0
+}
+
+/// What a turn's handler does.
+#[derive(Copy, Clone)]
+struct Plan {
+    value: u64,
+    bits: u64,
+    kills: bool,
+}
+
+impl World {
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    fn plan(&self, agent: usize, trigger: &Trigger) -> Plan {
+        let at = u64::try_from(agent).unwrap_or_default();
+        let (value, number) = match trigger {
+            Trigger::Event(seq) => match self.entry(*seq) {
+                Some(Entry::Published(value)) => (*value, *value),
+                _ => (0, 0),
+            },
+            Trigger::Timer(_, due) => (1, *due),
+            Trigger::Once(id) => {
+                let low = u64::try_from(id.as_u128() & u128::from(u64::MAX)).unwrap_or_default();
+                (1, low)
+            }
+        };
+        let is_event = trigger.seq().is_some();
+        Plan {
+            value,
+            bits: mix(number.wrapping_mul(31).wrapping_add(at)),
+            kills: self.has_poison && is_event && value % 23 == 0,
+        }
+    }
+
+    fn entry(&self, seq: Seq) -> Option<&Entry> {
+        let index = usize::try_from(seq).ok()?.checked_sub(1)?;
+        self.store.log.get(index)
+    }
+}
+
+/// A handler that runs.
+#[derive(Debug)]
+struct Handler {
+    turn: TurnId,
+    trigger: Trigger,
+    phase: u8,
+    changes: Changes,
+    is_cancelled: bool,
+    /// Its end was told, but it goes on.
+    is_outlived: bool,
+}
+
+/// A write that is under way.
+#[derive(Debug)]
+struct Write {
+    command: Command,
+    changes: Option<Changes>,
+    /// Whether the state was written, apart from the rest.
+    is_half: bool,
+    result: Option<Result<(), CommitFault>>,
+}
+
+/// An agent that is loaded.
+#[derive(Debug)]
+pub(super) struct Active {
+    owner: Owner,
+    machine: Machine,
+    handlers: Vec<Handler>,
+    /// What attempts that ended changed.
+    ended: Vec<(TurnId, Changes)>,
+    newest: BTreeMap<TurnId, u32>,
+    write: Option<Write>,
+    pub(super) wake: Option<Millis>,
+    pub(super) stop: Option<StopReason>,
+    state: State,
+}
+
+/// How a step of a handler went.
+enum Step {
+    On,
+    End(TurnResult),
+    Kill,
+}
+
+impl Active {
+    pub(super) fn load(world: &mut World, agent: usize, epoch: Epoch, was_cut_off: bool) -> Active {
+        let row = &world.store.rows[agent];
+        let recovered = Recovered {
+            progress: row.progress.clone(),
+            started: world.store.started(agent),
+            was_cut_off,
+        };
+        let (machine, commands) = Machine::new(world.policies[agent], recovered, world.now);
+        let mut active = Active {
+            owner: Owner { agent, epoch },
+            machine,
+            handlers: Vec::new(),
+            ended: Vec::new(),
+            newest: BTreeMap::new(),
+            write: None,
+            wake: None,
+            stop: None,
+            state: row.state,
+        };
+        active.execute(world, commands);
+        active
+    }
+
+    pub(super) fn input(&mut self, world: &mut World, input: Input) {
+        let commands = self.machine.handle(world.now, input);
+        self.execute(world, commands);
+    }
+
+    fn execute(&mut self, world: &mut World, commands: Vec<Command>) {
+        let mut commands = VecDeque::from(commands);
+        while let Some(command) = commands.pop_front() {
+            let answer = match command {
+                Command::Run {
+                    turn,
+                    trigger,
+                    attempt,
+                } => self.run(world, turn, trigger, attempt),
+                Command::Record { turn, .. } if world.has(Fault::RunUnrecorded) => {
+                    Some(Input::Recorded(turn))
+                }
+                Command::Record { .. } | Command::Commit { .. } | Command::Save(_) => {
+                    self.begin_write(world, command);
+                    None
+                }
+                Command::Cancel(turn) => {
+                    let handlers = self.handlers.iter_mut();
+                    handlers
+                        .filter(|handler| handler.turn == turn)
+                        .for_each(|handler| handler.is_cancelled = true);
+                    None
+                }
+                Command::WakeAt(at) => {
+                    self.wake = Some(at);
+                    None
+                }
+                Command::Lost(_) => None,
+                Command::Stop(reason) => {
+                    self.stop = Some(reason);
+                    None
+                }
+            };
+            if let Some(answer) = answer {
+                commands.extend(self.machine.handle(world.now, answer));
+            }
+        }
+    }
+
+    fn run(
+        &mut self,
+        world: &mut World,
+        turn: TurnId,
+        trigger: Trigger,
+        run: u32,
+    ) -> Option<Input> {
+        let agent = self.owner.agent;
+        let mut changes = Changes {
+            run,
+            state: self.state,
+            ..Changes::default()
+        };
+        if let Trigger::Timer(name, due) = &trigger
+            && world.store.rows[agent].timers.get(name) != Some(due)
+        {
+            changes.was_gone = true;
+            self.ended.push((turn, changes));
+            return Some(Input::Ended(turn, run, TurnResult::Done));
+        }
+        if let (Some(seq), true) = (trigger.seq(), world.has(Fault::ProgressFirst)) {
+            let mut progress = self.machine.progress().clone();
+            progress.add(seq);
+            // What it writes too early is not asked for.
+            let _ = world.store.save(self.owner, &progress);
+        }
+        let fact = Fact::Began(agent, self.owner.epoch, trigger.clone(), run);
+        world.store.facts.push(fact);
+        self.newest.insert(turn, run);
+        self.handlers.push(Handler {
+            turn,
+            trigger,
+            phase: 0,
+            changes,
+            is_cancelled: false,
+            is_outlived: false,
+        });
+        None
+    }
+
+    fn begin_write(&mut self, world: &World, mut command: Command) {
+        let mut changes = None;
+        match &mut command {
+            Command::Commit {
+                turn,
+                trigger,
+                end,
+                progress,
+            } => {
+                if *end == TurnEnd::Done {
+                    let of_turn = self.ended.iter().filter(|(id, _)| id == turn);
+                    let newest = of_turn.max_by_key(|(_, changes)| changes.run);
+                    changes = newest.map(|(_, changes)| changes.clone());
+                }
+                if let (Some(progress), Some(seq), true) =
+                    (progress, trigger.seq(), world.has(Fault::ProgressJumps))
+                {
+                    *progress = up_to(progress.checkpoint.max(seq));
+                }
+            }
+            Command::Save(progress) if world.has(Fault::SavesTaken) => {
+                *progress = up_to(self.machine.taken());
+            }
+            _ => {}
+        }
+        self.write = Some(Write {
+            command,
+            changes,
+            is_half: false,
+            result: None,
+        });
+    }
+
+    /// The next step of the write that is under way: it is made, or its answer is told.
+    pub(super) fn step_write(&mut self, world: &mut World) {
+        let Some(mut write) = self.write.take() else {
+            return;
+        };
+        if write.result.is_none() {
+            let fate = if world.is_rough {
+                world.random.below(48)
+            } else {
+                48
+            };
+            match fate {
+                0 | 1 => write.result = Some(Err(CommitFault::Unavailable)),
+                2 => write.result = Some(Err(CommitFault::InDoubt)),
+                3 => {
+                    self.apply(world, &mut write);
+                    let is_made = write.result == Some(Ok(()));
+                    write.result = is_made
+                        .then_some(Err(CommitFault::InDoubt))
+                        .or(write.result);
+                }
+                4 if matches!(
+                    write.command,
+                    Command::Commit {
+                        end: TurnEnd::Done,
+                        ..
+                    }
+                ) =>
+                {
+                    write.result = Some(Err(CommitFault::Refused));
+                }
+                _ => self.apply(world, &mut write),
+            }
+        }
+        let is_told = write.result.is_some() && (!world.is_rough || world.random.one_in(2));
+        if is_told {
+            self.answer(world, write);
+        } else {
+            self.write = Some(write);
+        }
+    }
+
+    /// A crash: what was under way is made, or not.
+    pub(super) fn cut_off(mut self, world: &mut World) {
+        if let Some(mut write) = self.write.take()
+            && write.result.is_none()
+            && world.random.one_in(2)
+            && !write.is_half
+        {
+            self.apply(world, &mut write);
+        }
+    }
+
+    fn apply(&self, world: &mut World, write: &mut Write) {
+        let store = &mut world.store;
+        let result = match &write.command {
+            Command::Record {
+                trigger,
+                attempt,
+                progress,
+                ..
+            } => store.record(self.owner, trigger, *attempt, progress.as_ref()),
+            Command::Commit {
+                trigger,
+                end,
+                progress,
+                ..
+            } => {
+                if let (Some(changes), false, Some(Fault::CommitsApart)) =
+                    (&mut write.changes, write.is_half, world.fault)
+                {
+                    write.is_half = true;
+                    match store.commit_state(self.owner, changes) {
+                        Ok(()) => {
+                            changes.is_dirty = false;
+                            return;
+                        }
+                        Err(fault) => Err(fault),
+                    }
+                } else {
+                    let changes = write.changes.as_ref();
+                    store.commit(self.owner, trigger, end, progress.as_ref(), changes)
+                }
+            }
+            Command::Save(progress) => store.save(self.owner, progress),
+            _ => Ok(()),
+        };
+        write.result = Some(result);
+    }
+
+    fn answer(&mut self, world: &mut World, write: Write) {
+        let mut result = write.result.unwrap_or(Ok(()));
+        if result == Err(CommitFault::InDoubt) && world.has(Fault::DoubtIgnored) {
+            result = Err(CommitFault::Unavailable);
+        }
+        if result.is_ok() && world.has(Fault::DirtyCleared) {
+            let running = self.handlers.iter_mut().map(|handler| &mut handler.changes);
+            let ended = self.ended.iter_mut().map(|(_, changes)| changes);
+            running
+                .chain(ended)
+                .for_each(|changes| changes.is_dirty = false);
+        }
+        let input = match (write.command, result) {
+            (Command::Record { turn, .. }, Ok(())) => Input::Recorded(turn),
+            (Command::Record { turn, .. }, Err(fault)) => Input::NotRecorded(turn, fault),
+            (Command::Commit { turn, trigger, .. }, Ok(())) => {
+                if let Some(changes) = write.changes.filter(|changes| !changes.was_gone) {
+                    self.state = changes.state;
+                    self.state.revision += 1;
+                }
+                self.ended.retain(|(id, _)| *id != turn);
+                self.newest.remove(&turn);
+                if world.has(Fault::TimerKept) {
+                    world.store.remove_timer(self.owner.agent, &trigger);
+                }
+                Input::Committed(turn)
+            }
+            (Command::Commit { turn, trigger, .. }, Err(fault)) => {
+                let agent = self.owner.agent;
+                let is_once = world.policies[agent].delivery == Delivery::AtMostOnce;
+                let is_conflict = fault == CommitFault::Conflict;
+                if is_conflict {
+                    self.state = world.store.rows[agent].state;
+                }
+                if is_conflict || fault == CommitFault::Refused {
+                    self.ended.retain(|(id, _)| *id != turn);
+                }
+                if fault == CommitFault::Refused || (is_conflict && is_once) {
+                    let fact = Fact::Failed(agent, self.owner.epoch, trigger, false);
+                    world.store.facts.push(fact);
+                }
+                Input::NotCommitted(turn, fault)
+            }
+            (_, Ok(())) => Input::Saved,
+            (_, Err(fault)) => Input::NotSaved(fault),
+        };
+        self.input(world, input);
+    }
+
+    /// Reads events of the log, some again, some too early.
+    pub(super) fn read(&mut self, world: &mut World) {
+        let taken = self.machine.taken();
+        let head = world.store.head();
+        let room = u64::try_from(self.machine.room()).unwrap_or(u64::MAX);
+        let most = if world.is_rough {
+            world.random.below(5)
+        } else {
+            64
+        };
+        let upto = taken + most.min(head.saturating_sub(taken)).min(room);
+        if world.is_rough && world.random.one_in(6) && head > 0 {
+            let any = 1 + world.random.below(head);
+            self.event(world, any);
+        }
+        for seq in taken + 1..=upto {
+            self.event(world, seq);
+        }
+    }
+
+    fn event(&mut self, world: &mut World, seq: Seq) {
+        let deliver = match world.entry(seq) {
+            Some(Entry::Published(value)) => is_seen(self.owner.agent, *value),
+            _ => false,
+        };
+        self.input(world, Input::Event { seq, deliver });
+    }
+
+    /// Wakes the machine, and tells it of timers that are due.
+    pub(super) fn wake(&mut self, world: &mut World) {
+        if self.wake.is_some_and(|at| at <= world.now) {
+            self.wake = None;
+            self.input(world, Input::Time);
+        }
+        let timers = world.store.rows[self.owner.agent].timers.iter();
+        let due: Vec<Trigger> = timers
+            .filter(|(_, due)| **due <= world.now)
+            .map(|(name, due)| Trigger::Timer(name.clone(), *due))
+            .collect();
+        for trigger in due {
+            self.input(world, Input::Trigger(trigger));
+        }
+    }
+
+    /// A step of a handler; whether it kills the process.
+    pub(super) fn step_handler(&mut self, world: &mut World) -> bool {
+        let Some(at) = world.random.place(self.handlers.len()) else {
+            return false;
+        };
+        let plan = world.plan(self.owner.agent, &self.handlers[at].trigger);
+        let handler = &mut self.handlers[at];
+        let step = if handler.is_cancelled && !world.random.one_in(4) {
+            Step::End(TurnResult::Cancelled)
+        } else {
+            handler.step(world, self.owner, plan)
+        };
+        let mut result = match step {
+            Step::Kill => return true,
+            Step::End(result) => Some(result),
+            Step::On => None,
+        };
+        let is_late = world.is_rough && !handler.is_outlived && world.random.one_in(60);
+        if is_late && result.is_none() {
+            // It took too long. Some do not notice.
+            result = Some(TurnResult::Cancelled);
+            handler.is_outlived = world.random.one_in(2);
+            if handler.is_outlived {
+                self.tell(world, at, TurnResult::Cancelled);
+                return false;
+            }
+        }
+        if let Some(result) = result {
+            self.tell(world, at, result);
+            // What is told may begin others, which come after it.
+            self.handlers.remove(at);
+        }
+        false
+    }
+
+    /// Tells how an attempt ended.
+    fn tell(&mut self, world: &mut World, at: usize, result: TurnResult) {
+        let handler = &self.handlers[at];
+        let (turn, trigger, run) = (handler.turn, handler.trigger.clone(), handler.changes.run);
+        let mut told = run;
+        if result == TurnResult::Done {
+            self.ended.push((turn, handler.changes.clone()));
+            if world.has(Fault::OutlivedTold) {
+                told = self.newest.get(&turn).copied().unwrap_or(run);
+            }
+        } else if self.newest.get(&turn) == Some(&run) {
+            let is_final = matches!(result, TurnResult::Failed { is_final: true, .. });
+            let fact = Fact::Failed(self.owner.agent, self.owner.epoch, trigger, is_final);
+            world.store.facts.push(fact);
+            if world.has(Fault::FailedStateKept) && handler.phase > 0 {
+                self.state.sum = handler.changes.state.sum;
+            }
+        }
+        self.input(world, Input::Ended(turn, told, result));
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.machine.is_idle() && self.handlers.is_empty() && self.write.is_none()
+    }
+
+    pub(super) fn taken(&self) -> Seq {
+        self.machine.taken()
+    }
+}
+
+fn up_to(checkpoint: Seq) -> Progress {
+    Progress {
+        checkpoint,
+        ..Progress::default()
+    }
+}
+
+impl Handler {
+    fn step(&mut self, world: &mut World, owner: Owner, plan: Plan) -> Step {
+        let is_rough = world.is_rough;
+        if is_rough && world.random.one_in(64) {
+            return failed("turn.failed", false);
+        }
+        self.phase += 1;
+        let held_back = world.policies[owner.agent].delivery != Delivery::AtLeastOnce;
+        match self.phase {
+            1 => {
+                let state = &mut self.changes.state;
+                state.sum = state.sum.wrapping_add(plan.value);
+                self.changes.value = plan.value;
+                self.changes.is_dirty = true;
+                if plan.bits & 3 == 0 {
+                    return self.send(world, owner, Send::Now);
+                }
+                Step::On
+            }
+            2 => {
+                if plan.kills {
+                    return Step::Kill;
+                }
+                if plan.bits & 4 == 0 {
+                    self.phase = 3;
+                    return Step::On;
+                }
+                if self.is_outlived {
+                    return failed("turn.outlived", true);
+                }
+                match world.store.begin_step(owner, &self.trigger) {
+                    Ok(true) => {}
+                    Ok(false) => self.phase = 3,
+                    Err(_) => return failed("store.fenced", true),
+                }
+                Step::On
+            }
+            3 if self.is_outlived => failed("turn.outlived", true),
+            3 => match world.store.keep_step(owner, &self.trigger) {
+                Ok(()) => Step::On,
+                Err(_) => failed("store.fenced", true),
+            },
+            4 => {
+                let fact = Fact::Effect(owner.agent, self.trigger.clone());
+                world.store.facts.push(fact);
+                if !held_back || world.has(Fault::SendsFirst) {
+                    return self.send(world, owner, Send::Reply);
+                }
+                let number = if world.has(Fault::DoubtIgnored) {
+                    world.counter += 1;
+                    world.counter
+                } else {
+                    0
+                };
+                self.changes.sends.push((Send::Reply, number));
+                Step::On
+            }
+            _ => {
+                if plan.bits & 0xf0 == 0 {
+                    world.counter += 1;
+                    let wait = 1_000 * (1 + world.random.below(3)) + world.counter % 1_000;
+                    let due = (world.now / 1_000) * 1_000 + wait;
+                    let name = if plan.bits & 0x100 == 0 { "a" } else { "b" };
+                    self.changes.timers.push((name.to_owned(), Some(due)));
+                } else if plan.bits & 0xf0 == 0x10 {
+                    self.changes.timers.push(("a".to_owned(), None));
+                }
+                let is_first = self.changes.run == 1;
+                match (plan.bits >> 12) & 15 {
+                    0 if is_first => failed("turn.failed", false),
+                    1 => failed("turn.failed", false),
+                    2 => failed("turn.failed", true),
+                    _ => Step::End(TurnResult::Done),
+                }
+            }
+        }
+    }
+
+    /// Sends at once.
+    fn send(&mut self, world: &mut World, owner: Owner, send: Send) -> Step {
+        if self.is_outlived {
+            // Its turn may have an end, and its journal be gone.
+            return failed("turn.outlived", true);
+        }
+        let is_by_run = world.has(Fault::IdentityOfRun);
+        let number = if is_by_run {
+            self.changes.run.into()
+        } else {
+            0
+        };
+        let id = (owner.agent, self.trigger.clone(), send, number);
+        match world.store.send(owner, id) {
+            Ok(()) => {
+                // It is sent already: committed with the turn, it does nothing.
+                self.changes.sends.push((send, number));
+                Step::On
+            }
+            Err(_) => failed("store.fenced", true),
+        }
+    }
+}
+
+fn failed(code: &str, is_final: bool) -> Step {
+    Step::End(TurnResult::Failed {
+        code: code.to_owned(),
+        error: String::new(),
+        is_final,
+    })
+}
