@@ -5,7 +5,7 @@ use crate::fault::{Fault, fault};
 use crate::journal;
 use crate::log;
 use crate::packed::Packed;
-use crate::rows::{Hash, agent_key, all, change, int, limit, one, uint, uint32};
+use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, uint, uint32};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::timers;
 use a99_runtime_engine::{
@@ -215,7 +215,7 @@ impl AgentStore for SqliteRuntime {
         self.write(move |cx| {
             let key = &registration.key;
             cx.own(key.shard())?;
-            let config = serde_json::to_string(&registration.config)?;
+            let config = json("configuration", &registration.config)?;
             let most = cx.shared.options.limits.max_state_bytes;
             if config.len() > most {
                 let message = format!("the configuration of {key} has more than {most} bytes");

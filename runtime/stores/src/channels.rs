@@ -3,8 +3,8 @@
 use crate::agents::refused;
 use crate::fault::{Fault, fault, unreadable};
 use crate::log;
-use crate::packed::Packed;
-use crate::rows::{all, change, one, uint};
+use crate::packed::{Packed, check_channel};
+use crate::rows::{all, change, json, one, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, Fence, Millis, NewEvent, Seq, StoreCode, StoreError, Uuid,
@@ -94,7 +94,7 @@ impl ChannelStore for SqliteRuntime {
 
     fn update_channel_config(&self, channel: &str, changes: Value) -> Reply<'_, Value> {
         let channel = channel.to_owned();
-        let changes = match (self.check_channels(), changes) {
+        let changes = match (self.check_channels().and(check_channel(&channel)), changes) {
             (Ok(()), Value::Object(changes)) => changes,
             (Ok(()), _) => {
                 let message = "changes of a configuration are an object";
@@ -113,7 +113,7 @@ impl ChannelStore for SqliteRuntime {
             };
             merged.extend(changes);
             let merged = Value::Object(merged);
-            let text = merged.to_string();
+            let text = json("configuration", &merged)?;
             let most = cx.shared.options.limits.max_inline_bytes;
             if text.len() > most {
                 let message = format!(

@@ -12,7 +12,16 @@ const MAX_HOLDER: u64 = 64;
 /// Held for as long as it lives, or its process. The file stays: a lock on a file without a
 /// name would be none.
 #[derive(Debug)]
-pub(crate) struct FileLock(#[allow(dead_code, reason = "dropping it unlocks")] File);
+pub(crate) struct FileLock(File);
+
+impl Drop for FileLock {
+    /// Closing the file is not enough: a process that this one is just starting has it open,
+    /// too, for a moment.
+    fn drop(&mut self) {
+        // It is left with the file at the latest.
+        drop(self.0.unlock());
+    }
+}
 
 impl FileLock {
     /// Takes the lock of a store, and writes into it who has it.

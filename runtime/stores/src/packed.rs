@@ -1,9 +1,20 @@
 //! Events on their way into a log: as texts and digests, made before the transaction.
 
 use crate::options::StoreLimits;
-use crate::rows::{Hash, digest};
-use a99_runtime_engine::{Attachment, Event, Millis, NewEvent, Seq, StoreCode, StoreError, Uuid};
+use crate::rows::{Hash, digest, json};
+use a99_runtime_engine::{
+    Attachment, Event, Millis, NewEvent, Seq, StoreCode, StoreError, Uuid, check_part,
+};
 use sha2::{Digest, Sha256};
+
+/// Judges the name of a channel as keys of agents do.
+///
+/// # Errors
+/// [`StoreCode::Input`]
+pub(crate) fn check_channel(name: &str) -> Result<(), StoreError> {
+    let named = check_part("channel", name);
+    named.map_err(|error| StoreError::new(StoreCode::Input, error.to_string()))
+}
 
 /// An event with its texts.
 pub(crate) struct Packed {
@@ -25,12 +36,9 @@ impl Packed {
     /// [`StoreCode::TooLarge`], and [`StoreCode::Input`] if it has no JSON form.
     pub(crate) fn of(new: NewEvent, limits: &StoreLimits) -> Result<Packed, StoreError> {
         let NewEvent { channel, event } = new;
-        let no_json = |error: serde_json::Error| {
-            let message = format!("the event {} has no JSON form: {error}", event.id);
-            StoreError::new(StoreCode::Input, message)
-        };
-        let body = serde_json::to_string(&event.body).map_err(no_json)?;
-        let sender = serde_json::to_string(&*event.sender).map_err(no_json)?;
+        check_channel(&channel)?;
+        let body = json("body of the event", &event.body)?;
+        let sender = json("sender of the event", &*event.sender)?;
         let fits = |what: &str, bytes: usize| match bytes <= limits.max_blob_bytes {
             true => Ok(()),
             false => Err(StoreError::new(

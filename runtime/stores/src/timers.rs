@@ -1,7 +1,7 @@
 //! Timers of agents: set and removed with turns, each occurrence taken once.
 
 use crate::fault::{Fault, fault};
-use crate::rows::{agent_key, all, change, int, limit, one, uint};
+use crate::rows::{agent_key, all, change, int, json, limit, one, uint};
 use crate::runtime::Cx;
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
 use a99_sqlite::rusqlite::{Row, params};
@@ -47,7 +47,7 @@ pub(crate) fn change_all(
                 change(cx, sql, params![text, name])?;
             }
             TimerChange::Set(timer) => {
-                let payload = serde_json::to_string(&timer.payload)?;
+                let payload = json("payload of the timer", &timer.payload)?;
                 let most = cx.shared.options.limits.max_inline_bytes;
                 if payload.len() > most {
                     let bytes = payload.len();

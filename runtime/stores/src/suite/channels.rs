@@ -4,7 +4,7 @@ use super::{
     Check, Finding, Fixture, Outcome, attached, fence, holds, joined, key, refused, said, same,
 };
 use a99_runtime_engine::{
-    BoxFuture, ChannelStore, Epoch, EventKind, Fence, NewEvent, Sender, StoreCode, derived,
+    Body, BoxFuture, ChannelStore, Epoch, EventKind, Fence, NewEvent, Sender, StoreCode, derived,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -24,6 +24,9 @@ pub(super) fn checks<F: Fixture>() -> Vec<Check<F>> {
         ("logs are read in pages", |f| Box::pin(pages(f))),
         ("events come back as they were", |f| Box::pin(bodies(f))),
         ("configurations are merged", |f| Box::pin(configs(f))),
+        ("what could not be read is not kept", |f| {
+            Box::pin(unreadable(f))
+        }),
     ]
 }
 
@@ -183,6 +186,33 @@ async fn bodies<F: Fixture>(fixture: &F) -> Outcome {
     let other = vec![said(&a, "long", &format!("{long}."))];
     let other = store.append(other, None, 4).await;
     refused(other, StoreCode::ChangedBody, "another long body")
+}
+
+async fn unreadable<F: Fixture>(fixture: &F) -> Outcome {
+    let (store, a) = (fixture.open()?, key("a")?);
+    let nested = |levels| {
+        let mut event = said(&a, &format!("{levels} levels"), "");
+        let mut payload = json!("]]][[[\"[[[");
+        for _ in 0..levels {
+            payload = json!([payload]);
+        }
+        let name = "nested".to_owned();
+        event.event.body = Body::Custom { name, payload };
+        event
+    };
+    let deep = store.append(vec![nested(500)], None, 1).await;
+    refused(deep, StoreCode::Input, "an event that is nested deep")?;
+    store.append(vec![nested(100)], None, 1).await?;
+    same(&store.read("general", 0, 10).await?.len(), &1, "the log")?;
+    for name in ["", "a/b", "a\n"] {
+        let mut event = said(&a, "named", "");
+        name.clone_into(&mut event.channel);
+        let named = store.append(vec![event], None, 1).await;
+        refused(named, StoreCode::Input, "a channel without a proper name")?;
+        let config = store.update_channel_config(name, json!({})).await;
+        refused(config, StoreCode::Input, "a channel without a proper name")?;
+    }
+    Ok(())
 }
 
 async fn configs<F: Fixture>(fixture: &F) -> Outcome {
