@@ -11,11 +11,11 @@ use crate::error::AgentError;
 use crate::hub::Channel;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
-use crate::turn::TurnClient;
+use crate::turn::{Changes, TurnClient};
 use a99_runtime_engine::{Body, EventKind, EventOptions, Progress};
 use a99_runtime_engine::{
     Command, Delivery, Event, Fence, FilterContext, Input, Machine, Millis, Receipt, Sender, Seq,
-    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, should_yield_event,
+    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, deep_merge_into, should_yield_event,
 };
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
@@ -32,7 +32,7 @@ use tokio::time::Instant;
 pub(crate) enum Signal {
     /// A timer of its is due.
     Timer(TimerRow),
-    /// Its settings were changed from outside: what users changed now.
+    /// Its settings were changed from outside: what of them.
     Settings(Value),
     /// It shall sleep when its turns have ended.
     Drain,
@@ -69,11 +69,14 @@ struct Running {
     trigger: Trigger,
     attempt: u32,
     client: TurnClient,
-    /// The state's revision when it began.
+    /// The state as it was when it began, and its revision.
+    base: Arc<str>,
     revision: u64,
     cancel: Option<oneshot::Sender<()>>,
     /// What its handler gave.
     output: Option<Output>,
+    /// What else it wanted to be committed when it ended.
+    changes: Changes,
     /// What is being committed, to be tried again.
     commit: Option<Box<TurnCommit>>,
 }
@@ -88,7 +91,7 @@ enum Subject {
 enum Happened {
     Input(Input),
     Handled(TurnId, u32, Result<Output, AgentError>, bool),
-    Committed(TurnId, Result<Receipt, StoreError>),
+    Committed(TurnId, Trigger, Result<Receipt, StoreError>),
     Saved(Result<Receipt, StoreError>),
     /// A timer that is due, and whether it is still there.
     Due(TimerRow, bool),
@@ -119,6 +122,9 @@ pub(crate) struct Activation {
     /// What is not beyond it was there before the agent was awake.
     replay_until: Seq,
     subjects: HashMap<Trigger, Subject>,
+    /// How many of the subjects are no events of the log, and how many may be.
+    loose: usize,
+    max_loose: usize,
     running: BTreeMap<TurnId, Running>,
     work: FuturesUnordered<Pending>,
     wake_at: Option<Millis>,
@@ -126,6 +132,8 @@ pub(crate) struct Activation {
     status: watch::Sender<Status>,
     timers_changed: Arc<tokio::sync::Notify>,
     is_draining: bool,
+    /// Whether nobody can tell it anything any more.
+    is_deaf: bool,
 }
 
 impl Activation {
@@ -158,12 +166,15 @@ impl Activation {
             let has_room = self.machine.room() > 0 && !self.is_draining;
             tokio::select! {
                 Some(happened) = self.work.next() => stop = self.take(happened),
-                signal = self.signals.recv() => match signal {
+                signal = self.signals.recv(), if !self.is_deaf => match signal {
                     Some(signal) => stop = self.heed(signal),
-                    None => stop = self.heed(Signal::Drain),
+                    None => {
+                        self.is_deaf = true;
+                        stop = self.heed(Signal::Drain);
+                    }
                 },
                 changed = self.head.changed(), if has_room => drop(changed),
-                event = next_passing(&mut self.passing), if has_room => {
+                event = next_passing(&mut self.passing), if has_room && self.has_loose_room() => {
                     if let Some(event) = event {
                         stop = self.pass(event);
                     }
@@ -224,13 +235,11 @@ impl Activation {
                 }));
                 None
             }
-            Signal::Settings(saved) => {
-                self.saved_settings = saved;
+            Signal::Settings(partial) => {
+                deep_merge_into(&mut self.saved_settings, &partial);
                 self.settle_settings();
                 let trigger = Trigger::Once(self.shared.fresh());
-                self.subjects
-                    .insert(trigger.clone(), Subject::Hook(|| Work::SettingsChanged));
-                self.input(Input::Trigger(trigger))
+                self.trigger(trigger, Subject::Hook(|| Work::SettingsChanged))
             }
             Signal::Drain => {
                 self.is_draining = true;
@@ -289,8 +298,46 @@ impl Activation {
             return None;
         }
         let trigger = Trigger::Once(self.shared.fresh());
-        self.subjects.insert(trigger.clone(), Subject::Event(event));
+        self.trigger(trigger, Subject::Event(event))
+    }
+
+    /// Whether more may wait that is no event of the log. The machine has as much room: what
+    /// is begun here is not refused there.
+    fn has_loose_room(&self) -> bool {
+        self.loose < self.max_loose
+    }
+
+    /// Begins a turn that answers to no event of the log, unless there are too many.
+    fn trigger(&mut self, trigger: Trigger, subject: Subject) -> Option<StopReason> {
+        if !self.has_loose_room() || self.is_draining {
+            return None;
+        }
+        if self.subjects.insert(trigger.clone(), subject).is_none() {
+            self.loose += 1;
+        }
         self.input(Input::Trigger(trigger))
+    }
+
+    /// Forgets what a turn was about.
+    fn forget(&mut self, trigger: &Trigger) {
+        if self.subjects.remove(trigger).is_some() && trigger.seq().is_none() {
+            self.loose -= 1;
+        }
+    }
+
+    /// Finds the timers of turns that were cut off: those that come again go on.
+    async fn remember_timers(&mut self, lost: &[Trigger]) -> Result<(), StoreError> {
+        if !lost.iter().any(|lost| matches!(lost, Trigger::Timer(..))) {
+            return Ok(());
+        }
+        for row in self.shared.agents().timers(&self.fence.key).await? {
+            let trigger = Trigger::Timer(row.name.clone(), row.due);
+            if lost.contains(&trigger) && self.subjects.insert(trigger, Subject::Timer(row)).is_none()
+            {
+                self.loose += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Whether an event reaches the agent: by what the host knows, not by what its sender
@@ -368,7 +415,7 @@ impl Activation {
             Happened::Handled(turn, attempt, result, was_cancelled) => {
                 self.handled(turn, attempt, result, was_cancelled)
             }
-            Happened::Committed(turn, result) => self.committed(turn, result),
+            Happened::Committed(turn, trigger, result) => self.committed(turn, &trigger, result),
             Happened::Saved(Ok(_)) => {
                 self.show();
                 self.input(Input::Saved)
@@ -378,8 +425,7 @@ impl Activation {
                 if !is_there || self.subjects.contains_key(&trigger) {
                     return None;
                 }
-                self.subjects.insert(trigger.clone(), Subject::Timer(row));
-                self.input(Input::Trigger(trigger))
+                self.trigger(trigger, Subject::Timer(row))
             }
             Happened::Saved(Err(error)) => self.input(Input::NotSaved(turns::fault(&error))),
         }

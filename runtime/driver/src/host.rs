@@ -44,6 +44,8 @@ struct Inner {
     shared: Arc<Shared>,
     factories: HashMap<String, Factory>,
     slots: Mutex<Slots>,
+    /// Held while somebody comes or goes.
+    membership: tokio::sync::Mutex<()>,
     /// Rings when a timer was set, or an agent that had one went to sleep.
     timers_changed: Arc<Notify>,
     /// Changes whenever an agent ends.
@@ -146,7 +148,7 @@ impl Host {
     /// ([`ConnectOptions::replay`](crate::ConnectOptions::replay)).
     ///
     /// # Errors
-    /// `agent.unknown`; `handle-conflict` if the handle is another agent's on the channel;
+    /// `agent.unknown`; `handle-conflict` if somebody else on the channel has the handle;
     /// those of the store.
     pub async fn invite(&self, key: &AgentKey, config: Value) -> Result<(), AgentError> {
         self.0.going_on()?;
@@ -161,6 +163,7 @@ impl Host {
                 ),
             ));
         }
+        let _gate = self.0.membership.lock().await;
         locked(&self.0.slots).check_handle(key)?;
         let registration = Registration {
             key: key.clone(),
@@ -180,6 +183,7 @@ impl Host {
     /// # Errors
     /// Those of the store.
     pub async fn remove(&self, key: &AgentKey) -> Result<bool, AgentError> {
+        let _gate = self.0.membership.lock().await;
         let was_there = self.0.shared.agents().unregister(key).await?;
         let signals = locked(&self.0.slots).remove(key);
         if let Some(signals) = signals {
@@ -257,6 +261,7 @@ impl Host {
     /// # Errors
     /// `handle-conflict` if somebody on the channel has the handle; those of the store.
     pub async fn join(&self, channel: &str, joining: Participant) -> Result<(), AgentError> {
+        let _gate = self.0.membership.lock().await;
         let taken = self.0.roster(channel).into_iter();
         let mut taken = taken.filter(|other| other.id != joining.id);
         if let Some(other) = taken.find(|other| is_handle(&other.handle, &joining.handle)) {
@@ -331,6 +336,7 @@ impl Host {
             return Err(AgentError::new(codes::NOT_REGISTERED, message));
         }
         let agents = self.0.shared.agents();
+        let _gate = self.0.shared.settings_gate.lock().await;
         let row = agents.load(key).await?;
         let saved = row.and_then(|row| row.settings);
         let saved = saved.as_deref().map(serde_json::from_str).transpose()?;
@@ -343,7 +349,7 @@ impl Host {
         let mut commit = TurnCommit::new(fence, self.0.shared.now());
         commit.settings = Some(merged.to_string());
         agents.commit(commit).await?;
-        locked(&self.0.slots).signal(key, Signal::Settings(merged));
+        locked(&self.0.slots).signal(key, Signal::Settings(partial.clone()));
         Ok(())
     }
 

@@ -5,10 +5,11 @@
 //! reader that is slow holds nothing up.
 
 use a99_runtime_engine::{
-    Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreError,
+    Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 
 /// Events of a channel that are kept in memory, at most.
@@ -32,6 +33,7 @@ pub(crate) struct Hub {
     store: Arc<dyn ChannelStore>,
     channels: Mutex<HashMap<String, Arc<Channel>>>,
     listener: Listener,
+    runtime: Handle,
 }
 
 /// What of a channel is in memory.
@@ -112,6 +114,10 @@ impl Channel {
         if least == head {
             recent.early = recent.early.split_off(&(head + 1));
         }
+        if least > *self.head.borrow() {
+            // What lies between was not told here: it is in the store only.
+            (recent.events, recent.bytes) = (VecDeque::new(), 0);
+        }
         while let Some(next) = recent.early.remove(&(head + 1)) {
             recent.push(next);
             head += 1;
@@ -157,6 +163,7 @@ impl Hub {
             store,
             channels: Mutex::default(),
             listener,
+            runtime: Handle::current(),
         }
     }
 
@@ -183,16 +190,29 @@ impl Hub {
         Ok(channel)
     }
 
-    /// Appends events and tells whoever waits.
+    /// Appends events and tells whoever waits: also if the future is dropped meanwhile, so
+    /// that no event stands in the log of which nobody hears.
     pub(crate) async fn append(
-        &self,
+        self: &Arc<Hub>,
         events: Vec<NewEvent>,
         fence: Option<Fence>,
         now: Millis,
     ) -> Result<Vec<Appended>, StoreError> {
-        let appended = self.store.append(events, fence, now).await?;
-        self.tell(&appended);
-        Ok(appended)
+        let hub = Arc::clone(self);
+        let work = self.runtime.spawn(async move {
+            let appended = hub.store.append(events, fence, now).await?;
+            hub.tell(&appended);
+            Ok(appended)
+        });
+        work.await
+            .unwrap_or_else(|fault| Err(StoreError::new(StoreCode::InDoubt, fault.to_string())))
+    }
+
+    /// Reads the head of a channel again, where it is not known what was appended.
+    pub(crate) async fn look_again(&self, name: &str) -> Result<(), StoreError> {
+        let channel = self.channel(name).await?;
+        channel.know(self.store.head(name).await?);
+        Ok(())
     }
 
     /// Tells of events that a commit appended.

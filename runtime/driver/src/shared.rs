@@ -16,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) log: crate::log::Log,
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
+    /// Held while settings are read, changed and written: turns and hosts both do that.
+    pub(crate) settings_gate: tokio::sync::Mutex<()>,
     pub(crate) presence: Box<dyn Presence>,
 }
 
@@ -52,6 +54,7 @@ impl Shared {
             log,
             options,
             waits: Arc::default(),
+            settings_gate: tokio::sync::Mutex::const_new(()),
             presence,
         }
     }

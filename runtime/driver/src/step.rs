@@ -71,6 +71,11 @@ impl Journal {
         }
     }
 
+    /// Whether a step was looked for or kept.
+    pub(crate) fn is_used(&self) -> bool {
+        self.rows.try_lock().map_or(true, |rows| rows.is_some())
+    }
+
     /// What is kept of a step.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<JournalRow>, AgentError> {
         let mut rows = self.rows.lock().await;
@@ -109,7 +114,14 @@ impl Journal {
         Ok(())
     }
 
-    pub(crate) async fn step<T, F>(&self, step: Step, work: F) -> Result<T, AgentError>
+    /// Makes a step, unless its answer is there. Nothing is kept of one that ends when its
+    /// turn is over.
+    pub(crate) async fn step<T, F>(
+        &self,
+        step: Step,
+        work: F,
+        is_over: impl Fn() -> bool,
+    ) -> Result<T, AgentError>
     where
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, AgentError>>,
@@ -137,6 +149,10 @@ impl Journal {
                 .await?;
         }
         let answer = work.await;
+        if is_over() {
+            let message = format!("the step '{name}' ended after its turn");
+            return Err(AgentError::new(codes::OVER, message));
+        }
         let status = match &answer {
             Ok(value) => JournalStatus::Done(serde_json::to_string(value)?),
             // Another attempt of the turn makes the step again.

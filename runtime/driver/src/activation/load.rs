@@ -7,7 +7,7 @@ use crate::runner::{Runner, Work};
 use crate::shared::Shared;
 use a99_runtime_engine::{
     AgentRow, Command, Fence, Machine, NewState, Progress, Recovered, Sender, Started, StateError,
-    migrate,
+    TurnCommit, migrate,
 };
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
@@ -107,6 +107,12 @@ impl Loading {
             started: started.collect(),
             was_cut_off: self.was_cut_off,
         };
+        if row.is_none() && progress.checkpoint > 0 {
+            // Where its stream begins holds from now on, also if it sleeps without a turn.
+            let mut begins = TurnCommit::new(fence.clone(), self.shared.now());
+            begins.progress = Some(progress.clone());
+            agents.commit(begins).await?;
+        }
         let policy = self.runner.policy();
         let (machine, mut commands) = Machine::new(policy, recovered, self.shared.now());
         let saved = row.as_ref().and_then(|row| row.settings.as_deref());
@@ -132,6 +138,8 @@ impl Loading {
             replay_until,
             channel,
             subjects: HashMap::new(),
+            loose: 0,
+            max_loose: policy.max_queued.max(1),
             running: BTreeMap::new(),
             work: FuturesUnordered::new(),
             wake_at: None,
@@ -139,6 +147,7 @@ impl Loading {
             status: self.status,
             timers_changed: self.timers_changed,
             is_draining: false,
+            is_deaf: false,
             fence,
             shared: self.shared,
             identity: self.identity,
@@ -152,6 +161,7 @@ impl Loading {
             _ => None,
         });
         if let Some(lost) = lost {
+            activation.remember_timers(&lost).await?;
             activation.hook(Work::Lost(lost)).await?;
         }
         activation.hook(Work::Wake).await?;

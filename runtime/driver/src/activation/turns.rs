@@ -6,7 +6,8 @@ use crate::agent::Alarm;
 use crate::error::{AgentError, codes};
 use crate::methods::MethodCall;
 use crate::runner::{Output, Work};
-use crate::turn::{TurnClient, TurnInner};
+use crate::shared::Shared;
+use crate::turn::{Changes, TurnClient, TurnInner};
 use a99_runtime_engine::{
     Body, CommitFault, DeadLetter, Event, EventKind, Input, NewEvent, NewState, Progress, Receipt,
     StopReason, StoreCode, StoreError, Trigger, TurnCommit, TurnEnd, TurnId, deep_merge,
@@ -38,6 +39,25 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let text = text.unwrap_or("no text");
     AgentError::new(codes::PANIC, format!("the handler panicked: {text}"))
+}
+
+/// Commits, with what is changed of the settings that stand in the store now.
+async fn write(
+    shared: &Shared,
+    mut commit: TurnCommit,
+    settings: Option<Value>,
+) -> Result<Receipt, StoreError> {
+    let agents = shared.agents();
+    let Some(settings) = settings else {
+        return agents.commit(commit).await;
+    };
+    let _gate = shared.settings_gate.lock().await;
+    let row = agents.load(&commit.fence.key).await?;
+    let saved = row.and_then(|row| row.settings);
+    let saved = saved.and_then(|saved| serde_json::from_str(&saved).ok());
+    let saved = saved.unwrap_or_else(|| json!({}));
+    commit.settings = Some(deep_merge(&saved, &settings).to_string());
+    agents.commit(commit).await
 }
 
 impl Activation {
@@ -116,9 +136,11 @@ impl Activation {
             trigger,
             attempt,
             client: client.clone(),
+            base: Arc::clone(&self.json),
             revision: self.revision,
             cancel: Some(cancel),
             output: None,
+            changes: Changes::default(),
             commit: None,
         };
         if let Some(earlier) = self.running.insert(turn, running) {
@@ -217,7 +239,11 @@ impl Activation {
             .filter(|running| running.attempt == attempt)?;
         let told = told(&result, was_cancelled);
         match result {
-            Ok(output) => running.output = Some(output),
+            Ok(output) => {
+                // What its handler left behind comes too late.
+                running.changes = running.client.0.end();
+                running.output = Some(output);
+            }
             Err(error) => {
                 running.client.0.end();
                 self.status.send_modify(|status| {
@@ -249,12 +275,16 @@ impl Activation {
             }
             None => Box::new(self.prepare(turn, trigger, end, progress)),
         };
-        let agents = Arc::clone(self.shared.agents());
+        let (shared, about) = (Arc::clone(&self.shared), trigger.clone());
+        let mut settings = None;
         if let Some(running) = self.running.get_mut(&turn) {
             running.commit = Some(commit.clone());
+            let output = running.output.as_ref().filter(|_| commit.dead.is_none());
+            settings = output.and_then(|output| output.settings.clone());
         }
         self.work.push(Box::pin(async move {
-            Happened::Committed(turn, agents.commit(*commit).await)
+            let written = write(&shared, *commit, settings).await;
+            Happened::Committed(turn, about, written)
         }));
     }
 
@@ -281,20 +311,18 @@ impl Activation {
                 let Some(running) = running else {
                     return commit;
                 };
-                let changes = running.client.0.end();
+                let changes = std::mem::take(&mut running.changes);
                 (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
                 let Some(output) = &running.output else {
                     return commit;
                 };
-                commit.state = (*output.json != *self.json).then(|| NewState {
+                // Against what it began with: what others committed since is not its doing,
+                // and two that make the same of one state are two changes.
+                commit.state = (output.json != *running.base).then(|| NewState {
                     json: output.json.clone(),
                     version: self.runner.version(),
                     base: running.revision,
                 });
-                commit.settings = output
-                    .settings
-                    .as_ref()
-                    .map(|changed| deep_merge(&self.saved_settings, changed).to_string());
             }
             TurnEnd::Dead {
                 code,
@@ -346,13 +374,18 @@ impl Activation {
     pub(super) fn committed(
         &mut self,
         turn: TurnId,
+        trigger: &Trigger,
         result: Result<Receipt, StoreError>,
     ) -> Option<StopReason> {
         match result {
             Ok(receipt) => {
                 if let Some(running) = self.running.remove(&turn) {
-                    self.subjects.remove(&running.trigger);
+                    self.forget(&running.trigger);
                     self.keep(running, &receipt);
+                } else {
+                    // It was given up without having run.
+                    self.forget(trigger);
+                    self.timers_changed.notify_one();
                 }
                 self.shared.hub().tell(&receipt.appended);
                 let stop = self.input(Input::Committed(turn));
@@ -362,6 +395,8 @@ impl Activation {
             Err(error) => {
                 let agent_error = AgentError::from(error.clone());
                 self.warn(&agent_error, "a turn was not committed");
+                self.status
+                    .send_modify(|status| status.last_error = Some(agent_error));
                 let fault = fault(&error);
                 if matches!(fault, CommitFault::Conflict | CommitFault::Refused)
                     && let Some(running) = self.running.get_mut(&turn)
@@ -426,25 +461,26 @@ impl Activation {
             version: self.runner.version(),
             base: self.revision,
         });
-        let settings = output.settings.as_ref();
-        commit.settings = settings.map(|s| deep_merge(&self.saved_settings, s).to_string());
         let changes_nothing = commit.outbox.is_empty()
             && commit.timers.is_empty()
             && commit.state.is_none()
-            && commit.settings.is_none();
+            && output.settings.is_none()
+            && !client.0.journal.is_used();
         if changes_nothing {
             return Ok(());
         }
         commit.trigger = Some(trigger.clone());
-        let receipt = self.shared.agents().commit(commit.clone()).await?;
+        let receipt = write(&self.shared, commit.clone(), output.settings.clone()).await?;
         self.shared.hub().tell(&receipt.appended);
         let running = Running {
             trigger,
             attempt: 1,
             client,
+            base: Arc::clone(&self.json),
             revision: self.revision,
             cancel: None,
             output: Some(output),
+            changes: Changes::default(),
             commit: Some(Box::new(commit)),
         };
         self.keep(running, &receipt);

@@ -91,6 +91,7 @@ impl HostBuilder {
                 )),
                 factories: self.factories,
                 slots: Mutex::default(),
+                membership: tokio::sync::Mutex::const_new(()),
                 timers_changed: Arc::default(),
                 ended: watch::Sender::new(0),
                 is_stopping: AtomicBool::new(false),

@@ -1,14 +1,14 @@
 //! Inside of a host: who wakes, and what becomes of those that end.
 
 use super::Inner;
-use super::slots::Phase;
+use super::slots::{Phase, Start};
 use crate::activation::{Ended, Loading};
 use crate::bus::Participant;
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::log::LogLevel;
 use crate::shared::Presence;
-use a99_runtime_engine::{AgentKey, Event, EventKind, Seq, StopReason, Uuid};
+use a99_runtime_engine::{AgentKey, Event, EventKind, Seq, StopReason, StoreCode, Uuid};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -37,8 +37,16 @@ impl Inner {
             let Some(factory) = self.factories.get(identity.key.agent()) else {
                 continue;
             };
-            let runner = factory(&identity);
-            let connect = runner.connect_options(&identity, 0);
+            let look = || {
+                let runner = factory(&identity);
+                (
+                    runner.connect_options(&identity, 0),
+                    runner.advertised(),
+                )
+            };
+            // One that cannot be made is there all the same.
+            let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
+            let (connect, methods) = looked.unwrap_or_default();
             roster.push(Participant {
                 id: identity.key.participant(),
                 handle: identity.key.handle().to_owned(),
@@ -46,7 +54,7 @@ impl Inner {
                     .name
                     .unwrap_or_else(|| identity.key.agent().to_owned()),
                 kind: connect.kind.unwrap_or_else(|| "agent".to_owned()),
-                methods: runner.advertised(),
+                methods,
                 agent: Some(identity.key.clone()),
             });
         }
@@ -91,11 +99,25 @@ impl Inner {
         let Some(started) = slots.start(key) else {
             return;
         };
-        let Some(factory) = self.factories.get(key.agent()) else {
-            let message = format!("no agent is called '{}' here", key.agent());
-            let error = AgentError::new(codes::UNKNOWN_AGENT, message);
-            slots.end(key, started.generation, Phase::Failed(error));
-            return;
+        drop(slots);
+        let (key, generation) = (key.clone(), started.generation);
+        self.runtime.spawn(async move {
+            let live = inner.runtime.spawn(Arc::clone(&inner).live(started));
+            let ended = live.await.unwrap_or_else(|fault| {
+                let message = format!("a hook panicked: {fault}");
+                Ended::Failed(AgentError::new(codes::PANIC, message))
+            });
+            inner.ended(&key, generation, ended).await;
+        });
+    }
+
+    /// Makes an agent's value and lets it live. What the agent's own code does in it harms
+    /// this task only.
+    async fn live(self: Arc<Self>, started: Start) -> Ended {
+        let name = started.identity.key.agent();
+        let Some(factory) = self.factories.get(name) else {
+            let message = format!("no agent is called '{name}' here");
+            return Ended::Failed(AgentError::new(codes::UNKNOWN_AGENT, message).fatal());
         };
         let loading = Loading {
             shared: Arc::clone(&self.shared),
@@ -106,22 +128,27 @@ impl Inner {
             timers_changed: Arc::clone(&self.timers_changed),
             was_cut_off: started.was_cut_off,
         };
-        drop(slots);
-        let (key, generation) = (key.clone(), started.generation);
-        self.runtime.spawn(async move {
-            let live = inner.runtime.spawn(loading.live());
-            let ended = live.await.unwrap_or_else(|fault| {
-                let message = format!("a hook panicked: {fault}");
-                Ended::Failed(AgentError::new(codes::PANIC, message))
-            });
-            inner.ended(&key, generation, ended).await;
-        });
+        drop(self);
+        loading.live().await
     }
 
     pub(super) async fn ended(&self, key: &AgentKey, generation: u64, ended: Ended) {
+        let ended = match ended {
+            Ended::Failed(error) if error.code() == StoreCode::Fenced.name() => {
+                Ended::Stopped(StopReason::Fenced)
+            }
+            Ended::Stopped(StopReason::Reload) => {
+                // What was appended is not known either.
+                let again = self.shared.hub().look_again(key.channel()).await;
+                let message = "it is not known whether the last commit was written";
+                let error = AgentError::new(StoreCode::InDoubt.name(), message);
+                Ended::Failed(again.err().map_or(error, AgentError::from))
+            }
+            ended => ended,
+        };
         let (phase, cursor) = match ended {
             Ended::Asleep { cursor } => (Phase::Asleep, Some(cursor)),
-            Ended::Stopped(StopReason::Reload | StopReason::Drained) => (Phase::Asleep, Some(0)),
+            Ended::Stopped(StopReason::Drained) => (Phase::Asleep, Some(0)),
             Ended::Stopped(reason) => {
                 let code = match reason {
                     StopReason::Fenced => "store.fenced",

@@ -2,7 +2,7 @@
 
 use crate::activation::{Signal, Status};
 use crate::agent::Identity;
-use crate::bus::Participant;
+use crate::bus::{Participant, is_handle};
 use crate::error::{AgentError, codes};
 use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
 use serde_json::Value;
@@ -34,11 +34,14 @@ struct Slot {
     identity: Arc<Identity>,
     participant: Uuid,
     phase: Phase,
-    /// Counts the times that it woke.
+    /// Which waking of the host's it is.
     generation: u64,
     /// Starts that failed, one after the other.
     failures: u32,
+    /// Whether it did not wake yet since the store was cut off.
     was_cut_off: bool,
+    /// Whether that was so when it woke last.
+    woke_cut_off: bool,
     /// As it was when it slept last.
     last: Option<Box<Status>>,
 }
@@ -58,6 +61,10 @@ pub(crate) struct Slots {
     by_channel: HashMap<String, Vec<AgentKey>>,
     /// Those who joined a channel and are no agents of this host.
     joined: HashMap<String, Vec<Participant>>,
+    /// Counts all times that an agent woke.
+    generation: u64,
+    /// Agents that were removed while they were awake, and have not ended yet.
+    leaving: BTreeMap<AgentKey, u64>,
 }
 
 impl Slots {
@@ -81,25 +88,30 @@ impl Slots {
             generation: 0,
             failures: 0,
             was_cut_off,
+            woke_cut_off: false,
             last: None,
         };
         self.by_key.insert(key, slot);
         true
     }
 
-    /// Refuses a handle that another agent has on the channel.
+    /// Refuses a handle that somebody else has on the channel.
     pub(crate) fn check_handle(&self, key: &AgentKey) -> Result<(), AgentError> {
-        let there = self.by_channel.get(key.channel());
-        let other = there
-            .into_iter()
-            .flatten()
-            .find(|other| *other != key && other.handle().eq_ignore_ascii_case(key.handle()));
+        let agents = self.by_channel.get(key.channel()).into_iter().flatten();
+        let mut agents = agents.filter(|other| *other != key);
+        let mut joined = self.joined.get(key.channel()).into_iter().flatten();
+        let agent = agents.find(|other| is_handle(other.handle(), key.handle()));
+        let joined = joined.find(|other| is_handle(&other.handle, key.handle()));
+        let other = agent
+            .map(ToString::to_string)
+            .or_else(|| joined.map(|other| other.name.clone()));
         match other {
             None => Ok(()),
             Some(other) => Err(AgentError::new(
                 codes::HANDLE_CONFLICT,
                 format!("the handle @{} is {other}'s on this channel", key.handle()),
-            )),
+            )
+            .fatal()),
         }
     }
 
@@ -107,8 +119,12 @@ impl Slots {
         if let Some(there) = self.by_channel.get_mut(key.channel()) {
             there.retain(|other| other != key);
         }
-        match self.by_key.remove(key)?.phase {
-            Phase::Awake(awake) => Some(awake.signals),
+        let slot = self.by_key.remove(key)?;
+        match slot.phase {
+            Phase::Awake(awake) => {
+                self.leaving.insert(key.clone(), slot.generation);
+                Some(awake.signals)
+            }
             _ => None,
         }
     }
@@ -140,6 +156,9 @@ impl Slots {
 
     /// Takes a slot that sleeps for an activation.
     pub(crate) fn start(&mut self, key: &AgentKey) -> Option<Start> {
+        if self.leaving.contains_key(key) {
+            return None;
+        }
         let slot = self.by_key.get_mut(key)?;
         if !matches!(slot.phase, Phase::Asleep) {
             return None;
@@ -154,13 +173,15 @@ impl Slots {
             signals: sender,
             status: seen,
         });
-        slot.generation += 1;
+        self.generation += 1;
+        slot.generation = self.generation;
+        slot.woke_cut_off = std::mem::take(&mut slot.was_cut_off);
         Some(Start {
             identity: Arc::clone(&slot.identity),
             generation: slot.generation,
             signals,
             status,
-            was_cut_off: std::mem::take(&mut slot.was_cut_off),
+            was_cut_off: slot.woke_cut_off,
         })
     }
 
@@ -171,9 +192,17 @@ impl Slots {
         generation: u64,
         phase: Phase,
     ) -> Option<Duration> {
+        if self.leaving.get(key) == Some(&generation) {
+            self.leaving.remove(key);
+            // It may have been invited again meanwhile.
+            return self.by_key.contains_key(key).then_some(Duration::ZERO);
+        }
         let slot = self.by_key.get_mut(key)?;
         if slot.generation != generation {
             return None;
+        }
+        if matches!(phase, Phase::Failed(_)) {
+            slot.was_cut_off = slot.woke_cut_off;
         }
         if let Phase::Awake(awake) = &slot.phase {
             let mut status = awake.status.borrow().clone();
@@ -236,7 +265,8 @@ impl Slots {
     pub(crate) fn awake(&self) -> Vec<AgentKey> {
         let awake = self.by_key.iter();
         let awake = awake.filter(|(_, slot)| matches!(slot.phase, Phase::Awake(_)));
-        awake.map(|(key, _)| key.clone()).collect()
+        let awake = awake.map(|(key, _)| key);
+        awake.chain(self.leaving.keys()).cloned().collect()
     }
 
     /// Whether everybody else on a channel is a person (type `panel`).

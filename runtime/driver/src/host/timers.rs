@@ -37,16 +37,23 @@ impl Inner {
     /// Tells agents of timers that are due, and says how long there is nothing to do.
     async fn ring(&self) -> Duration {
         let now = self.shared.now();
-        let Ok(due) = self.shared.agents().timers_due(now, PAGE).await else {
+        // With those that are due soon: the next one is among them, whoever still has one that
+        // was due before.
+        let soon = now.saturating_add(u64::try_from(AGAIN.as_millis()).unwrap_or(u64::MAX));
+        let Ok(soon) = self.shared.agents().timers_due(soon, PAGE).await else {
             return AGAIN;
         };
-        for (key, row) in due {
+        let next = soon.iter().find(|(_, row)| row.due > now);
+        let next = next.map(|(_, row)| Duration::from_millis(row.due - now));
+        for (key, row) in soon.into_iter().filter(|(_, row)| row.due <= now) {
             self.wake(&key);
             // Agents know which they were told already.
             locked(&self.slots).signal(&key, Signal::Timer(row));
         }
-        let next = self.shared.agents().next_due().await;
-        match next {
+        if let Some(next) = next {
+            return next;
+        }
+        match self.shared.agents().next_due().await {
             Ok(Some(at)) if at > now => Duration::from_millis(at - now).min(IDLE),
             Ok(None) => IDLE,
             Ok(Some(_)) | Err(_) => AGAIN,

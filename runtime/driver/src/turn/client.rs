@@ -417,7 +417,7 @@ impl TurnClient {
         F: Future<Output = Result<T, AgentError>>,
     {
         self.0.going_on()?;
-        self.0.journal.step(step, work).await
+        self.0.journal.step(step, work, || self.is_over()).await
     }
 
     /// A name for what a step asks elsewhere: the same each time that the turn runs.
