@@ -56,6 +56,11 @@ impl<T> VarMap<T> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
+    /// Whether there never was anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// The slot of a variable.
     pub(crate) fn slot(&mut self, id: VarId) -> &mut Option<T> {
         let at = id.0 as usize;
@@ -103,14 +108,27 @@ struct Names {
     alike: OnceCell<Alike>,
 }
 
-/// The numbers of names by their first byte and their length.
-type Alike = BTreeMap<(u8, usize), Vec<u32>>;
+/// The letters and the numbers of names by their first byte and their length.
+type Alike = BTreeMap<(u8, usize), Vec<(u32, u32)>>;
 
 /// Notes the number of a name; one without bytes is like no other.
 fn note_alike(alike: &mut Alike, name: &[u8], number: u32) {
     if let Some(first) = name.first() {
-        alike.entry((*first, name.len())).or_default().push(number);
+        let list = alike.entry((*first, name.len())).or_default();
+        list.push((letters_of(name), number));
     }
+}
+
+/// Whether at most two bits are set.
+fn at_most_two(bits: u32) -> bool {
+    let without = |bits: u32| bits & bits.wrapping_sub(1);
+    without(without(bits)) == 0
+}
+
+/// The letters of a name in whatever case, a bit each; a bit may stand for several.
+fn letters_of(name: &[u8]) -> u32 {
+    name.iter()
+        .fold(0, |bits, byte| bits | 1 << (byte.to_ascii_lowercase() & 31))
 }
 
 impl Names {
@@ -271,19 +289,24 @@ impl Vars {
 
     /// How many names begin as this one does and are as long, but for a byte.
     pub(crate) fn alike_len(&self, name: &[u8]) -> usize {
-        self.lists_alike(name).map(<[u32]>::len).sum()
+        self.lists_alike(name).map(<[_]>::len).sum()
     }
 
     /// The names that are visible, begin as this one does and are as long, but for a
-    /// byte.
-    pub(crate) fn alike(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
-        let numbers = self.lists_alike(name).flatten();
-        let names = numbers.map(|number| &self.names.known[*number as usize]);
+    /// byte, and if `few` is wanted have at most two letters that the other one has not.
+    /// Names of other letters are not even looked at: they lie elsewhere in memory.
+    pub(crate) fn alike(&self, name: &[u8], few: bool) -> impl Iterator<Item = &[u8]> {
+        let letters = letters_of(name);
+        let all = self.lists_alike(name).flatten();
+        let near = all.filter(move |(other, _)| {
+            !few || at_most_two(other & !letters) && at_most_two(letters & !other)
+        });
+        let names = near.map(|(_, number)| &self.names.known[*number as usize]);
         let visible = names.filter(|name| !name.vars.is_empty());
         visible.map(|name| &*name.text)
     }
 
-    fn lists_alike(&self, name: &[u8]) -> impl Iterator<Item = &[u32]> {
+    fn lists_alike(&self, name: &[u8]) -> impl Iterator<Item = &[(u32, u32)]> {
         let (first, len) = (name.first().copied().unwrap_or_default(), name.len());
         let keys = (first, len.saturating_sub(1))..=(first, len + 1);
         let lists = self.names.alike().range(keys);

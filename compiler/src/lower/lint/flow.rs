@@ -220,6 +220,9 @@ impl<'a> Lower<'_, 'a> {
     /// A name is about to be bound: is it surely a constant?
     pub(in crate::lower) fn lint_may_bind(&mut self, name: &[u8], node: NodeId) {
         let Some(lint) = &self.s.lint else { return };
+        if lint.flow.constants.is_empty() {
+            return;
+        }
         let here = lint.flow.here();
         let ids = self.vars.all_of(name);
         let mut made = ids.iter().filter_map(|id| lint.flow.constants.get(*id));

@@ -11,6 +11,9 @@ use hashbrown::HashSet;
 /// Names shorter than this are not taken for misspelt ones.
 const MIN_TYPO: usize = 4;
 
+/// Names from this length on may be misspelt in two places.
+const LONG: usize = 6;
+
 impl<'a> Lower<'_, 'a> {
     pub(super) fn is_argument(&self, name: &str) -> bool {
         let lint = self.s.lint.as_ref();
@@ -214,16 +217,26 @@ impl<'a> Lower<'_, 'a> {
         if lint.is_some_and(|lint| lint.told.contains(&node)) {
             return;
         }
+        // Most texts are words, which are no code, no path and, but for `YOUR_KEY`, no place
+        // for something.
+        let is_word = text.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        let is_word = is_word && !text.contains(&b'Y');
+        if is_word && self.vars.knows(text) {
+            return;
+        }
         let shown = &*wtf8_to_string_lossy(text);
         let filled = lint.is_some_and(|lint| lint.templates.contains(&node));
-        if !filled && (self.lint_code(node, shown, true) || self.lint_placeholder(node, shown)) {
-            return;
-        }
-        if self.lint_mention(node, shown) {
-            return;
-        }
-        if !self.is_plain_text(text) {
-            return self.lint_path(node, text);
+        if !is_word {
+            if !filled && (self.lint_code(node, shown, true) || self.lint_placeholder(node, shown))
+            {
+                return;
+            }
+            if self.lint_mention(node, shown) {
+                return;
+            }
+            if !self.is_plain_text(text) {
+                return self.lint_path(node, text);
+            }
         }
         if self.lint_lookalike(node, None, shown) {
             return;
@@ -274,7 +287,9 @@ impl<'a> Lower<'_, 'a> {
             return None;
         }
         let like = |name: &&[u8]| may_be_typo(text_bytes, name);
-        let names = self.vars.alike(text_bytes).filter(like).map(Self::shown);
+        // Where one edit is the most, two letters of each name are its own.
+        let names = self.vars.alike(text_bytes, text.len() < LONG);
+        let names = names.filter(like).map(Self::shown);
         let names: Vec<String> = names.collect();
         if names.is_empty() || !self.s.affords(names.len()) {
             return None;
@@ -297,6 +312,10 @@ impl<'a> Lower<'_, 'a> {
 
     /// `input.n`, `vars.a`, `err.message`: a path from a place that is none here.
     fn lint_container(&mut self, node: NodeId, shown: &str) -> bool {
+        let is_path = shown.bytes().any(|b| matches!(b, b'.' | b'['));
+        if !is_path && shown != "args" && self.caught.is_empty() {
+            return false;
+        }
         let plain = super::code_text::with_indices(shown);
         let plain = plain.as_deref().unwrap_or(shown);
         let (root, rest) = plain.split_once('.').unwrap_or((plain, ""));
@@ -527,7 +546,6 @@ fn is_typo(text: &str, name: &str) -> bool {
 /// Whether two names are alike enough to be compared: the same first letter, and where
 /// one edit is the most, what lies between their common ends is a letter or two.
 fn may_be_typo(text: &[u8], name: &[u8]) -> bool {
-    const LONG: usize = 6;
     if text.first() != name.first() || name.len().abs_diff(text.len()) > 1 {
         return false;
     }
