@@ -25,7 +25,7 @@ impl Call {
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn atom_step(&mut self, step: NodeId, name: &str) {
-        let Some(sig) = self.s.sigs.signature(name) else {
+        let Some(sig) = self.s.signature(name) else {
             return;
         };
         let op = self.s.op(name);
@@ -139,12 +139,13 @@ impl<'a> Lower<'_, 'a> {
 
     /// Whether a string in a value position surely stands for itself.
     pub(super) fn is_plain_text(&self, text: &[u8]) -> bool {
-        let root = text.split(|b| *b == b'.').next().unwrap_or(text);
-        let forbidden = text.contains(&b'.') && text.split(|b| *b == b'.').any(is_forbidden);
+        let Some(dot) = text.iter().position(|b| *b == b'.') else {
+            return !self.vars.knows(text);
+        };
         !text.starts_with(b"args.")
-            && !forbidden
+            && !text.split(|b| *b == b'.').any(is_forbidden)
             && !self.vars.knows(text)
-            && (root.len() == text.len() || !self.vars.knows(root))
+            && !self.vars.knows(&text[..dot])
     }
 
     /// Every input as a value position, in one object.

@@ -147,7 +147,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// The signature of an atom that a call may name.
     pub(super) fn callable(&self, name: &str) -> Result<&'a AtomSig, NoCall> {
-        let known = self.s.sigs.signature(name).filter(|_| !name.contains(':'));
+        let known = self.s.signature(name).filter(|_| !name.contains(':'));
         match known {
             None => Err(NoCall::Unknown),
             Some(sig) if sig.form.is_some_and(|form| form != Form::AgentRun) => {

@@ -448,7 +448,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(function) = builtins::function("", &name).map(u32::from) else {
             let text = if let Some(text) = builtins::refused(&name) {
                 text.to_owned()
-            } else if self.s.sigs.signature(&name).is_some() {
+            } else if self.s.signature(&name).is_some() {
                 format!("Atom calls in expressions not yet supported: {name}")
             } else {
                 format!("Unknown function: {name}")

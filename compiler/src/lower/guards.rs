@@ -27,7 +27,7 @@ impl Lower<'_, '_> {
     /// The guard of a step, if resolving its inputs early could be noticed.
     pub(super) fn guard_of(&self, step: NodeId, sig: &AtomSig, params: &[Param]) -> Option<Guard> {
         let op = format!("guard:{}", sig.name);
-        let Params::Named(asked) = &self.s.sigs.signature(&op)?.params else {
+        let Params::Named(asked) = &self.s.signature(&op)?.params else {
             return None;
         };
         let place = |p: &Param| params.iter().position(|q| q.name == p.name);
@@ -66,7 +66,7 @@ impl Lower<'_, '_> {
         mut load: impl FnMut(&mut Self, usize),
     ) {
         let op = format!("guard:{}", sig.name);
-        let asked = self.s.sigs.signature(&op).map(|sig| &sig.params);
+        let asked = self.s.signature(&op).map(|sig| &sig.params);
         let Some(Params::Named(asked)) = asked else {
             return (0..params.len()).for_each(|i| load(self, i));
         };

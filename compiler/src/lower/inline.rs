@@ -13,7 +13,7 @@ impl<'a> Lower<'_, 'a> {
         let dst = self.temp();
         let mark = self.mark();
         let base = self.temps(2);
-        if let Some(sig) = self.s.sigs.signature("agentRun")
+        if let Some(sig) = self.s.signature("agentRun")
             && let Params::Named(params) = &sig.params
             && params.len() == 2
         {

@@ -41,7 +41,7 @@ use a99_core::program::{
     ArgKey, Const, Flag, Function, LitOp, Location, MemoSite, Op, OpRef, Program, Reg, Scope, Site,
     Slot, TextRange,
 };
-use a99_core::sig::{Form, Signatures};
+use a99_core::sig::{AtomSig, Form, Signatures};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use bumpalo::Bump;
@@ -89,6 +89,8 @@ pub(crate) struct Shared<'a> {
     /// The step whose form was asked for last, and its form: rules ask for that of one step
     /// again and again.
     last_form: Cell<(Option<NodeId>, Option<Form>)>,
+    /// Signatures that were asked for a moment ago, by [`Shared::signature`].
+    recent_sigs: [Cell<Option<&'a AtomSig>>; shared::RECENT_SIGS],
     /// Literals that a host's atom does not take.
     wrong_literals: HashSet<NodeId>,
     /// Names that misspelt ones may still be compared with.
@@ -226,6 +228,7 @@ pub(crate) fn program(
         diags: Findings::default(),
         lint: options.lint.then(|| lint::Lint::of(doc)),
         last_form: Cell::new((None, None)),
+        recent_sigs: Default::default(),
         wrong_literals: HashSet::new(),
         comparisons: MAX_COMPARISONS,
         refused: HashSet::new(),

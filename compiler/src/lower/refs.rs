@@ -1,6 +1,5 @@
 //! Names: reading and writing variables, arguments and builtins.
 
-use super::lint::Writer;
 use super::{Held, Lower};
 use crate::vars::VarId;
 use a99_core::builtins::{self, Constant, Global};
@@ -8,7 +7,6 @@ use a99_core::json::NodeId;
 use a99_core::program::{
     ArgFallback, ArgIdx, ArgKey, Const, Count, Location, Op, Reg, Slot, Target,
 };
-use a99_core::sig::{AtomSig, Effect};
 use a99_core::text::wtf8_to_string_lossy;
 
 /// First number of the namespaces among builtin values, as the VM counts them.
@@ -431,23 +429,7 @@ impl<'a> Lower<'_, 'a> {
         self.check_const(name);
         if let Some(id) = self.vars.in_scope(name, self.scope()) {
             self.write_result(id, value, may_be_undefined);
-            // A pure atom has a value, but for what reads a text that may hold none.
-            let op = doc
-                .get(step, "op")
-                .and_then(|op| doc.str(op))
-                .unwrap_or_default();
-            let sig = str::from_utf8(op)
-                .ok()
-                .and_then(|op| self.s.sigs.signature(op));
-            let pure = |sig: &AtomSig| sig.form.is_none() && sig.effect == Effect::Pure;
-            let atom = op != b"jsonParse" && sig.is_some_and(pure);
-            let computed = self.lint_computes(step);
-            let writer = match may_be_undefined && !atom && !computed {
-                true => Writer::Maybe,
-                false => Writer::Value,
-            };
-            self.lint_holds_result(name, step);
-            self.lint_wrote(name, node, writer);
+            self.lint_bound_result(step, name, node, may_be_undefined);
             if constant {
                 self.make_const(name);
                 self.lint_constant(id);

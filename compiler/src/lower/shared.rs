@@ -7,9 +7,12 @@ use a99_core::builtins;
 use a99_core::diag::{Diagnostic, Severity, codes, excerpt, suggest_among};
 use a99_core::json::NodeId;
 use a99_core::program::{LiteralIdx, NO_SIGNATURE, OpRef, PathIdx, TextRange};
-use a99_core::sig::BaseCost;
+use a99_core::sig::{AtomSig, BaseCost};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
+
+/// How many signatures are kept to be found without hashing.
+pub(super) const RECENT_SIGS: usize = 16;
 
 impl<'a> Shared<'a> {
     /// Whether and why nothing more is made.
@@ -58,7 +61,7 @@ impl<'a> Shared<'a> {
         if let Some(id) = self.op_ids.get(name.as_bytes()) {
             return *id;
         }
-        let sig = self.sigs.signature(name);
+        let sig = self.signature(name);
         let range = self.pool.range(name.as_bytes());
         let id = self.ops.len() as u32;
         self.ops.push(OpRef {
@@ -124,6 +127,28 @@ impl<'a> Shared<'a> {
             true => String::new(),
             false => self.doc.pointer(node),
         }
+    }
+
+    /// The signature of an op. Lowering and the rules of the lint pass ask for that of one
+    /// step again and again, and programs have few ops: most are found without hashing.
+    pub(super) fn signature(&self, op: &str) -> Option<&'a AtomSig> {
+        let name = op.as_bytes();
+        let ends = name.first().zip(name.last());
+        let ends = ends.map_or(0, |(first, last)| {
+            5 * usize::from(*first) + usize::from(*last)
+        });
+        let recent = &self.recent_sigs[(ends + 3 * name.len()) % RECENT_SIGS];
+        if let Some(sig) = recent.get()
+            && sig.name == op
+        {
+            return Some(sig);
+        }
+        let sig = self.sigs.signature(op)?;
+        // A host may know an atom by another name than its signature has.
+        if sig.name == op {
+            recent.set(Some(sig));
+        }
+        Some(sig)
     }
 
     /// The nearest of these names, if there is time to look for it.

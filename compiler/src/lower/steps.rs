@@ -90,7 +90,7 @@ impl<'a> Lower<'_, 'a> {
                 self.s
                     .push(diag.with_offending(a99_core::diag::excerpt(&op)));
             }
-            *after_return = self.step(step) || self.lint_leaves(step);
+            *after_return = self.step(step);
         }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let op = Self::shown(key_text(doc, doc.get(step, "op"), self.s.arena));
         // Internal atoms serve forms; no program can name them.
-        let known = self.s.sigs.signature(&op).filter(|_| !op.contains(':'));
+        let known = self.s.signature(&op).filter(|_| !op.contains(':'));
         let Some(sig) = known else {
             match doc.get(step, "op").is_some_and(|op| doc.str(op).is_some()) {
                 true => self.s.warn_unknown_atom(&op, step),
@@ -120,14 +120,14 @@ impl<'a> Lower<'_, 'a> {
             return false;
         };
         self.check_literals(step, &op, sig);
-        self.lint_step(step, &op);
+        self.lint_step(step, &op, sig);
         let Some(form) = sig.form else {
             self.atom_step(step, &op);
             return op == "consoleError" && self.lints();
         };
         if form == Form::Seq {
             self.step_seq(step, doc.get(step, "steps"), true);
-            return false;
+            return self.lint_leaves(step);
         }
         let op = self.s.op(&op);
         let scope = self.step_scope();
@@ -137,8 +137,12 @@ impl<'a> Lower<'_, 'a> {
         self.e.at = Some((step, None));
         self.e.close_step(id, value);
         self.release(mark);
-        matches!(form, Form::Return | Form::Break | Form::Continue)
-            || form == Form::Error && self.lints()
+        match form {
+            Form::Return | Form::Break | Form::Continue => true,
+            Form::Error => self.lints(),
+            Form::If | Form::Try | Form::Scope => self.lint_leaves(step),
+            _ => false,
+        }
     }
 
     /// The code of a form; the register of its value, if it has one.

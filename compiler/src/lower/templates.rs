@@ -23,7 +23,7 @@ const PATHS: [&str; 3] = ["template:paths", "template:fillPaths", "template:root
 
 impl<'a> Lower<'_, 'a> {
     fn knows(&self, op: &str) -> bool {
-        self.s.sigs.signature(op).is_some()
+        self.s.signature(op).is_some()
     }
 
     /// The atom that a step of `template` calls: with the texts of its holes, if they are

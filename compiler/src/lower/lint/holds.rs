@@ -1,12 +1,12 @@
 //! What variables hold: the kind of value that the steps before give a name, as
 //! far as those steps say it.
 
-use super::Lower;
+use super::{Lower, Writer};
 use crate::ir::{Ir, expr_text};
 use crate::vars::{VarId, VarMap};
 use a99_core::builtins::{self, Receiver};
 use a99_core::json::{Document, Kind, NodeId};
-use a99_core::sig::{Form, JsonKinds};
+use a99_core::sig::{Effect, Form, JsonKinds};
 
 /// So deep an expression is looked into for what it gives.
 const MAX_DEPTH: u32 = 4;
@@ -280,12 +280,35 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// The same for the `result` of a step.
-    pub(in crate::lower) fn lint_holds_result(&mut self, name: &[u8], step: NodeId) {
-        if self.lints() {
-            let holds = self.holds_of_step(step);
-            self.lint_holds(name, holds);
+    /// The same for the `result` of a step, whose name stands at `node`.
+    pub(in crate::lower) fn lint_bound_result(
+        &mut self,
+        step: NodeId,
+        name: &[u8],
+        node: NodeId,
+        may_be_undefined: bool,
+    ) {
+        if !self.lints() {
+            return;
         }
+        let doc = self.s.doc;
+        let op = doc.get(step, "op").and_then(|op| doc.str(op));
+        let op = op.unwrap_or_default();
+        let sig = str::from_utf8(op).ok();
+        let sig = sig.and_then(|op| self.s.signature(op));
+        let holds = self.holds_of_step(step);
+        // A pure atom has a value, but for what reads a text that may hold none, and so has
+        // a formula of which something is known.
+        let has_value = sig.is_some_and(|sig| match sig.form {
+            None => sig.effect == Effect::Pure && op != b"jsonParse",
+            Some(form) => form == Form::MathCalc && holds != Holds::Any,
+        });
+        let writer = match may_be_undefined && !has_value {
+            true => Writer::Maybe,
+            false => Writer::Value,
+        };
+        self.lint_holds(name, holds);
+        self.lint_wrote(name, node, writer);
     }
 
     /// The same for an argument.
@@ -321,7 +344,7 @@ impl<'a> Lower<'_, 'a> {
             .and_then(|op| str::from_utf8(op).ok())
             .unwrap_or_default();
         let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
-        let sig = self.s.sigs.signature(op);
+        let sig = self.s.signature(op);
         match sig.and_then(|sig| sig.form) {
             Some(Form::CallAll) => return Holds::List(Items::Answers),
             Some(Form::ToolLoop) => return Holds::Object(Members::Loop),
@@ -379,12 +402,6 @@ impl<'a> Lower<'_, 'a> {
             _ => {}
         }
         sig.map_or(Holds::Any, |sig| Holds::of_kinds(sig.gives.kinds))
-    }
-
-    /// Whether a step is a `mathCalc` that surely gives a value.
-    pub(in crate::lower) fn lint_computes(&self, step: NodeId) -> bool {
-        let is_math = self.lints() && self.form_of(step) == Some(Form::MathCalc);
-        is_math && self.holds_of_step(step) != Holds::Any
     }
 
     /// What the last expression gives, if it stands there.
@@ -452,11 +469,11 @@ impl<'a> Lower<'_, 'a> {
         if let Some(path) = text.strip_prefix(b"args.") {
             return Some(self.holds_of_argument(path));
         }
-        if self.is_plain_text(text) {
-            return None;
-        }
         if self.vars.knows(text) {
             return Some(self.holds_of_name(text));
+        }
+        if !text.contains(&b'.') || self.is_plain_text(text) {
+            return None;
         }
         let shown = Self::shown(text);
         let mut parts = shown.split('.');

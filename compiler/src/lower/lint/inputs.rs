@@ -9,30 +9,21 @@ use a99_core::json::{Document, Kind, Limits, NodeId};
 use a99_core::sig::{AtomInput, Form, JsonKinds};
 use a99_core::text::wtf8_to_string_lossy;
 
-/// What these atoms work on: a text that is written there is hardly meant, if it
-/// could be a name.
-const SUBJECTS: &[(&str, &str)] = &[
-    ("split", "str"),
-    ("join", "list"),
-    ("jsonParse", "str"),
-    ("xmlParse", "str"),
-    ("regexMatch", "value"),
-    ("regexFind", "text"),
-    ("regexFindAll", "text"),
-    ("regexReplace", "text"),
-    ("regexSplit", "text"),
-    ("sort", "items"),
-    ("groupBy", "items"),
-    ("unique", "items"),
-    ("sum", "items"),
-    ("len", "list"),
-    ("push", "list"),
-    ("memberSet", "object"),
-    ("memberDelete", "object"),
-    ("varGet", "key"),
-    ("jsonStringify", "value"),
-    ("httpFetch", "url"),
-];
+/// What an atom works on: a text that is written there is hardly meant, if it could be
+/// a name.
+fn subject_of(op: &str) -> Option<&'static str> {
+    Some(match op {
+        "split" | "jsonParse" | "xmlParse" => "str",
+        "join" | "len" | "push" => "list",
+        "regexMatch" | "jsonStringify" => "value",
+        "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => "text",
+        "sort" | "groupBy" | "unique" | "sum" => "items",
+        "memberSet" | "memberDelete" => "object",
+        "varGet" => "key",
+        "httpFetch" => "url",
+        _ => return None,
+    })
+}
 
 /// Keys under which models put all inputs of a step.
 const WRAPPERS: &[&str] = &[
@@ -76,7 +67,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         // A text may be meant where texts are wanted.
-        let subject = SUBJECTS.contains(&(op, &*input.name));
+        let subject = subject_of(op) == Some(&*input.name);
         let wants_text = input.kinds.contains(JsonKinds::STRING);
         if wants_text && !subject && !input.kinds.contains(JsonKinds::ANY) {
             return;
@@ -97,7 +88,7 @@ impl<'a> Lower<'_, 'a> {
         text: &str,
     ) -> bool {
         let doc = self.s.doc;
-        if !SUBJECTS.contains(&(op, &*input.name)) || self.is_argument(text) {
+        if subject_of(op) != Some(&*input.name) || self.is_argument(text) {
             return false;
         }
         if op == "httpFetch" && !is_identifier(text) {
@@ -219,10 +210,10 @@ impl<'a> Lower<'_, 'a> {
             if item.is_some() && text.split(|b| *b == b'.').next() == item {
                 continue;
             }
-            let shown = Self::shown(text);
             if !self.is_plain_text(text) {
                 let root = text.split(|b| *b == b'.').next().unwrap_or(text);
                 if self.is_later(root) {
+                    let shown = Self::shown(text);
                     self.told(node);
                     self.found_later(node, None, &shown, "the text itself");
                 }
@@ -231,6 +222,7 @@ impl<'a> Lower<'_, 'a> {
                 }
                 continue;
             }
+            let shown = Self::shown(text);
             // Numbers are calculated with: a text there is a name.
             let is_camel = op == "template"
                 && shown.starts_with(|c: char| c.is_ascii_lowercase())
@@ -252,6 +244,9 @@ impl<'a> Lower<'_, 'a> {
 
     /// Holes of a template that are none.
     pub(super) fn lint_holes(&mut self, node: NodeId, text: &[u8]) -> bool {
+        if has_words_alone(text) {
+            return false;
+        }
         let shown = Self::shown(text);
         let doc = self.s.doc;
         let step = doc.parent(node);
@@ -368,6 +363,9 @@ impl<'a> Lower<'_, 'a> {
 
     /// A name that a path or an expression cannot reach.
     pub(super) fn lint_name(&mut self, node: NodeId, key: &str, name: &[u8]) {
+        if is_plain_name(name) {
+            return;
+        }
         let shown = wtf8_to_string_lossy(name);
         let root = shown.trim_start_matches(['$', '@', '{']);
         let end = root.find(|c: char| !c.is_alphanumeric() && c != '_');
@@ -475,6 +473,30 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
+/// Whether nothing in a template looks like a hole but words between two braces, as in
+/// most: no sign of another language, and no brace of another number.
+fn has_words_alone(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        rest = match first {
+            b'{' => {
+                let Some(hole) = after.strip_prefix(b"{") else {
+                    return false;
+                };
+                let is_word = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
+                let len = hole.iter().take_while(is_word).count();
+                match hole[len..].strip_prefix(b"}}") {
+                    Some(behind) if len > 0 => behind,
+                    _ => return false,
+                }
+            }
+            b'}' | b'$' | b'<' | b'%' | b'[' | b'#' | b'@' | b'\\' => return false,
+            _ => after,
+        };
+    }
+    true
+}
+
 /// A name with members.
 pub(super) fn is_path(text: &str) -> bool {
     let mut parts = text.split('.');
@@ -495,6 +517,19 @@ pub(super) fn is_json_text(text: &str) -> bool {
         .iter()
         .any(|(open, close)| text.starts_with(*open) && text.ends_with(*close));
     looks && text.len() <= LONGEST && Document::parse(text.as_bytes(), &Limits::default()).is_ok()
+}
+
+/// Whether a name is so plain that nothing is to be said of it, as most are: a small letter
+/// first, then letters, digits and `_`. No namespace begins with a small letter but one.
+fn is_plain_name(name: &[u8]) -> bool {
+    let begins = name.first().is_some_and(u8::is_ascii_lowercase);
+    begins
+        && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        && !matches!(name, b"true" | b"false" | b"null" | b"undefined" | b"args")
+        && !matches!(
+            name,
+            b"console" | b"parseInt" | b"parseFloat" | b"isNaN" | b"isFinite"
+        )
 }
 
 fn hides_builtin(name: &str) -> bool {

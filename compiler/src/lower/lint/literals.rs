@@ -7,8 +7,19 @@ use super::patterns::pattern_fault;
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
+use a99_core::sig::Form;
 
 impl<'a> Lower<'_, 'a> {
+    /// The same for a step; of most forms there is nothing to say.
+    pub(super) fn lint_literals_of(&mut self, step: NodeId, op: &str, form: Option<Form>) {
+        match form {
+            Some(
+                Form::VarSet | Form::If | Form::ForEach | Form::Map | Form::Filter | Form::Return,
+            ) => self.lint_bounds_of(step, op),
+            _ => self.lint_literals(step, op),
+        }
+    }
+
     /// What single atoms do not understand.
     pub(in crate::lower) fn lint_literals(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;

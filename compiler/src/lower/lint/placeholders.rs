@@ -51,6 +51,11 @@ fn names_a_secret(name: &str) -> bool {
 
 /// A part of a text that somebody was to fill in.
 fn placeholder(text: &str) -> Option<&str> {
+    // What each of them has; most texts are words, and most words have none.
+    let marks = |b: u8| matches!(b, b'$' | b'<' | b'Y' | b'%' | b'.' | b'[' | b':' | b'(');
+    if !text.bytes().any(marks) {
+        return None;
+    }
     if let Some(start) = ENVIRONMENTS.iter().find(|start| text.starts_with(**start)) {
         let rest = &text[start.len()..];
         return (!rest.contains(char::is_whitespace) && !rest.is_empty()).then_some(text);
@@ -150,11 +155,10 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
     if !text.bytes().any(|b| marks(&b)) {
         return None;
     }
-    for (open, close) in SYNTAXES {
-        let mut pairs = text.as_bytes().windows(2);
-        if !pairs.any(|pair| open.as_bytes().starts_with(pair)) {
-            continue;
-        }
+    let opens =
+        |pair: &[u8]| matches!(pair, b"<%" | b"{%" | b"[[" | b"%(" | b"#{" | b"@{" | b"\\(");
+    let others = text.as_bytes().windows(2).any(opens);
+    for (open, close) in SYNTAXES.iter().filter(|_| others) {
         let Some((_, rest)) = text.split_once(open) else {
             continue;
         };
@@ -170,17 +174,22 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
     // Two braces, and more than a name between them.
     for (at, _) in text.match_indices("{{") {
         let rest = &text[at + 2..];
-        let (inner, whole) = match rest.split_once("}}") {
-            Some((inner, _)) => (inner, format!("{{{{{inner}}}}}")),
+        let (inner, close) = match rest.split_once("}}") {
+            Some((inner, _)) => (inner, "}}"),
             None => match rest.split_once('}') {
-                Some((inner, _)) => (inner, format!("{{{{{inner}}}")),
+                Some((inner, _)) => (inner, "}"),
                 None => continue,
             },
         };
-        let is_hole =
-            !inner.is_empty() && inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if let Some(name) = named(inner).filter(|_| !is_hole || !whole.ends_with("}}")) {
-            return Some((whole, Some(name)));
+        let is_hole = !inner.is_empty()
+            && inner
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if is_hole && close == "}}" {
+            continue;
+        }
+        if let Some(name) = named(inner) {
+            return Some((format!("{{{{{inner}{close}"), Some(name)));
         }
     }
     let signed = text.bytes().any(|b| matches!(b, b'$' | b'@' | b'#'));

@@ -105,7 +105,7 @@ struct Advice {
 
 impl<'a> Lower<'_, 'a> {
     fn is_op(&self, name: &str) -> bool {
-        self.s.sigs.signature(name).is_some() && !name.contains(':')
+        self.s.signature(name).is_some() && !name.contains(':')
     }
 
     /// The op that a name means, if it is one or a synonym with one form.
@@ -342,7 +342,7 @@ impl<'a> Lower<'_, 'a> {
         if op == "seq" {
             return false;
         }
-        let sig = self.s.sigs.signature(&op);
+        let sig = self.s.signature(&op);
         let input = sig.is_some_and(|sig| {
             sig.inputs
                 .iter()

@@ -8,7 +8,6 @@ use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
 use a99_core::text::wtf8_to_string_lossy;
-use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
 /// Kinds of JSON values, for messages.
@@ -57,14 +56,14 @@ fn is_of_any_step(key: &[u8]) -> bool {
 
 impl<'a> Lower<'_, 'a> {
     /// Looks at a step whose op is known.
-    pub(in crate::lower) fn lint_step(&mut self, step: NodeId, op: &str) {
-        self.lint_inputs(step, op);
-        let Some(sig) = self.s.sigs.signature(op).filter(|_| self.lints()) else {
+    pub(in crate::lower) fn lint_step(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
+        if !self.lints() {
             return;
-        };
+        }
+        self.lint_inputs_of(step, op, sig);
         self.lint_result(step, sig.form);
         self.lint_dropped(step, op, sig);
-        self.lint_literals(step, op);
+        self.lint_literals_of(step, op, sig.form);
         self.lint_version(step, sig.form);
         if let Some(form) = sig.form {
             self.lint_empty(step, op, form);
@@ -91,10 +90,13 @@ impl<'a> Lower<'_, 'a> {
         if !self.lints() {
             return;
         }
-        let (doc, sigs) = (self.s.doc, self.s.sigs);
-        let Some(sig) = sigs.signature(op) else {
-            return;
-        };
+        if let Some(sig) = self.s.signature(op) {
+            self.lint_inputs_of(step, op, sig);
+        }
+    }
+
+    fn lint_inputs_of(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
+        let doc = self.s.doc;
         // The value of each input; the first, where a key stands twice.
         let mut given: SmallVec<[Option<NodeId>; 8]> = smallvec![None; sig.inputs.len()];
         let mut has_others = false;
@@ -169,23 +171,20 @@ impl<'a> Lower<'_, 'a> {
         if !self.is_literal_object(vars) {
             return;
         }
-        let given: Vec<String> = doc
-            .members(vars)
-            .map(|(name, _)| Self::shown(name))
-            .collect();
-        let names: HashSet<&str> = given.iter().map(String::as_str).collect();
         let holes: Vec<&[u8]> = self.holes(text).into_iter().map(root_of).collect();
         if !told {
             self.lint_unused_vars(vars, "template", |name| holes.contains(&name));
         }
         for hole in holes {
-            let hole = Self::shown(hole);
-            let root = hole.split('.').next().unwrap_or(&hole);
-            if names.contains(&*hole) || names.contains(root) {
+            if doc.member(vars, hole).is_some() {
                 continue;
             }
-            let near = match self.s.affords(given.len()) {
-                true => super::nearest_of(&hole, given.clone()),
+            let hole = Self::shown(hole);
+            let near = match self.s.affords(doc.len(vars)) {
+                true => {
+                    let given = doc.members(vars).map(|(name, _)| Self::shown(name));
+                    super::nearest_of(&hole, given.collect())
+                }
                 false => None,
             };
             let help = match near {
@@ -311,19 +310,28 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let name = &*input.name;
         let resolves = input.takes_references();
-        if is_body(name) && input.kinds.contains(JsonKinds::ARRAY) {
+        if input.kinds.contains(JsonKinds::ARRAY) && is_body(name) {
             // Told where the body is compiled.
             return;
         }
-        if resolves && (self.is_expr(node) || self.is_arg(node)) {
-            if self.is_arg(node) {
+        let is_compound = matches!(doc.kind(node), Kind::Array | Kind::Object);
+        if resolves && is_compound {
+            let is_arg = self.is_arg(node);
+            if is_arg {
                 self.lint_held(op, input, node);
             }
-            return;
+            if is_arg || self.is_expr(node) {
+                return;
+            }
         }
         // Of tools the calls are made as steps are; `lint_tools` sees to the rest.
-        let is_tools = op == "llmToolLoop" && name == "tools";
-        if !resolves && !is_program(name) && !is_tools && self.s.facts.has_nested(node) {
+        let is_tools = || op == "llmToolLoop" && name == "tools";
+        if !resolves
+            && is_compound
+            && self.s.facts.has_nested(node)
+            && !is_program(name)
+            && !is_tools()
+        {
             let text = format!("`{name}` is taken as written: the node in it stays data");
             let finding = Finding::new(codes::UNRESOLVED_NODE, node, text);
             let help = match (op, name) {
@@ -517,9 +525,9 @@ impl<'a> Lower<'_, 'a> {
             doc.get(step, key)
                 .is_some_and(|n| doc.kind(n) != Kind::Null)
         };
-        let asks = given("expected") || given("ttlMs");
+        let asks = || given("expected") || given("ttlMs");
         if op == "storeCompareAndSet"
-            && asks
+            && asks()
             && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))
         {
             let text = "`storeCompareAndSet` tells whether it set the key, and nobody asks";

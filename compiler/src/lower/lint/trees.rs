@@ -125,7 +125,7 @@ impl<'a> Lower<'_, 'a> {
             let Some(name) = doc.get(node, key).and_then(|n| super::text_of(doc, n)) else {
                 continue;
             };
-            if self.s.sigs.signature(&name).is_some() || !(sides || list) {
+            if self.s.signature(&name).is_some() || !(sides || list) {
                 continue;
             }
             let sign = !name.is_empty() && name.chars().all(|c| "+-*/%<>=!&|?".contains(c));

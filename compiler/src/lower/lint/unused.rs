@@ -107,7 +107,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op));
         let Some(op) = op else { return false };
-        let Some(sig) = self.s.sigs.signature(&op) else {
+        let Some(sig) = self.s.signature(&op) else {
             return false;
         };
         if super::steps::READS.contains(&&*op) {
