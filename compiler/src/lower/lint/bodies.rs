@@ -1,7 +1,7 @@
 //! Bodies: loops that never end, items that nobody looks at, results that no step
 //! binds, branches that repeat each other.
 
-use super::exprs::names_in;
+use super::exprs::{asks_for, names_in};
 use super::{Finding, Lower};
 use crate::ir::{Ir, truthy};
 use a99_core::diag::{codes, excerpt};
@@ -118,7 +118,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let op = doc.get(step, "op").and_then(|op| doc.str(op));
         let op = op.and_then(|op| str::from_utf8(op).ok());
-        let form = op.and_then(|op| self.s.sigs.signature(op)?.form);
+        let form = op.and_then(|op| self.s.signature(op)?.form);
         self.s.last_form.set((Some(step), form));
         form
     }
@@ -129,7 +129,7 @@ impl<'a> Lower<'_, 'a> {
         let mut work = vec![steps];
         while let Some(node) = work.pop() {
             if let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) {
-                let pure = match self.s.sigs.signature(&op) {
+                let pure = match self.s.signature(&op) {
                     Some(sig) => match sig.form {
                         None => {
                             sig.effect == Effect::Pure && !super::steps::CHANGES.contains(&&*op)
@@ -366,6 +366,9 @@ impl<'a> Lower<'_, 'a> {
         let Some(place) = doc.get(step, "condition").filter(|_| self.lints()) else {
             return;
         };
+        if asks_for(condition, item.as_bytes()) {
+            return;
+        }
         let (names, calls) = names_in(condition);
         let mut words = Words::default();
         if let Some(vars) = doc.get(step, "vars") {
@@ -415,8 +418,8 @@ impl<'a> Lower<'_, 'a> {
         if form == Form::ForEach {
             self.lint_first_turn(steps);
         }
-        let bound = self.bound_in(steps);
-        if taken && !may_return && !bound.contains("result") && !self.vars.knows(b"result") {
+        let wants = taken && !may_return && !self.vars.knows(b"result");
+        if wants && !self.bound_in(steps).contains("result") {
             let what = match form {
                 Form::Map => "so every item becomes `null`",
                 Form::Reduce => "so the accumulator never changes",
@@ -537,18 +540,6 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A `try` that tries nothing.
-    pub(super) fn lint_try_body(&mut self, step: NodeId) {
-        let doc = self.s.doc;
-        let body = doc.get(step, "try");
-        let empty = |n: &NodeId| doc.kind(*n) == Kind::Array && doc.is_empty(*n);
-        if let Some(body) = body.filter(empty) {
-            let message = "this `try` does nothing, so its `catch` never runs";
-            let finding = Finding::new(codes::REPEATED_BRANCH, body, message);
-            self.found(finding.help("put the steps that may fail into `try`, or remove the step"));
-        }
-    }
-
     /// Two `if`s one after the other that ask the same, and the first changes
     /// nothing of what is asked.
     pub(in crate::lower) fn lint_neighbours(&mut self, steps: &[NodeId]) {
@@ -558,16 +549,20 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         for pair in steps.windows(2) {
             let ask = |step: NodeId| {
-                doc.get(step, "condition")
-                    .filter(|_| self.form_of(step) == Some(Form::If))
-                    .and_then(|node| Some((node, super::text_of(doc, node)?)))
+                let node = doc.get(step, "condition")?;
+                Some((node, doc.str(node)?))
             };
             let (Some((_, first)), Some((place, second))) = (ask(pair[0]), ask(pair[1])) else {
                 continue;
             };
-            if first != second || doc.get(pair[0], "vars").is_some() {
+            let is_if = |step: NodeId| self.form_of(step) == Some(Form::If);
+            if first != second || !is_if(pair[0]) || !is_if(pair[1]) {
                 continue;
             }
+            if doc.get(pair[0], "vars").is_some() {
+                continue;
+            }
+            let (first, second) = (Self::shown(first), Self::shown(second));
             let Ok(parsed) = crate::expr::parse_condition(&first) else {
                 continue;
             };

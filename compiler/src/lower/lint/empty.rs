@@ -32,6 +32,18 @@ impl Lower<'_, '_> {
         }
     }
 
+    /// A `try` that tries nothing.
+    pub(super) fn lint_try_body(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let body = doc.get(step, "try");
+        let empty = |n: &NodeId| doc.kind(*n) == Kind::Array && doc.is_empty(*n);
+        if let Some(body) = body.filter(empty) {
+            let message = "this `try` does nothing, so its `catch` never runs";
+            let finding = Finding::new(codes::REPEATED_BRANCH, body, message);
+            self.found(finding.help("put the steps that may fail into `try`, or remove the step"));
+        }
+    }
+
     /// `result` of a form that has no value.
     fn lint_valueless(&mut self, step: NodeId, op: &str, form: Form) {
         let doc = self.s.doc;
@@ -49,7 +61,7 @@ impl Lower<'_, '_> {
                 | Form::Break
                 | Form::Continue
         );
-        let Some(node) = doc.get(step, "result").filter(|_| valueless) else {
+        let Some(node) = valueless.then(|| doc.get(step, "result")).flatten() else {
             return;
         };
         let Some(name) = doc.str(node).filter(|name| !name.is_empty()) else {

@@ -103,6 +103,18 @@ pub(super) fn names_in<'a>(root: &Ir<'a>) -> (HashSet<&'a [u8]>, bool) {
     (names, calls)
 }
 
+/// Whether an expression asks for a name.
+pub(super) fn asks_for<'a>(root: &Ir<'a>, name: &[u8]) -> bool {
+    let mut work: Work<'_, 'a> = smallvec![root];
+    while let Some(ir) = work.pop() {
+        if matches!(ir.kind, IrKind::Ident(other) if other == name) {
+            return true;
+        }
+        children(ir, &mut work);
+    }
+    false
+}
+
 fn is_namespace(name: &[u8]) -> bool {
     matches!(name, b"Math" | b"Date")
 }
@@ -329,13 +341,16 @@ impl<'a> Lower<'_, 'a> {
 
     /// `!n > 3`, which compares true or false. Tells whether it does.
     fn lint_not(&mut self, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
+        if !matches!(left.kind, IrKind::Unary(UnOp::Not, _)) {
+            return false;
+        }
         let compares = match right.kind {
             IrKind::Lit(lit) => matches!(lit, Lit::Number(_) | Lit::Text(_)),
             IrKind::Unary(UnOp::Not, _) => false,
             // Two tests may be compared.
             _ => self.holds_of(right, 4) != super::Holds::Bool,
         };
-        if !matches!(left.kind, IrKind::Unary(UnOp::Not, _)) || !compares {
+        if !compares {
             return false;
         }
         let message = "`!` belongs to the name alone: this compares true or false".to_owned();
@@ -443,8 +458,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// A new list or object that is looked for, which equals nothing.
     fn lint_sought(&mut self, name: &[u8], args: &[Ir<'a>]) {
-        let shown = Self::shown(name);
-        let seeks = matches!(shown.as_str(), "indexOf" | "lastIndexOf" | "includes");
+        let seeks = matches!(name, b"indexOf" | b"lastIndexOf" | b"includes");
         let Some(first) = args.first().filter(|_| seeks) else {
             return;
         };
@@ -454,6 +468,7 @@ impl<'a> Lower<'_, 'a> {
         ) {
             return;
         }
+        let shown = Self::shown(name);
         let message = format!("a new list or object equals nothing, so `{shown}` never finds it");
         let help = "ask for a member: `find {items, as, condition, result}`, or `some((x) => x.id === \
                     1)` in a source";
@@ -462,15 +477,17 @@ impl<'a> Lower<'_, 'a> {
 
     /// A function written as text, where only builtins are called.
     fn lint_callback(&mut self, object: &Ir<'a>, name: &[u8], args: &[Ir<'a>]) {
-        let shown = Self::shown(name);
-        let row = METHODS.iter().find(|row| row.name == shown && row.calls);
-        let Some(first) = args.first().filter(|_| row.is_some()) else {
+        let Some(first) = args.first() else {
             return;
         };
-        let text = match first.kind {
-            IrKind::Lit(Lit::Text(text)) => Self::shown(text),
-            _ => return,
+        let IrKind::Lit(Lit::Text(text)) = first.kind else {
+            return;
         };
+        let (shown, text) = (Self::shown(name), Self::shown(text));
+        let mut rows = METHODS.iter();
+        if !rows.any(|row| row.name == shown && row.calls) {
+            return;
+        }
         let is_set = matches!(object.kind, IrKind::Ident(b"Set"));
         if is_set {
             return;

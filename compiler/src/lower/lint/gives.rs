@@ -7,6 +7,7 @@ use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
 use a99_core::json::NodeId;
 use a99_core::sig::Form;
+use a99_core::text::wtf8_to_string_lossy;
 
 /// Members of what services of models answer, which `llmPredict` gives the text of.
 #[rustfmt::skip]
@@ -164,11 +165,13 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Ident(name) => self.holds_of_ident(ir, name),
             IrKind::Member {
                 object, property, ..
-            } => {
-                let object = self.holds_of(object, depth);
-                self.member_held(object, &Self::shown(property))
-                    .unwrap_or(Holds::Any)
-            }
+            } => match self.holds_of(object, depth) {
+                Holds::Any => Holds::Any,
+                object => {
+                    let property = wtf8_to_string_lossy(property);
+                    self.member_held(object, &property).unwrap_or(Holds::Any)
+                }
+            },
             IrKind::Unary(UnOp::Not, _) => Holds::Bool,
             IrKind::Unary(UnOp::Typeof, _) => Holds::Text,
             IrKind::Unary(..) => Holds::Number,
@@ -201,8 +204,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     fn holds_of_method(&self, object: &Ir<'a>, name: &[u8]) -> Holds {
-        let shown = Self::shown(name);
-        let name = shown.as_str();
+        let name = &*wtf8_to_string_lossy(name);
         if let IrKind::Ident(ns) = object.kind
             && !self.vars.knows(ns)
             && builtins::NAMESPACES.iter().any(|n| n.as_bytes() == ns)

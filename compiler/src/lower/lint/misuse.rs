@@ -84,11 +84,15 @@ impl<'a> Lower<'_, 'a> {
         left: &Ir<'a>,
         right: &Ir<'a>,
     ) -> bool {
-        let dates = [left, right].map(|side| self.holds_of(side, DEPTH) == Holds::Date);
         let equality = matches!(
             op,
             BinOp::Eq | BinOp::Ne | BinOp::StrictEq | BinOp::StrictNe
         );
+        let calculates = matches!(op, BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Rem);
+        if !equality && !calculates {
+            return false;
+        }
+        let dates = [left, right].map(|side| self.holds_of(side, DEPTH) == Holds::Date);
         if equality && dates == [true, true] {
             let message = "two dates are never the same, even of one time".to_owned();
             let help = match self.is_source() {
@@ -98,7 +102,6 @@ impl<'a> Lower<'_, 'a> {
             self.found_misuse(codes::CONSTANT_CONDITION, ir, message, help);
             return true;
         }
-        let calculates = matches!(op, BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Rem);
         if calculates && (dates[0] || dates[1]) && !self.is_source() {
             let message = "a date is no number, so this gives `NaN`".to_owned();
             let help = "write `a.diff(b, 'days')`, or calculate with `a.timestamp`".to_owned();
@@ -280,14 +283,13 @@ impl<'a> Lower<'_, 'a> {
 
     /// A value of a template that is an object.
     pub(super) fn lint_hole_value(&mut self, node: NodeId) {
-        let doc = self.s.doc;
-        let Some(shown) = super::text_of(doc, node) else {
+        let Some(text) = self.s.doc.str(node) else {
             return;
         };
-        let Some(Holds::Object(members)) = self.holds_of_path(shown.as_bytes()) else {
+        let Some(Holds::Object(members)) = self.holds_of_path(text) else {
             return;
         };
-        let shown = excerpt(&shown);
+        let shown = excerpt(&Self::shown(text));
         let message = format!("`{shown}` is an object, which becomes `[object Object]`");
         let finding = Finding::new(codes::WRONG_KIND, node, message);
         let names = self.members_of(Holds::Object(members));
@@ -362,17 +364,12 @@ impl<'a> Lower<'_, 'a> {
     /// What a model answered where a list or an object is wanted. Tells whether.
     pub(super) fn lint_answer(&mut self, op: &str, name: &str, node: NodeId) -> bool {
         let doc = self.s.doc;
-        let is_answer = self.holds_of_value(node) == Holds::Answered;
         let lists = [
             "map", "filter", "find", "reduce", "forEach", "join", "push", "sort", "groupBy",
             "unique", "sum",
         ];
         let objects = ["pick", "omit", "keys", "merge"];
-        if !is_answer
-            || name == "key"
-            || !(lists.contains(&op) || objects.contains(&op))
-            || name == "item"
-        {
+        if name == "key" || !(lists.contains(&op) || objects.contains(&op)) || name == "item" {
             return false;
         }
         let shown = excerpt(&super::text_of(doc, node).unwrap_or_default());

@@ -90,12 +90,16 @@ impl<'a> Lower<'_, 'a> {
     fn lint_fields(&mut self, node: NodeId, form: &NodeForm) {
         let doc = self.s.doc;
         let tag = form.tag;
-        let all: Vec<&str> = form.names().collect();
+        let is_known = |key: &[u8]| {
+            key.starts_with(NODE_REMARK.as_bytes())
+                || form.names().any(|name| name.as_bytes() == key)
+        };
         for (key, value) in doc.members(node) {
-            let shown = Self::shown(key);
-            if shown == "$expr" || all.contains(&shown.as_str()) || shown.starts_with(NODE_REMARK) {
+            if key == b"$expr" || is_known(key) {
                 continue;
             }
+            let all: Vec<&str> = form.names().collect();
+            let shown = Self::shown(key);
             let synonym = synonyms::keys_for(&shown)
                 .iter()
                 .find(|name| all.contains(name) && doc.get(node, name).is_none());
@@ -116,11 +120,14 @@ impl<'a> Lower<'_, 'a> {
             if doc.get(node, name).is_none() {
                 let text = format!("the node `{tag}` needs `{name}`, which is undefined here");
                 let finding = Finding::new(codes::MALFORMED_NODE, node, text);
+                let all: Vec<&str> = form.names().collect();
                 let help = format!("add it; `{tag}` has {}", all.join(", "));
                 self.found(finding.offending(tag).help(help));
             }
         }
-        if let Some(name) = doc.get(node, "name").filter(|_| tag == "ident") {
+        if tag == "ident"
+            && let Some(name) = doc.get(node, "name")
+        {
             let path = super::text_of(doc, name).unwrap_or_default();
             if path.contains('.') && !self.vars.knows(path.as_bytes()) {
                 let text = "`name` is one name: a path finds nothing here";
@@ -130,7 +137,9 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(path).help(help));
             }
         }
-        if let Some(property) = doc.get(node, "property").filter(|_| tag == "member") {
+        if tag == "member"
+            && let Some(property) = doc.get(node, "property")
+        {
             let computed = doc.get(node, "computed");
             let is_computed = computed.is_some_and(|n| crate::ir::truthy(doc, n));
             // A node is evaluated, computed or not.
@@ -150,11 +159,13 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(&path).help(help));
             }
         }
-        if let Some(operator) = doc.get(node, "op").and_then(|n| super::text_of(doc, n)) {
+        if tag == "logical"
+            && let Some(operator) = doc.get(node, "op").and_then(|n| super::text_of(doc, n))
+        {
             let logical = matches!(operator.as_str(), "&&" | "||" | "??" | "and" | "or");
-            let meant = match (tag, operator.as_str()) {
-                ("logical", _) if !logical => Some("binary"),
-                ("logical", "and" | "or") => Some("logical"),
+            let meant = match operator.as_str() {
+                _ if !logical => Some("binary"),
+                "and" | "or" => Some("logical"),
                 _ => None,
             };
             if let Some(kind) = meant {

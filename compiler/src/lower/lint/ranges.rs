@@ -6,6 +6,7 @@ use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::Kind;
+use a99_core::text::wtf8_to_string_lossy;
 
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
@@ -94,8 +95,8 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Member {
                 object, property, ..
             } => {
-                let name = Self::shown(property);
-                match (self.holds_of(object, DEPTH), name.as_str()) {
+                let name = &*wtf8_to_string_lossy(property);
+                match (self.holds_of(object, DEPTH), name) {
                     (Holds::Date, name) => OF_DATE.iter().find(|row| row.0 == name).map(of),
                     (Holds::List(_) | Holds::Text | Holds::Made, "length")
                     | (Holds::Set, "size") => {

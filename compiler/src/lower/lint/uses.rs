@@ -29,6 +29,9 @@ impl<'a> Lower<'_, 'a> {
     /// Tells whether it does not.
     pub(super) fn lint_held(&mut self, op: &str, input: &AtomInput, node: NodeId) -> bool {
         let holds = self.holds_of_value(node);
+        if holds == Holds::Any {
+            return false;
+        }
         if let ("join", Holds::List(Items::Schema(items))) = (op, holds)
             && matches!(super::holds::of_schema(self.s.doc, items), Holds::Object(_))
         {
@@ -44,7 +47,7 @@ impl<'a> Lower<'_, 'a> {
             self.found(finding.offending(&shown).help(help));
             return true;
         }
-        if self.lint_answer(op, &input.name, node) {
+        if holds == Holds::Answered && self.lint_answer(op, &input.name, node) {
             return true;
         }
         let Some(kind) = holds.kind() else {
@@ -329,6 +332,12 @@ impl<'a> Lower<'_, 'a> {
     }
 
     pub(super) fn lint_member(&mut self, ir: &Ir<'a>, object: &Ir<'a>, property: &[u8]) {
+        let holds = self.holds_of(object, DEPTH);
+        // What most expressions ask for, and most values have.
+        let has_length = holds == Holds::Any || holds.is_text() || matches!(holds, Holds::List(_));
+        if property == b"length" && has_length {
+            return;
+        }
         let name = Self::shown(property);
         if name.starts_with('-')
             && let Ok(n) = name.parse::<f64>()
@@ -338,7 +347,6 @@ impl<'a> Lower<'_, 'a> {
         if self.lint_length_typo(ir, object, &name) {
             return;
         }
-        let holds = self.holds_of(object, DEPTH);
         let is_caught = matches!(object.kind, IrKind::Ident(name) if self.caught.contains(&name));
         if is_caught || builtins::is_forbidden(property) || self.member_held(holds, &name).is_some()
         {
@@ -361,19 +369,17 @@ impl<'a> Lower<'_, 'a> {
 
     /// A method, on a value that does not have it.
     pub(super) fn lint_receiver(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
+        let holds = self.holds_of(object, DEPTH);
+        if matches!(holds, Holds::Any | Holds::Answered) {
+            return;
+        }
         let shown = Self::shown(name);
         let Some(row) = builtins::METHODS.iter().find(|row| row.name == shown) else {
             return;
         };
-        if row.on.contains(&Receiver::Any) {
-            return;
-        }
-        let holds = self.holds_of(object, DEPTH);
-        let fits = match holds {
-            Holds::Any | Holds::Answered => true,
-            _ => holds.receiver().is_some_and(|kind| row.on.contains(&kind)),
-        };
-        if fits {
+        let receiver = holds.receiver();
+        let fits = receiver.is_some_and(|kind| row.on.contains(&kind));
+        if fits || row.on.contains(&Receiver::Any) {
             return;
         }
         let on: Vec<String> = row
@@ -496,20 +502,12 @@ impl<'a> Lower<'_, 'a> {
         left: &Ir<'a>,
         right: &Ir<'a>,
     ) {
-        for (side, other) in [(left, right), (right, left)] {
-            let holds = self.holds_of(side, DEPTH);
-            let literal = match other.kind {
-                IrKind::Lit(Lit::Number(_)) => Holds::Number,
-                IrKind::Lit(Lit::Bool(_)) => Holds::Bool,
-                IrKind::Lit(Lit::Text(text)) => {
-                    match str::from_utf8(text).is_ok_and(super::exprs::is_number) {
-                        true => Holds::Made,
-                        false => Holds::Text,
-                    }
-                }
-                IrKind::Array(_) | IrKind::Object(_) if !order => return self.found_compound(ir),
-                _ => self.holds_of(other, DEPTH),
-            };
+        let sides = [left, right].map(|side| self.holds_of(side, DEPTH));
+        for (at, side, other) in [(0, left, right), (1, right, left)] {
+            let (holds, literal) = (sides[at], sides[1 - at]);
+            if !order && matches!(other.kind, IrKind::Array(_) | IrKind::Object(_)) {
+                return self.found_compound(ir);
+            }
             if matches!(side.kind, IrKind::Lit(_)) {
                 continue;
             }
