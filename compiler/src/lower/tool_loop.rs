@@ -482,13 +482,13 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let (name, node) = self.name_or(step, "as", ROUND_NAME);
-        let condition = self.condition_at(step, "stopWhen", None);
         let opened = self.open_scope(&[], &[(name, node)], false);
         let mark = self.mark();
         let r = self.take(answers);
         self.bind(name, node, r);
         self.lint_holds(name, Holds::round());
         self.release(mark);
+        let condition = self.condition_at(step, "stopWhen", None);
         let on = self.e.label();
         self.with_condition(condition, |l, ir| l.jump_unless(ir, on));
         let mark = self.mark();

@@ -215,8 +215,11 @@ impl<'a> Lower<'_, 'a> {
     /// A literal array or object, fresh for each evaluation (D33).
     fn literal_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
-        self.lint_literal(node);
         let is_data = !self.has_nested(node);
+        match is_data {
+            true => self.lint_data(node),
+            false => self.lint_literal(node),
+        }
         self.lint_short_text(node, is_data);
         if is_data {
             self.load_data(node, dst);

@@ -77,9 +77,12 @@ fn date_help(text: &str) -> Option<String> {
     if ordinal {
         return Some("write the date with numbers, as in `2024-12-31`".to_owned());
     }
-    let parts: Vec<&str> = text.split('.').collect();
+    let separator = if text.contains('/') { '/' } else { '.' };
+    let parts: Vec<&str> = text.split(separator).collect();
     let numbers: Vec<u32> = parts.iter().map_while(|part| part.parse().ok()).collect();
     match numbers[..] {
+        // `1/2/2026` is the second of January.
+        [day, _, year] if separator == '/' && (day <= 12 || year < 1000) => None,
         [day, month, year] if parts.len() == 3 && day <= 31 && month <= 12 && year >= 1000 => Some(
             format!("write the year first: `{year:04}-{month:02}-{day:02}`"),
         ),
@@ -91,6 +94,9 @@ impl<'a> Lower<'_, 'a> {
     /// A call of a function without a namespace.
     pub(super) fn lint_call_arguments(&mut self, ir: &Ir<'a>, callee: &[u8], args: &[Ir<'a>]) {
         self.lint_count(ir, "", &Self::shown(callee), args);
+        if callee == b"Date" {
+            self.lint_seconds(args);
+        }
         if let (b"Date", Some(first)) = (callee, args.first())
             && let IrKind::Lit(Lit::Text(text)) = first.kind
             && let Some(help) = date_help(&Self::shown(text))

@@ -41,6 +41,8 @@ const BOUNDS: &[Bound] = &[
     whole(&["shellReadFile"], "maxBytes", 0.0, 16_777_216.0),
     whole(&["callAll", "llmToolLoop"], "limit", 1.0, a99_core::sig::MAX_CALLS_UNDER_WAY),
     whole(&["llmToolLoop"], "maxRounds", 1.0, 64.0),
+    whole(&["llmChat", "llmToolLoop"], "maxTokens", 1.0, EVER),
+    Bound { ops: &["llmChat", "llmToolLoop"], key: "temperature", least: 0.0, most: EVER, whole: false },
 ];
 
 /// Seconds that people write for a time to keep something; as milliseconds they are over
@@ -83,7 +85,12 @@ impl Lower<'_, '_> {
                     true => " on",
                     false => "",
                 };
-                let help = format!("write a whole number from {}{from}{most}", row.least);
+                let what = if row.whole {
+                    "a whole number"
+                } else {
+                    "a number"
+                };
+                let help = format!("write {what} from {}{from}{most}", row.least);
                 self.found(finding.help(help));
                 continue;
             }

@@ -180,6 +180,7 @@ impl<'a> Lower<'_, 'a> {
                     object, property, ..
                 } => self.lint_member(ir, object, property),
                 IrKind::Index { object, index, .. } => self.lint_index(ir, object, index),
+                IrKind::Conditional(_, yes, no) => self.lint_same_choice(ir, yes, no),
                 _ => {}
             }
             children(ir, &mut work);
@@ -261,6 +262,9 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         if (is_order(op) || is_equality(op)) && self.lint_range(ir, op, left, right) {
+            return;
+        }
+        if is_order(op) && (self.lint_joined(left, right) || self.lint_joined(right, left)) {
             return;
         }
         for (side, other) in [(left, right), (right, left)] {
@@ -442,6 +446,21 @@ impl<'a> Lower<'_, 'a> {
         let message = "this is a value, not a test: it is always the same".to_owned();
         let help = "write the whole comparison again, as in `n == 1 || n == 2`".to_owned();
         self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
+    }
+
+    /// `n > 3 ? 'big' : 'big'`
+    fn lint_same_choice(&mut self, ir: &Ir<'a>, yes: &Ir<'a>, no: &Ir<'a>) {
+        let same = match (yes.kind, no.kind) {
+            (IrKind::Lit(Lit::Text(a)), IrKind::Lit(Lit::Text(b))) => a == b,
+            (IrKind::Lit(Lit::Number(a)), IrKind::Lit(Lit::Number(b))) => a == b,
+            (IrKind::Lit(Lit::Bool(a)), IrKind::Lit(Lit::Bool(b))) => a == b,
+            _ => same_path(yes, no),
+        };
+        if same {
+            let message = "both answers are the same, whatever the test says".to_owned();
+            let help = "write the other answer, or the value without a test".to_owned();
+            self.found_at(codes::REPEATED_BRANCH, ir, message, help);
+        }
     }
 
     /// `isNaN(Date.parse(x))`: what `Date.parse` gives here is a date.

@@ -143,10 +143,30 @@ impl<'a> Lower<'_, 'a> {
         let known = |key: &&str| doc.get(query, key).is_some();
         for (key, node) in doc.members(query) {
             let shown = Self::shown(key);
+            if let ("limit", Kind::Number(n)) = (shown.as_str(), doc.kind(node))
+                && (n < 1.0 || n.fract() != 0.0)
+                && known(&"collection")
+            {
+                let message = format!("`limit` cannot be {n}");
+                let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                self.found(finding.help("write a whole number from 1 on, or leave it out"));
+            }
             if QUERY.contains(&shown.as_str()) {
                 continue;
             }
             let meant = QUERIES.iter().find(|row| row.0.contains(&shown.as_str()));
+            let ours = QUERY.iter().any(known);
+            let near = match meant {
+                None if ours => self.s.nearest(&shown, QUERY.iter().copied()),
+                _ => None,
+            };
+            if let Some(near) = near.filter(|near| doc.get(query, near).is_none()) {
+                let message = format!("a query has no `{}`", excerpt(&shown));
+                let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
+                let help = format!("did you mean `{near}`? {FORM}");
+                self.found(finding.offending(&shown).help(help));
+                continue;
+            }
             // Of a query that has nothing of ours, the store may be another.
             let Some((_, name)) = meant.filter(|row| !known(&row.1)) else {
                 continue;

@@ -1,7 +1,7 @@
 //! What expressions give.
 
 use super::Lower;
-use super::holds::{Holds, Items, Members, of_text};
+use super::holds::{Holds, Items, Members};
 use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
@@ -155,6 +155,8 @@ impl<'a> Lower<'_, 'a> {
                 let by_number = self.holds_of(index, depth) == Holds::Number;
                 match self.holds_of(object, depth) {
                     Holds::List(Items::Answers) if by_number => Holds::Object(Members::Answer),
+                    Holds::List(Items::Matches) if by_number => Holds::Object(Members::Match),
+                    Holds::List(Items::Objects) if by_number => Holds::Object(Members::Unknown),
                     Holds::List(Items::Schema(schema)) if by_number => {
                         super::holds::of_schema(self.s.doc, schema)
                     }
@@ -250,5 +252,14 @@ impl<'a> Lower<'_, 'a> {
             false => self.holds_of_argument(name),
             true => Holds::Any,
         }
+    }
+}
+
+/// A text of the source.
+pub(super) fn of_text(text: &[u8]) -> Holds {
+    let number = str::from_utf8(text).is_ok_and(super::exprs::is_number);
+    match number {
+        true => Holds::Made,
+        false => Holds::Text,
     }
 }

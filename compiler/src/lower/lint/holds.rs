@@ -1,6 +1,8 @@
 //! What variables hold: the kind of value that the steps before give a name, as
 //! far as those steps say it.
 
+use super::gives::of_text;
+use super::origins::Origin;
 use super::{Lower, Writer};
 use crate::ir::{Ir, expr_text};
 use crate::vars::{VarId, VarMap};
@@ -38,6 +40,10 @@ pub(in crate::lower) enum Items {
     Schema(NodeId),
     /// Answers of `callAll`.
     Answers,
+    /// Matches of a regular expression.
+    Matches,
+    /// Objects whose members nobody says.
+    Objects,
 }
 
 /// Which members an object has.
@@ -83,6 +89,8 @@ pub(super) struct Holding {
     pending: VarMap<u32>,
     /// The literals that variables were bound to last, and the bodies where.
     literals: VarMap<(NodeId, u32)>,
+    /// The atoms that gave variables their last value.
+    pub(super) origins: VarMap<Origin>,
     /// The last expression, and what it gives.
     given: Option<(NodeId, Holds)>,
 }
@@ -93,6 +101,15 @@ impl Holding {
     pub(super) fn literal(&self, id: VarId, in_loop: bool) -> Option<(NodeId, u32)> {
         let waits = self.pending.get(id).is_some_and(|writes| *writes > 0);
         self.literals
+            .get(id)
+            .copied()
+            .filter(|_| !(waits && in_loop))
+    }
+
+    /// The atom that gave a variable its last value, if a later step cannot have.
+    pub(super) fn origin(&self, id: VarId, in_loop: bool) -> Option<Origin> {
+        let waits = self.pending.get(id).is_some_and(|writes| *writes > 0);
+        self.origins
             .get(id)
             .copied()
             .filter(|_| !(waits && in_loop))
@@ -238,6 +255,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         };
         holding.literals.remove(id);
+        holding.origins.remove(id);
         if let Some(pending) = holding.pending.slot(id) {
             *pending = pending.saturating_sub(1);
         }
@@ -308,6 +326,7 @@ impl<'a> Lower<'_, 'a> {
             false => Writer::Value,
         };
         self.lint_holds(name, holds);
+        self.note_origin(name, step);
         self.lint_wrote(name, node, writer);
     }
 
@@ -331,6 +350,8 @@ impl<'a> Lower<'_, 'a> {
         let items = self.s.doc.get(step, "items");
         match items.map(|items| self.holds_of_value(items)) {
             Some(Holds::List(Items::Answers)) => Holds::Object(Members::Answer),
+            Some(Holds::List(Items::Matches)) => Holds::Object(Members::Match),
+            Some(Holds::List(Items::Objects)) => Holds::Object(Members::Unknown),
             Some(Holds::List(Items::Schema(schema))) => of_schema(self.s.doc, schema),
             _ => Holds::Any,
         }
@@ -375,7 +396,8 @@ impl<'a> Lower<'_, 'a> {
             "shellExec" => return Holds::Object(Members::Output),
             "storeList" => return Holds::Object(Members::Page),
             "llmChat" => return Holds::Object(Members::Chat),
-            "storeVectorSearch" | "storeSearch" => return Holds::List(Items::Unknown),
+            "regexFindAll" => return Holds::List(Items::Matches),
+            "storeVectorSearch" | "storeSearch" => return Holds::List(Items::Objects),
             "hash" | "uuid" => return Holds::Text,
             "llmPredict" => return Holds::Answered,
             "push" => {
@@ -568,6 +590,8 @@ impl<'a> Lower<'_, 'a> {
                 Items::Unknown => Holds::Any,
                 Items::Schema(schema) => of_schema(doc, schema),
                 Items::Answers => Holds::Object(Members::Answer),
+                Items::Matches => Holds::Object(Members::Match),
+                Items::Objects => Holds::Object(Members::Unknown),
             },
             Holds::Text | Holds::Made if is_index(name) => Holds::Made,
             // Of an error that was caught it is the text.
@@ -583,14 +607,5 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
         })
-    }
-}
-
-/// A text of the source.
-pub(super) fn of_text(text: &[u8]) -> Holds {
-    let number = str::from_utf8(text).is_ok_and(super::exprs::is_number);
-    match number {
-        true => Holds::Made,
-        false => Holds::Text,
     }
 }

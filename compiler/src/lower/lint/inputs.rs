@@ -102,6 +102,15 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(text).help(help));
                 return true;
             }
+            let is_path = text.starts_with(['/', '.']) && !text.contains(['{', '$']);
+            if is_path && !text.starts_with("//") {
+                let message = "this is a path, and an address begins with its host";
+                let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                let path = text.trim_start_matches('.').trim_start_matches('/');
+                let help = format!("write `https://api.example.com/{}`", excerpt(path));
+                self.found(finding.offending(text).help(help));
+                return true;
+            }
             let known = text.contains("://") || text.starts_with(['/', '.', '{', '$']);
             if known || text.starts_with("data:") || text.starts_with("args.") {
                 return false;

@@ -1,6 +1,7 @@
 //! Literals that single atoms do not understand: patterns, addresses, calls, texts of
 //! errors.
 
+use super::holds::Holds;
 use super::inputs::{is_path, is_word_of_json};
 use super::names::is_identifier;
 use super::patterns::pattern_fault;
@@ -57,6 +58,20 @@ impl<'a> Lower<'_, 'a> {
                         "`list` of `len` wants a list or a text: the length of an object is 0";
                     let finding = Finding::new(codes::WRONG_KIND, node, message);
                     self.found(finding.help("ask for its `keys` first: `keys {obj, result}`"));
+                } else if let held @ (Holds::Object(_) | Holds::Number | Holds::Bool) =
+                    self.holds_of_value(node)
+                {
+                    let shown = excerpt(&super::text_of(doc, node).unwrap_or_default());
+                    let message = format!("`{shown}` is {}, whose length is 0", held.words());
+                    let finding = Finding::new(codes::WRONG_KIND, node, message);
+                    let help = match held {
+                        Holds::Object(_) => {
+                            "ask for its `keys` first, `keys {obj, result}`, or give it a member that \
+                             is a list or text"
+                        }
+                        _ => "give it a list or a text",
+                    };
+                    self.found(finding.offending(&shown).help(help));
                 }
             }
             "eq" | "neq" | "gt" | "lt" => {
@@ -106,7 +121,16 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             "httpFetch" => self.lint_headers(step),
-            "join" | "storeVectorSearch" | "storeSearch" => self.lint_items_kind(step, op),
+            "llmChat" | "llmToolLoop" => self.lint_model(step, op),
+            "storeQueryWhere" => self.lint_predicate(step),
+            "storeCompareAndSet" => self.lint_lock(step),
+            "storeCreateCollection" | "storeVectorAdd" | "storeVectorUpsert" => {
+                self.lint_vector_length(step, op);
+            }
+            "join" | "storeVectorSearch" | "storeSearch" => {
+                self.lint_items_kind(step, op);
+                self.lint_vector_length(step, op);
+            }
             "agentRun" => {
                 let node = doc.get(step, "input");
                 let scalar = |n: &NodeId| match doc.kind(*n) {
@@ -165,6 +189,14 @@ impl<'a> Lower<'_, 'a> {
                             the calls";
                 self.found(finding.help(help));
             }
+            let agent = doc.get(call, "agentId");
+            if let Some(program) = agent.filter(|n| doc.kind(*n) == Kind::Object) {
+                let message = "a program that is written here is no call: each answer is an error";
+                let finding = Finding::new(codes::WRONG_VALUE, program, message);
+                let help = "run it in a `forEach` or `map` by `agentRun`, or name an agent of the host \
+                            by its id";
+                self.found(finding.offending("agentRun").help(help));
+            }
         }
         if given("items").is_none() {
             return;
@@ -208,6 +240,21 @@ impl<'a> Lower<'_, 'a> {
         };
         if let Some((message, help)) = pattern_fault(&text) {
             let finding = Finding::new(codes::BAD_PATTERN, node, message);
+            return self.found(finding.offending(&text).help(help));
+        }
+        if text.is_empty() && doc.get(step, "text").is_none() {
+            let message = "an empty pattern is found everywhere";
+            let finding = Finding::new(codes::BAD_PATTERN, node, message);
+            let help = "write what is looked for, as in `[0-9]+`";
+            return self.found(finding.offending("\"\"").help(help));
+        }
+        if let Some(part) = super::patterns::escaped_twice(&text).filter(|_| !self.is_source()) {
+            let message = format!("this looks for the sign `\\` itself, and then `{part}`");
+            let finding = Finding::new(codes::BAD_PATTERN, node, message);
+            let help = format!(
+                "a backslash is written twice in JSON, not four times: `\"{}\"`",
+                excerpt(&text)
+            );
             return self.found(finding.offending(&text).help(help));
         }
         let flags = text.rsplit_once('/').filter(|(pattern, flags)| {

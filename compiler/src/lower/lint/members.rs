@@ -17,6 +17,14 @@ fn meant(by: &str) -> &str {
     &by[end.map_or(0, |end| end + 1)..]
 }
 
+/// Whether a text compares, calculates or calls, which no name of a member does.
+fn is_calculated(text: &str) -> bool {
+    let signs = [
+        " > ", " < ", ">=", "<=", "==", "!=", " + ", " * ", " / ", "&&", "||",
+    ];
+    signs.iter().any(|sign| text.contains(sign)) || text.ends_with(')') && text.contains('(')
+}
+
 impl<'a> Lower<'_, 'a> {
     /// The member that `sort`, `groupBy`, `unique` or `sum` look at.
     pub(super) fn lint_by(&mut self, step: NodeId, op: &str) {
@@ -104,6 +112,18 @@ impl<'a> Lower<'_, 'a> {
             );
             return self.found(finding.offending(text).help(help));
         }
+        if is_calculated(text) {
+            let message = "`by` is the path of a member, taken as written: nothing is calculated";
+            let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
+            let help = match op {
+                "groupBy" => {
+                    "write the name of a member; to tell two kinds apart use `filter {items, as, \
+                     condition, result}` for each, or set a member with `map` first"
+                }
+                _ => "write the name of a member; make it in each item with `map` first",
+            };
+            return self.found(finding.offending(text).help(help));
+        }
         let Some(names) = self.item_members(step) else {
             return;
         };
@@ -176,6 +196,20 @@ impl<'a> Lower<'_, 'a> {
                 false => format!("flags are `g`, `i`, `m` and `s`: write `{kept}`"),
             };
             self.found(finding.offending(&flags).help(help));
+        }
+        if let (Some((node, by)), Some((_, pattern))) = (text("replacement"), text("pattern"))
+            && let Some(group) = super::patterns::missing_group(&pattern, &by)
+        {
+            let message =
+                format!("`{group}` is put there as it is written: there is no such group");
+            let finding = Finding::new(codes::WRONG_VALUE, node, message);
+            let help = match super::patterns::groups(&pattern) {
+                0 => "put what it stands for into `(` and `)` in the pattern; `$&` is the whole match"
+                    .to_owned(),
+                1 => "the pattern has one group: write `$1`, or `$&` for the whole match".to_owned(),
+                n => format!("the pattern has the groups `$1` to `${n}`"),
+            };
+            self.found(finding.offending(&group).help(help));
         }
         if let Some((node, by)) = text("replacement")
             && let Some(at) = by.find('\\')

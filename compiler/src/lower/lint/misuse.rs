@@ -1,7 +1,7 @@
 //! Values that become something else where they are used: texts of objects, dates that are
 //! calculated with, texts in the other case.
 
-use super::holds::Holds;
+use super::holds::{Holds, Items};
 use super::{Finding, Lower};
 use crate::expr::BinOp;
 use crate::ir::{Ir, IrKind, Lit};
@@ -315,6 +315,21 @@ impl<'a> Lower<'_, 'a> {
         let Some(place) = doc.get(step, key) else {
             return;
         };
+        let held = match self.holds_of_value(place) {
+            Holds::List(Items::Answers) => "`.value` of an answer",
+            Holds::List(Items::Matches) => "`.match` of a match",
+            Holds::List(Items::Objects) => "a member",
+            _ => "",
+        };
+        if op == "join" && !held.is_empty() {
+            let message = "an item is an object, which becomes `[object Object]`";
+            let finding = Finding::new(codes::WRONG_KIND, place, message);
+            let help = format!(
+                "make a list of texts before: `map {{items, as, steps, result}}`, whose steps leave \
+                 {held} in `result`"
+            );
+            return self.found(finding.help(help));
+        }
         let list = match doc.kind(place) {
             Kind::Array => place,
             Kind::String(name) => match self.literal_of_name(name) {

@@ -27,8 +27,11 @@ mod lost;
 mod members;
 mod mentions;
 mod misuse;
+mod models;
 mod names;
+mod nested;
 mod nodes;
+mod origins;
 mod outer;
 mod patterns;
 mod placeholders;
@@ -39,9 +42,11 @@ mod schema;
 mod shape;
 mod spoken;
 mod steps;
+mod stores;
 mod synonyms;
 mod tool_loop;
 mod trees;
+mod turns;
 mod unused;
 mod uses;
 mod words;
@@ -132,6 +137,8 @@ pub(super) struct Lint<'a> {
     runs_others: bool,
     /// Nodes that were walked beside lowering.
     walked: usize,
+    /// The length of the vectors of collections, and where it is said.
+    collections: stores::Collections<'a>,
 }
 
 /// A finding before it is written down.

@@ -29,6 +29,7 @@ impl<'a> Lower<'_, 'a> {
         let mut work = vec![node];
         while let Some(node) = work.pop() {
             if doc.kind(node) != Kind::Object {
+                self.lint_held_node(node);
                 continue;
             }
             let Some(tag) = doc
@@ -36,6 +37,7 @@ impl<'a> Lower<'_, 'a> {
                 .and_then(|tag| super::text_of(doc, tag))
             else {
                 self.lint_foreign(node, true);
+                self.lint_held_node(node);
                 continue;
             };
             let Some(form) = NodeForm::of(&tag) else {

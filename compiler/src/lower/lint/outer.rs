@@ -3,6 +3,7 @@
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
+use a99_core::sig::Form;
 use hashbrown::HashSet;
 
 impl<'a> Lower<'_, 'a> {
@@ -49,6 +50,7 @@ impl<'a> Lower<'_, 'a> {
         else {
             return;
         };
+        self.lint_inline_input(step, steps);
         let mut own = self.bound_in(steps);
         let input = doc.get(step, "input").into_iter();
         own.extend(
@@ -83,6 +85,35 @@ impl<'a> Lower<'_, 'a> {
             }
             work.extend(doc.members(node).map(|(_, value)| value));
             work.extend(doc.elements(node));
+        }
+    }
+
+    /// Arguments that the program asks for and `input` does not give.
+    fn lint_inline_input(&mut self, step: NodeId, steps: NodeId) {
+        let doc = self.s.doc;
+        let Some(input) = doc.get(step, "input") else {
+            return;
+        };
+        let written = self.is_literal_object(input) && !self.is_expr(input) && !self.is_arg(input);
+        if !written || self.handles_missing(steps) {
+            return;
+        }
+        let imports = doc.elements(steps).take(8);
+        let imports = imports.filter(|step| self.form_of(*step) == Some(Form::VarsImport));
+        let keys: Vec<NodeId> = imports
+            .filter_map(|step| doc.get(step, "keys"))
+            .flat_map(|keys| doc.elements(keys).chain(doc.members(keys).map(|(_, n)| n)))
+            .collect();
+        for key in keys {
+            let Some(name) = super::text_of(doc, key).filter(|name| doc.get(input, name).is_none())
+            else {
+                continue;
+            };
+            let shown = excerpt(&name);
+            let message = format!("the program asks for `{shown}`, and `input` does not give it");
+            let finding = Finding::new(codes::MISSING_INPUT, input, message);
+            let help = format!("add `\"{shown}\": ...` to `input`, or do not import it");
+            self.found(finding.offending(&name).help(help));
         }
     }
 

@@ -64,9 +64,98 @@ pub(super) fn pattern_fault(pattern: &str) -> Option<(&'static str, &'static str
     (groups > 0).then_some(("a `(` is not closed", help))
 }
 
+/// How many groups a pattern has.
+pub(super) fn groups(pattern: &str) -> usize {
+    let (mut groups, mut class) = (0, false);
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next();
+            }
+            '[' => class = true,
+            ']' => class = false,
+            '(' if !class => {
+                let rest: String = chars.clone().take(3).collect();
+                // A name makes a group, other marks do not.
+                let is_named = rest.starts_with("?<") || rest.starts_with("?P<");
+                groups += usize::from(!rest.starts_with('?') || is_named);
+            }
+            _ => {}
+        }
+    }
+    groups
+}
+
+/// The first `$3` of a replacement for which the pattern has no group.
+pub(super) fn missing_group(pattern: &str, replacement: &str) -> Option<String> {
+    let mut rest = replacement;
+    let mut known = None;
+    while let Some(at) = rest.find('$') {
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            rest = after;
+            continue;
+        }
+        let digits = rest.bytes().take(2).take_while(u8::is_ascii_digit).count();
+        let Ok(number) = rest[..digits].parse::<usize>() else {
+            continue;
+        };
+        let groups = *known.get_or_insert_with(|| groups(pattern));
+        // Of `$12` the `$1` is the group where there is no twelfth.
+        let first = rest[..1].parse::<usize>().unwrap_or(number);
+        // Money is written so, too.
+        let is_money = groups == 0 && (number > 2 || rest[digits..].starts_with(['.', ',']));
+        if number > groups && (first == 0 || first > groups) && !is_money {
+            return Some(format!("${}", &rest[..digits]));
+        }
+    }
+    None
+}
+
+/// The class of `\\d+`, whose backslash is escaped itself.
+pub(super) fn escaped_twice(pattern: &str) -> Option<char> {
+    let (at, _) = pattern.match_indices("\\\\").find(|(at, _)| {
+        let mut rest = pattern[at + 2..].chars();
+        let is_class = rest.next().is_some_and(|c| "dDwWsS".contains(c));
+        is_class && rest.next().is_some_and(|c| "+*{?".contains(c))
+    })?;
+    pattern[at + 2..].chars().next()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::pattern_fault;
+    use super::{escaped_twice, groups, missing_group, pattern_fault};
+
+    #[test]
+    fn groups_are_counted_and_missed() {
+        for (pattern, count) in [
+            ("a", 0),
+            ("(a)(?:b)(?<n>c)", 2),
+            (r"\((a)[(]", 1),
+            ("((a)b)", 2),
+        ] {
+            assert_eq!(groups(pattern), count, "{pattern}");
+        }
+        for (pattern, by, missing) in [
+            ("(a)(b)", "$3", Some("$3")),
+            ("(a)(b)", "$2$1", None),
+            ("(a)", "$12", None),
+            ("a", "$1", Some("$1")),
+            ("a", "$$1 $& $", None),
+            ("a", "$0", None),
+        ] {
+            assert_eq!(missing_group(pattern, by).as_deref(), missing, "{by}");
+        }
+    }
+
+    #[test]
+    fn backslashes_that_were_doubled_twice() {
+        assert_eq!(escaped_twice(r"^\\d+$"), Some('d'));
+        for good in [r"^\d+$", r"C:\\dir", r"\\", ""] {
+            assert_eq!(escaped_twice(good), None, "{good}");
+        }
+    }
 
     #[test]
     fn patterns_that_cannot_be_read_are_told() {

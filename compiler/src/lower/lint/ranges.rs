@@ -1,6 +1,7 @@
 //! Ranges: numbers that a value never is, and items that no list has.
 
 use super::holds::{Holds, Items, Members, of_schema};
+use super::origins::Origin;
 use super::{Finding, Lower};
 use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
@@ -85,6 +86,10 @@ impl<'a> Lower<'_, 'a> {
                     return Some((0.0, 1.0 - f64::EPSILON / 2.0, help));
                 }
                 METHODS.iter().find(|row| row.0 == name).map(of)
+            }
+            IrKind::Ident(name) if self.origin_of(name) == Some(Origin::Count) => {
+                let help = "a length is 0 or more: write `n > 0`, or `n == 0`";
+                Some((0.0, f64::INFINITY, help))
             }
             IrKind::Binary(BinOp::Rem, _, by) => {
                 let by = number(by).map(f64::abs).filter(|by| *by >= 1.0)?;

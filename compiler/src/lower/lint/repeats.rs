@@ -144,7 +144,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Whether a part of the program asks whether something is there.
-    fn handles_missing(&self, steps: NodeId) -> bool {
+    pub(super) fn handles_missing(&self, steps: NodeId) -> bool {
         const WORDS: [&[u8]; 5] = [b"??", b"||", b"null", b"undefined", b"!"];
         let doc = self.s.doc;
         let mut work = vec![steps];

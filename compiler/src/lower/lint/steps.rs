@@ -65,6 +65,7 @@ impl<'a> Lower<'_, 'a> {
         self.lint_dropped(step, op, sig);
         self.lint_literals_of(step, op, sig.form);
         self.lint_version(step, sig.form);
+        self.lint_turns(step, sig.form);
         if let Some(form) = sig.form {
             self.lint_empty(step, op, form);
         }

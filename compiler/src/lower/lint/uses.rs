@@ -439,6 +439,8 @@ impl<'a> Lower<'_, 'a> {
             }
             let joins = op == BinOp::Add;
             let wrong = match holds {
+                // What an atom gave is an object for sure, whatever it is added to.
+                Holds::Object(members) if members.named().is_some() => true,
                 Holds::List(_) | Holds::Object(_) => {
                     !joins || other_holds == Holds::Number || matches!(other_holds, Holds::List(_))
                 }
@@ -473,6 +475,10 @@ impl<'a> Lower<'_, 'a> {
                 (Holds::List(_), _) => {
                     "calculate with its items: `sum {items, by, result}` adds them, `reduce {items, \
                      as, accumulator, initial, steps}` and `map` do more"
+                }
+                (Holds::Object(Members::Answer), _) => {
+                    "what the call gave is its `value`, as in `answers[0].value`; where it failed \
+                     there is `error`"
                 }
                 (Holds::Object(_), _) => "calculate with one of its members",
                 (_, true) if is_digits(side) => {
@@ -524,6 +530,9 @@ impl<'a> Lower<'_, 'a> {
                 }
                 (Holds::Text, Holds::Number) if order || strict => {
                     "compare its length, `text.length > 2`, or a number"
+                }
+                (Holds::Made, Holds::Number) if strict && is_digits(side) => {
+                    "compare the number itself, before it becomes a text, or `Number(...)` of it"
                 }
                 (Holds::Text, Holds::Bool) => {
                     "write `true` or `false` without quotes where it is set, or compare texts"

@@ -1,0 +1,85 @@
+//! Origins of values: what kinds do not say, but the atom that gave a variable does.
+
+use super::{Finding, Lower};
+use crate::expr::BinOp;
+use crate::ir::{Ir, IrKind, Lit};
+use a99_core::diag::codes;
+use a99_core::json::NodeId;
+
+/// Which atom gave a value.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// `len`: 0 or more.
+    Count,
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// Notes which atom gave the last value of a variable.
+    pub(super) fn note_origin(&mut self, name: &[u8], step: NodeId) {
+        let doc = self.s.doc;
+        let origin = match doc.get(step, "op").and_then(|op| doc.str(op)) {
+            Some(b"len") => Origin::Count,
+            _ => return,
+        };
+        let Some(id) = self.vars.in_scope(name, self.scope()) else {
+            return;
+        };
+        if let Some(lint) = &mut self.s.lint {
+            lint.flow.holding.origins.insert(id, origin);
+        }
+    }
+
+    /// The atom that gave a variable its value, where no other step binds it.
+    pub(super) fn origin_of(&self, name: &[u8]) -> Option<Origin> {
+        let lint = self.s.lint.as_ref()?;
+        let id = self.vars.all_of(name).first().copied()?;
+        if self.vars.var(id).summary {
+            return None;
+        }
+        lint.flow.holding.origin(id, lint.whiles > 0)
+    }
+
+    /// `'n is ' + n > 3`: `+` comes first, and a text is compared with a number. Tells
+    /// whether.
+    pub(super) fn lint_joined(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
+        let IrKind::Binary(BinOp::Add, a, b) = side.kind else {
+            return false;
+        };
+        let is_words = |ir: &Ir<'a>| match ir.kind {
+            IrKind::Lit(Lit::Text(text)) => {
+                str::from_utf8(text).is_ok_and(|text| !super::exprs::is_number(text))
+            }
+            _ => false,
+        };
+        let is_number = self.holds_of(other, 2) == super::Holds::Number;
+        if !is_number || !(is_words(a) || is_words(b)) {
+            return false;
+        }
+        let message = "`+` comes before the comparison: a text is compared with a number, which never \
+                       holds";
+        let finding = Finding::new(codes::CONSTANT_CONDITION, side.at.node, message);
+        let help = "put the comparison into parentheses: `'n is ' + (n > 3 ? 'big' : 'small')`";
+        self.found(finding.inner(side.at.inner).help(help));
+        true
+    }
+
+    /// A number for a time in seconds, where milliseconds are meant.
+    pub(super) fn lint_seconds(&mut self, args: &[Ir<'a>]) {
+        let Some(first) = args.first() else { return };
+        let IrKind::Lit(Lit::Number(n)) = first.kind else {
+            return;
+        };
+        if !is_in_seconds(n) {
+            return;
+        }
+        let message = "a time is in milliseconds: this one is in January 1970";
+        let finding = Finding::new(codes::WRONG_ARGUMENTS, first.at.node, message);
+        let help = format!("for seconds write `{n} * 1000`");
+        self.found(finding.inner(first.at.inner).help(help));
+    }
+}
+
+/// Whether a number is a time of this century in seconds.
+fn is_in_seconds(n: f64) -> bool {
+    (946_684_800.0..4_102_444_800.0).contains(&n) && n.fract() == 0.0
+}

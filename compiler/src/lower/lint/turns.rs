@@ -1,0 +1,188 @@
+//! Turns of loops: constants that the second turn cannot set, counts that are skipped.
+
+use super::{Finding, Lower};
+use crate::ir::truthy;
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+use a99_core::sig::Form;
+
+/// Bytes of a condition that are looked through.
+const MAX_TEXT: usize = 2_000;
+
+/// The names in a text of a condition; those of members and methods too.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    text.split(move |c| !is_part(c))
+        .filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()))
+}
+
+impl Lower<'_, '_> {
+    /// The body of a loop whose variables are those around it.
+    pub(super) fn lint_turns(&mut self, step: NodeId, form: Option<Form>) {
+        let key = match form {
+            Some(Form::ForEach) => "steps",
+            Some(Form::While) => "body",
+            _ => return,
+        };
+        let doc = self.s.doc;
+        let Some(body) = doc.get(step, key).filter(|n| doc.kind(*n) == Kind::Array) else {
+            return;
+        };
+        if !self.is_source() {
+            self.lint_constants_of_turns(step, body);
+        }
+        if form == Some(Form::While) && self.spend_on(body) {
+            self.lint_skipped_count(step, body);
+        }
+    }
+
+    /// A constant that each turn sets, which only the first one can.
+    fn lint_constants_of_turns(&mut self, of: NodeId, body: NodeId) {
+        let doc = self.s.doc;
+        let items = doc.get(of, "items");
+        if items.is_some_and(|n| doc.kind(n) == Kind::Array && doc.len(n) < 2) {
+            return;
+        }
+        // The names of the loop itself are free in each turn.
+        let own = ["as", "index"].map(|key| doc.get(of, key).and_then(|n| doc.str(n)));
+        for step in doc.elements(body) {
+            let is_const = self.form_of(step) == Some(Form::ConstSet);
+            let kept = doc.get(step, "resultConst").is_some_and(|n| truthy(doc, n));
+            let name = match (is_const, kept) {
+                (true, _) => doc.get(step, "key"),
+                (_, true) => doc.get(step, "result"),
+                _ => None,
+            };
+            let Some((node, name)) = name.and_then(|n| Some((n, super::text_of(doc, n)?))) else {
+                continue;
+            };
+            if own.contains(&Some(name.as_bytes())) {
+                continue;
+            }
+            let shown = excerpt(&name);
+            let message = format!("the second turn cannot set the constant `{shown}` again");
+            let finding = Finding::new(codes::CONSTANT_REASSIGNED, node, message);
+            let help = match is_const {
+                true => {
+                    "write `varSet`, or put it into a `scope {steps}`, which ends with each turn"
+                }
+                false => "leave `resultConst` out",
+            };
+            self.found(finding.offending(&name).help(help));
+        }
+    }
+
+    /// The text of a condition.
+    fn condition_text(&self, step: NodeId) -> Option<String> {
+        let doc = self.s.doc;
+        let node = doc.get(step, "condition")?;
+        let node = match doc.kind(node) {
+            Kind::Object => doc.get(node, "=")?,
+            _ => node,
+        };
+        super::text_of(doc, node).filter(|text| text.len() <= MAX_TEXT)
+    }
+
+    /// `if (...) continue` before the step that alone lets the loop end.
+    fn lint_skipped_count(&mut self, step: NodeId, body: NodeId) {
+        let doc = self.s.doc;
+        let Some(condition) = self.condition_text(step) else {
+            return;
+        };
+        let has_calls = |text: &str| text.contains('(');
+        if has_calls(&condition) {
+            return;
+        }
+        let steps: Vec<NodeId> = doc.elements(body).take(1_000).collect();
+        let Some((at, place)) = steps
+            .iter()
+            .enumerate()
+            .find_map(|(at, step)| Some((at, self.skips(*step)?)))
+        else {
+            return;
+        };
+        let set = self.bound_in(body);
+        let asked: Vec<&str> = words(&condition)
+            .filter(|word| set.contains(*word))
+            .collect();
+        // What the `if` asks for must be as it was in the turn before.
+        let Some(test) = self
+            .condition_text(steps[at])
+            .filter(|text| !has_calls(text))
+        else {
+            return;
+        };
+        let may_differ = |name: &str| {
+            steps[..at]
+                .iter()
+                .any(|step| self.binds_in_step(*step, name))
+        };
+        let branch = doc.parent(place);
+        let counted_there = |name: &str| {
+            let steps = branch.into_iter().flat_map(|branch| doc.elements(branch));
+            { steps }.any(|step| self.binds_in_step(step, name))
+        };
+        let Some(name) = asked.first().copied() else {
+            return;
+        };
+        let differs = asked
+            .iter()
+            .any(|name| may_differ(name) || counted_there(name));
+        if differs || words(&test).any(may_differ) || self.acts_before(&steps[..at]) {
+            return;
+        }
+        let message = format!(
+            "this skips the step that sets `{}`: the next turn finds all as it was, and the loop \
+             never ends",
+            excerpt(name)
+        );
+        let finding = Finding::new(codes::ENDLESS_LOOP, place, message);
+        let help = format!(
+            "set `{}` before the `if`, or in it before `continue`",
+            excerpt(name)
+        );
+        self.found(finding.offending("continue").help(help));
+    }
+
+    /// The `continue` of an `if`, if it has one of its own.
+    fn skips(&self, step: NodeId) -> Option<NodeId> {
+        let doc = self.s.doc;
+        if self.form_of(step) != Some(Form::If) {
+            return None;
+        }
+        let bodies = ["then", "else"].into_iter();
+        let mut steps = bodies
+            .filter_map(|key| doc.get(step, key))
+            .flat_map(|body| doc.elements(body));
+        steps.find(|step| self.form_of(*step) == Some(Form::Continue))
+    }
+
+    /// Whether a step, or one in it, binds a name.
+    fn binds_in_step(&self, step: NodeId, name: &str) -> bool {
+        let doc = self.s.doc;
+        let mut work = vec![step];
+        while let Some(node) = work.pop() {
+            let is =
+                |key: &str| doc.get(node, key).and_then(|n| doc.str(n)) == Some(name.as_bytes());
+            if is("result") || is("key") || is("catchParam") || doc.get(node, name).is_some() {
+                return true;
+            }
+            work.extend(doc.members(node).map(|(_, value)| value));
+            work.extend(doc.elements(node));
+        }
+        false
+    }
+
+    /// Whether steps may change what variables hold.
+    fn acts_before(&self, steps: &[NodeId]) -> bool {
+        let doc = self.s.doc;
+        steps.iter().any(|step| {
+            let op = doc.get(*step, "op").and_then(|op| super::text_of(doc, op));
+            let op = op.unwrap_or_default();
+            !matches!(
+                op.as_str(),
+                "consoleLog" | "varSet" | "mathCalc" | "template" | "len"
+            )
+        })
+    }
+}
