@@ -112,6 +112,7 @@ impl<'a> Lowerer<'a> {
                     if let Some(value) = self.higher_call(js, function, call, hint, out) {
                         return value;
                     }
+                    self.check_arity(function, call);
                     let arguments = self.spread_arguments(function, call, out);
                     self.helper_call(function, arguments, call.span, hint, out)
                 }

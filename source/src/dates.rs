@@ -90,6 +90,7 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         self.check_month(arguments);
+        self.check_seconds(arguments);
         let exprs = self.arguments(arguments);
         self.permit(&exprs);
         let mut values = self.exprs(&exprs, out);

@@ -354,6 +354,7 @@ impl<'a> Lowerer<'a> {
         let at = place(assignment.span);
         self.check_kept(assignment);
         self.check_sign(assignment);
+        self.check_itself(assignment);
         let Some(target) = assignment.left.as_simple_assignment_target() else {
             if is_wanted {
                 let help = "make it a statement of its own";

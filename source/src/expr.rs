@@ -365,6 +365,7 @@ impl<'a> Lowerer<'a> {
             };
             return self.expr_to(only, hint, out);
         }
+        self.check_place(&conditional.test);
         let test = self.expr(&conditional.test, out);
         let (mut then, mut other) = (Vec::new(), Vec::new());
         let yes = self.expr(&conditional.consequent, &mut then);
@@ -440,6 +441,7 @@ impl<'a> Lowerer<'a> {
             Expression::StaticMemberExpression(member) => {
                 let name = member.property.name.as_str();
                 self.check_settled(member);
+                self.check_uncalled(member);
                 if let Some(value) = self.special_member(&member.object, name, member.span) {
                     return value;
                 }

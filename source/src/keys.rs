@@ -13,6 +13,7 @@ impl<'a> Lowerer<'a> {
     /// `for (const key in object)`: the keys that it has at the start.
     pub(crate) fn for_in(&mut self, statement: &'a ForInStatement<'a>, out: &mut Vec<Tree>) {
         let label = self.label.take();
+        self.check_keys(statement);
         let at = place(statement.span);
         let object = self.expr(&statement.right, out);
         let none = Value::new(Kind::Map(Vec::new()), &at);

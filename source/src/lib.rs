@@ -51,6 +51,7 @@ mod literals;
 mod lower;
 mod meant;
 mod module;
+mod oversights;
 mod pattern;
 mod print;
 mod promise;

@@ -225,6 +225,8 @@ pub(crate) struct Lowerer<'a> {
     sight: HashMap<String, usize>,
     /// Variables of lists that nobody else has.
     pub(crate) new_lists: HashSet<String>,
+    /// Variables that are places of something, as `indexOf` gives them.
+    pub(crate) places: HashSet<BindingId>,
     /// The literals of constants that are regular expressions.
     pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
     /// Whether variables of these names keep errors.
@@ -282,6 +284,7 @@ impl<'a> Lowerer<'a> {
             calls: Vec::new(),
             sight: HashMap::new(),
             new_lists: HashSet::new(),
+            places: HashSet::new(),
             regexes: HashMap::new(),
             kept_errors: HashMap::new(),
             stepped: HashMap::new(),

@@ -158,6 +158,20 @@ impl<'a> Lowerer<'a> {
         self.slip(found::WRONG_ARGUMENTS, message, month.span, help);
     }
 
+    /// `new Date(1700000000)`: seconds, where milliseconds are meant.
+    pub(crate) fn check_seconds(&mut self, arguments: &'a [Argument<'a>]) {
+        let [Argument::NumericLiteral(time)] = arguments else {
+            return;
+        };
+        // Times of this century in seconds.
+        if !(946_684_800.0..4_102_444_800.0).contains(&time.value) {
+            return;
+        }
+        let message = "a time is in milliseconds: this one is in January 1970";
+        let help = format!("for seconds write `{} * 1000`", time.value);
+        self.slip(found::WRONG_ARGUMENTS, message, time.span, help);
+    }
+
     /// `xs.reduce((sum, x) => sum + x.price)`: the first item is an object, which is added to.
     pub(crate) fn check_initial(&mut self, callback: Callback<'a>, call: &'a CallExpression<'a>) {
         let Callback::Code(code) = callback else {

@@ -193,6 +193,7 @@ impl<'a> Lowerer<'a> {
                 let after = rest[at + name.len()..].trim_start();
                 let adds = ["+=", "-=", "*=", "/=", "++", "--"];
                 let Some(sign) = adds.iter().find(|sign| after.starts_with(**sign)) else {
+                    self.check_compared(name, &rest[..at], after, variable.span);
                     continue;
                 };
                 let message = format!("`{name}` has no value before `{sign}`, which gives NaN");

@@ -44,6 +44,7 @@ impl<'a> Lowerer<'a> {
         }
         self.check_bare_return(statements);
         self.check_no_value(statements);
+        self.check_hidden(statements);
         for statement in statements {
             self.statement(statement, out);
         }
@@ -114,6 +115,7 @@ impl<'a> Lowerer<'a> {
             }
             Statement::IfStatement(statement) => {
                 self.check_test(&statement.test, false);
+                self.check_place(&statement.test);
                 let test = self.expr(&statement.test, out);
                 let then = self.body(&statement.consequent);
                 let other = statement.alternate.as_ref();
@@ -209,6 +211,7 @@ impl<'a> Lowerer<'a> {
         let at = place(statement.span);
         self.check_countdown(statement);
         self.check_counter(statement);
+        self.check_direction(statement);
         self.push_scope();
         match &statement.init {
             Some(ForStatementInit::VariableDeclaration(declaration)) => {
@@ -349,6 +352,7 @@ impl<'a> Lowerer<'a> {
             let Some(init) = &one.init else {
                 return;
             };
+            self.check_parts(one);
             if self.arguments_pattern(&one.id, init, is_const, out) {
                 return;
             }
@@ -377,10 +381,15 @@ impl<'a> Lowerer<'a> {
             Some(init) => {
                 let binding = self.declare(js, id.span, What::Variable, is_const);
                 let name = self.bindings[binding].name.clone();
+                self.check_text_total(js, one);
                 self.bindings[binding].changes = self.is_changed_date(js, init);
                 if is_const || !self.assigned.contains(js) {
                     self.bindings[binding].known = self.known(init);
                     self.bindings[binding].sort = self.sort_of(one.init.as_ref().unwrap_or(init));
+                    self.check_length_kept(js, one);
+                    if self.is_place(init) {
+                        self.places.insert(binding);
+                    }
                 }
                 if self.bindings[binding].sort == Iterable::Unknown {
                     self.note_type(js, one.type_annotation.as_deref());
