@@ -25,10 +25,36 @@ pub(super) fn form_of(name: &str) -> &'static str {
 pub(super) fn syntax(places: &Places<'_>, at: usize, message: &str, line: &str) -> Failure {
     // The value may be a secret: the key alone is shown.
     let line = line.trim();
-    let word = line.split(['=', ':']).next().unwrap_or(line).trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if let Some(section) = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split(']').next())
+        && section.chars().all(|c| plain(c) || ".\"".contains(c))
+    {
+        let section = excerpt(section);
+        let help = match message.contains("duplicate") {
+            true => format!("a section stands once: put the lines of both below one `[{section}]`"),
+            false => "a section is `[models.roles]`, alone in its line".to_owned(),
+        };
+        let text = format!("{message}, at `[{section}]`");
+        return Failure::coded(SYNTAX, places.at(at, &text), help);
+    }
+    let word = line.split(['=', ':']).next().unwrap_or(line).trim();
+    let has_sign = line.contains(['=', ':']);
+    // Of a line without a sign the key is what comes first.
+    let word = match has_sign {
+        true => word,
+        false => word.split_whitespace().next().unwrap_or(word),
+    };
     let is_word = !word.is_empty() && word.chars().all(plain);
     let help = match line.split_once(['=', ':']) {
+        _ if line.contains(['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}']) => {
+            format!(
+                "write plain quotes, `{} = \"...\"`",
+                if is_word { word } else { "key" }
+            )
+        }
+        None if is_word => format!("write `=` between the key and its value, `{word} = ...`"),
         _ if is_word && message.contains("duplicate") => {
             format!(
                 "a key stands once: remove one of the two lines of `{word}`, or make a list, \
