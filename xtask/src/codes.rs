@@ -31,6 +31,11 @@ const SECTIONS: [(&str, &str, &[List]); 16] = [
         &[("capabilities/src/shell/mod.rs", "ShellErrorKind")],
     ),
     (
+        "Programs of agents",
+        "Why a turn of a program that handles events did not end as it should (D91).",
+        &[("runtime/driver/src/program/error.rs", "ProgramCode")],
+    ),
+    (
         "Fetches",
         "Why `HttpFetch` gave no answer. Programs see the message.",
         &[("host/http/src/error.rs", "FetchCode")],

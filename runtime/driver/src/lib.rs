@@ -18,6 +18,7 @@ mod hub;
 mod log;
 mod methods;
 mod options;
+pub mod program;
 mod runner;
 mod shared;
 mod step;

@@ -1,0 +1,183 @@
+//! Answers of calls as texts of the journal: nothing of a value is lost in them.
+
+use a99_capabilities::StoredValue;
+use agent99::{AtomError, ErrorCode, Fuel, HostReply, Map, Value};
+
+/// Bytes of an answer, at most: far more than may cross into a program.
+const MAX_BYTES: usize = 1 << 30;
+
+/// The member that a text has whose value is no JSON.
+const TAGGED: &str = "$tagged";
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// The answer.
+    pub(super) result: Result<HostReply, AtomError>,
+    /// What the atom took of the run's fuel beside it.
+    pub(super) charged: Fuel,
+    /// When it came, in milliseconds since the Unix epoch.
+    pub(super) at: f64,
+}
+
+/// A value as JSON text.
+pub(super) fn encode(value: &Value) -> Result<String, String> {
+    let stored = StoredValue::of(value, MAX_BYTES).map_err(|error| error.to_string())?;
+    match stored {
+        StoredValue::Json(bytes) => String::from_utf8(bytes).map_err(|error| error.to_string()),
+        StoredValue::Tagged(bytes) => {
+            let mut text = format!("{{\"{TAGGED}\":\"");
+            text.reserve(2 * bytes.len() + 2);
+            bytes.iter().for_each(|byte| push_hex(&mut text, *byte));
+            text.push_str("\"}");
+            Ok(text)
+        }
+    }
+}
+
+/// The value of such a text.
+pub(super) fn decode(text: &str) -> Option<Value> {
+    let start = format!("{{\"{TAGGED}\":\"");
+    match text.strip_prefix(&start) {
+        None => StoredValue::read(text.as_bytes()),
+        Some(rest) => StoredValue::read(&hex_bytes(rest.strip_suffix("\"}")?)?),
+    }
+}
+
+fn push_hex(text: &mut String, byte: u8) {
+    for digit in [byte >> 4, byte & 15] {
+        text.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|byte| push_hex(&mut text, *byte));
+    text
+}
+
+/// Bytes of hexadecimal digits.
+pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|n| u8::try_from(n).ok())
+    };
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match *pair {
+            [high, low] => Some(digit(high)? << 4 | digit(low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+fn fuel_text(fuel: Fuel) -> Value {
+    fuel.micro().to_string().into()
+}
+
+fn fuel_of(value: Option<&Value>) -> Option<Fuel> {
+    let micro = value?.as_str()?.parse().ok()?;
+    Some(Fuel::from_micro(micro))
+}
+
+impl Answered {
+    /// The answer as a text.
+    pub(super) fn encode(&self) -> Result<String, String> {
+        let mut map = Map::new();
+        map.insert("at", self.at);
+        map.insert("charged", fuel_text(self.charged));
+        match &self.result {
+            Ok(reply) => {
+                if let Some(used) = reply.fuel_used {
+                    map.insert("used", fuel_text(used));
+                }
+                if reply.run_inline {
+                    map.insert("inline", true);
+                }
+                map.insert("value", reply.value.0.clone());
+            }
+            Err(error) => {
+                map.insert("code", error.code.as_str());
+                map.insert("error", error.message.clone());
+                if let Some(help) = &error.help {
+                    map.insert("help", help.as_str());
+                }
+            }
+        }
+        encode(&Value::Object(map))
+    }
+
+    /// The answer of a text.
+    pub(super) fn decode(text: &str) -> Option<Answered> {
+        let Value::Object(mut map) = decode(text)? else {
+            return None;
+        };
+        let at = map.get("at").and_then(Value::as_f64)?;
+        let charged = fuel_of(map.get("charged"))?;
+        let result = match map.get("error").map(|text| text.as_text().cloned()) {
+            Some(message) => {
+                let code = map.get("code").and_then(Value::as_str)?;
+                let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code)?;
+                let mut error = AtomError::coded(*known, message?);
+                error.help = map.get("help").and_then(Value::as_str).map(str::to_owned);
+                Err(error)
+            }
+            None => {
+                let value = map.remove("value")?;
+                let mut reply = HostReply::from(value);
+                reply.fuel_used = fuel_of(map.get("used"));
+                reply.run_inline = map.get("inline") == Some(&Value::Bool(true));
+                Ok(reply)
+            }
+        };
+        Some(Answered {
+            result,
+            charged,
+            at,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_an_answer_is_lost() {
+        for value in [
+            Value::Undefined,
+            Value::Null,
+            f64::NAN.into(),
+            (-0.0).into(),
+            "text".into(),
+            vec![Value::Undefined, 1.5.into()].into(),
+            Value::Object([(TAGGED, "01")].into_iter().collect()),
+        ] {
+            let mut reply = HostReply::from(value.clone());
+            reply.fuel_used = Some(Fuel::from_micro(7));
+            let answered = Answered {
+                result: Ok(reply),
+                charged: Fuel::from_micro(i64::MAX),
+                at: 1.5,
+            };
+            let text = answered.encode().expect("a text");
+            let read = Answered::decode(&text).expect("an answer");
+            let reply = read.result.expect("a reply");
+            assert_eq!(format!("{:?}", reply.value.0), format!("{value:?}"));
+            assert_eq!(reply.fuel_used, Some(Fuel::from_micro(7)));
+            assert_eq!((read.charged.micro(), read.at), (i64::MAX, 1.5));
+        }
+        let error = AtomError::coded(ErrorCode::AtomTimeout, "late").with_help("wait");
+        let answered = Answered {
+            result: Err(error.clone()),
+            charged: Fuel::ZERO,
+            at: 0.0,
+        };
+        let text = answered.encode().expect("a text");
+        let read = Answered::decode(&text).expect("an answer");
+        assert_eq!(read.result.expect_err("an error"), error);
+        assert!(Answered::decode("{}").is_none() && decode("{\"$tagged\":\"0").is_none());
+    }
+}

@@ -1,0 +1,190 @@
+//! Classes of calls: what a journal keeps of them, and what is done with one of which nobody
+//! knows how it ended.
+
+use a99_capabilities::Capabilities;
+use a99_runtime_engine::StepClass;
+use agent99::{Call, Effect, Value};
+use std::collections::BTreeMap;
+
+/// What becomes of a call when its turn is run again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum CallClass {
+    /// It is part of the turn or of the run, is in no journal, and happens again.
+    InPlace,
+    /// It is in the journal.
+    Journaled(StepClass),
+}
+
+/// Calls that only read, or that cost no more than time and money when they are made again.
+const READS: &[&str] = &[
+    "llmChat",
+    "llmPredict",
+    "llmPredictBattery",
+    "llmVision",
+    "storeGet",
+    "storeList",
+    "storeQuery",
+    "storeQueryWhere",
+    "storeVectorSearch",
+    "storeSearch",
+    "storeVectorize",
+    "xmlParse",
+    "transpileCode",
+    "runCode",
+    "shellReadFile",
+    "domText",
+    "domValue",
+    "localStorageGet",
+    "cache:get",
+];
+
+/// Calls that leave the same when they are made twice.
+const IDEMPOTENT: &[&str] = &[
+    "storeSet",
+    "storeVectorUpsert",
+    "localStorageSet",
+    "shellWriteFile",
+    "domInput",
+    "cache:put",
+];
+
+/// Atoms that use the store that a run owns where the host grants none.
+const OF_STORE: &[&str] = &[
+    "storeGet",
+    "storeSet",
+    "storeDelete",
+    "storeList",
+    "storeCompareAndSet",
+    "storeQuery",
+    "storeQueryWhere",
+    "storeVectorSearch",
+    "cache:get",
+    "cache:put",
+];
+
+/// Atoms of the table of stored programs.
+const OF_PROCEDURES: &[&str] = &[
+    "storeProcedure",
+    "releaseProcedure",
+    "clearExpiredProcedures",
+];
+
+/// What is granted, as far as classes depend on it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Classes {
+    /// What the host says of single atoms.
+    pub(super) own: BTreeMap<String, CallClass>,
+    /// Whether the run owns its store.
+    pub(super) owns_store: bool,
+    /// Whether the run owns its stored programs.
+    pub(super) owns_procedures: bool,
+    /// Whether sub-agents are driven with the same journal.
+    pub(super) drives_agents: bool,
+}
+
+impl Classes {
+    /// The classes in a run with these grants, before what a run owns is added to them.
+    pub(super) fn of(
+        own: &BTreeMap<String, CallClass>,
+        granted: &Capabilities,
+        drives_agents: bool,
+    ) -> Classes {
+        Classes {
+            own: own.clone(),
+            owns_store: granted.store.is_none(),
+            owns_procedures: granted.procedures.is_none(),
+            drives_agents,
+        }
+    }
+
+    /// The class of a call.
+    pub(super) fn class(&self, call: &Call) -> CallClass {
+        self.class_of(&call.atom, call.args(), call.effect)
+    }
+
+    fn class_of(&self, atom: &str, args: &[Value], effect: Effect) -> CallClass {
+        if let Some(class) = self.own.get(atom) {
+            return *class;
+        }
+        let in_place = match atom {
+            "streamChunk" => true,
+            "agentRun" => {
+                let id = args.first().and_then(Value::as_str);
+                self.owns_procedures && id.is_some_and(|id| id.starts_with("proc_"))
+            }
+            _ if OF_STORE.contains(&atom) => self.owns_store,
+            _ if OF_PROCEDURES.contains(&atom) => self.owns_procedures,
+            _ => is_of_turn(atom),
+        };
+        if in_place {
+            return CallClass::InPlace;
+        }
+        CallClass::Journaled(match atom {
+            // What it asks is in the journal itself.
+            "agentRun" if self.drives_agents => StepClass::Idempotent,
+            "httpFetch" => fetch(args),
+            _ if READS.contains(&atom) => StepClass::Read,
+            _ if IDEMPOTENT.contains(&atom) => StepClass::Idempotent,
+            _ if effect == Effect::Pure => StepClass::Read,
+            _ => StepClass::Unsafe,
+        })
+    }
+}
+
+/// Whether an atom is one of those that act on the turn (D91).
+fn is_of_turn(atom: &str) -> bool {
+    static NAMES: std::sync::OnceLock<std::collections::BTreeSet<String>> =
+        std::sync::OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let atoms = agent99::turn_atoms();
+        atoms.iter().map(|atom| atom.sig.name.to_string()).collect()
+    });
+    names.contains(atom)
+}
+
+/// By the method, which is the second input.
+fn fetch(args: &[Value]) -> StepClass {
+    let method = args.get(1).filter(|method| !method.is_nullish());
+    let Some(method) = method else {
+        return StepClass::Read;
+    };
+    let method = method.as_str().unwrap_or_default().to_ascii_uppercase();
+    match &*method {
+        "GET" | "HEAD" | "OPTIONS" => StepClass::Read,
+        "PUT" | "DELETE" => StepClass::Idempotent,
+        _ => StepClass::Unsafe,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_follow_from_atoms_and_grants() {
+        let class = |granted: &Capabilities, atom: &str, args: &[Value]| {
+            let classes = Classes::of(&BTreeMap::new(), granted, false);
+            classes.class_of(atom, args, Effect::Io)
+        };
+        let none = Capabilities::none();
+        let all = none
+            .clone()
+            .with_store(a99_capabilities::MemoryStore::new());
+        assert_eq!(class(&none, "storeSet", &[]), CallClass::InPlace);
+        let idempotent = CallClass::Journaled(StepClass::Idempotent);
+        assert_eq!(class(&all, "storeSet", &[]), idempotent);
+        assert_eq!(class(&all, "agentSend", &[]), CallClass::InPlace);
+        let get = ["u".into(), "get".into()];
+        let read = CallClass::Journaled(StepClass::Read);
+        assert_eq!(class(&none, "httpFetch", &get), read);
+        let post = ["u".into(), "POST".into()];
+        let other = CallClass::Journaled(StepClass::Unsafe);
+        assert_eq!(class(&none, "httpFetch", &post), other);
+        assert_eq!(class(&none, "agentRun", &["a".into()]), other);
+        assert_eq!(
+            class(&none, "agentRun", &["proc_1".into()]),
+            CallClass::InPlace
+        );
+        assert_eq!(class(&none, "shellExec", &[]), other);
+    }
+}

@@ -1,0 +1,157 @@
+//! Journal of a turn: which calls of a program began, and what came of them.
+
+use super::lock;
+use a99_runtime_engine::{
+    AgentStore, BoxFuture, Fence, JournalRow, JournalStatus, StepClass, StoreCode, StoreError,
+    Trigger,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// The row of a run's start.
+pub const START_ROW: &str = "run";
+
+/// The code of a call that failed: the program is told of it again.
+pub const FAILED: &str = "call.failed";
+
+/// The code of a call that failed and by whose error the run ended: it is made again when the
+/// turn is tried again.
+pub const AGAIN: &str = "call.again";
+
+/// A row of the journal: a call, or the start of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallRow {
+    /// `call:` and the identity of the call, as in `call:2.0/0.0`; or [`START_ROW`].
+    pub name: String,
+    /// Whether it may be made again when nobody knows how it ended.
+    pub class: StepClass,
+    /// A digest of the atom and its inputs.
+    pub body: u64,
+    /// How far it is. The code of [`JournalStatus::Failed`] is [`FAILED`] or [`AGAIN`]; its
+    /// text, as that of [`JournalStatus::Done`], has the whole answer.
+    pub status: JournalStatus,
+}
+
+/// Keeps what a turn's program asked of the world, until the turn is committed.
+///
+/// [`StoreJournal`] is the one that lasts, [`MemoryJournal`] one for tests.
+pub trait CallJournal: Send + Sync {
+    /// The row of a name.
+    fn find(&self, name: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>>;
+
+    /// Keeps a row: a new one, or a later status of one that is there and not done. It is
+    /// durable when the future is done.
+    ///
+    /// Errors: [`StoreCode::ChangedBody`] if the name stands for something else, or is done
+    /// with something else.
+    fn record(&self, row: CallRow) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// A journal in memory.
+#[derive(Debug, Default)]
+pub struct MemoryJournal(Mutex<BTreeMap<String, CallRow>>);
+
+impl MemoryJournal {
+    /// An empty journal.
+    #[must_use]
+    pub fn new() -> MemoryJournal {
+        MemoryJournal::default()
+    }
+
+    /// All rows, by name.
+    #[must_use]
+    pub fn rows(&self) -> Vec<CallRow> {
+        lock(&self.0).values().cloned().collect()
+    }
+
+    fn put(&self, row: CallRow) -> Result<(), StoreError> {
+        let mut rows = lock(&self.0);
+        let other = |old: &CallRow| {
+            let is_done = matches!(old.status, JournalStatus::Done(_));
+            old.body != row.body || old.class != row.class || is_done && old.status != row.status
+        };
+        if rows.get(&row.name).is_some_and(other) {
+            let text = format!("step {} stands for something else", row.name);
+            return Err(StoreError::new(StoreCode::ChangedBody, text));
+        }
+        rows.insert(row.name.clone(), row);
+        Ok(())
+    }
+}
+
+impl CallJournal for MemoryJournal {
+    fn find(&self, name: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        let found = lock(&self.0).get(name).cloned();
+        Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn record(&self, row: CallRow) -> BoxFuture<'_, Result<(), StoreError>> {
+        let kept = self.put(row);
+        Box::pin(std::future::ready(kept))
+    }
+}
+
+/// The journal of a turn in a store of agents. Rows are read once, and looked up in memory.
+pub struct StoreJournal {
+    store: Arc<dyn AgentStore>,
+    fence: Fence,
+    trigger: Trigger,
+    rows: MemoryJournal,
+}
+
+impl fmt::Debug for StoreJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreJournal")
+            .field("trigger", &self.trigger)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StoreJournal {
+    /// The journal of the turn of an agent that answers to this.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn load(
+        store: Arc<dyn AgentStore>,
+        fence: Fence,
+        trigger: Trigger,
+    ) -> Result<StoreJournal, StoreError> {
+        let rows = MemoryJournal::new();
+        for row in store.journal(&fence.key, &trigger).await? {
+            rows.put(CallRow {
+                name: row.name,
+                class: row.class,
+                body: row.body,
+                status: row.status,
+            })?;
+        }
+        Ok(StoreJournal {
+            store,
+            fence,
+            trigger,
+            rows,
+        })
+    }
+}
+
+impl CallJournal for StoreJournal {
+    fn find(&self, name: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        self.rows.find(name)
+    }
+
+    fn record(&self, row: CallRow) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let kept = JournalRow {
+                trigger: self.trigger.clone(),
+                name: row.name.clone(),
+                class: row.class,
+                body: row.body,
+                status: row.status.clone(),
+            };
+            self.store.record_step(self.fence.clone(), kept).await?;
+            self.rows.put(row)
+        })
+    }
+}

@@ -1,0 +1,414 @@
+//! Drive of a program's runs: each call goes through the journal of the turn.
+
+use super::answer::Answered;
+use super::class::{CallClass, Classes};
+use super::environment::RunEnvironment;
+use super::error::{ProgramEnd, ProgramError, UNKNOWN_OUTCOME};
+use super::journal::{AGAIN, CallJournal, CallRow, FAILED};
+use super::start::Start;
+use super::{OnUnknown, lock};
+use a99_capabilities::{Capabilities, Clock, MemoryProcedures, ProcedureLimits, StoredValue};
+use a99_runtime_engine::{BoxFuture, JournalStatus, StepClass};
+use agent99::{
+    Agent, Answer, AtomError, Call, CallCharges, CallId, Engine, ErrorCode, Fuel, HostReply, Next,
+    Outcome, Run, RunDriver, RunError, RunOptions, Value,
+};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// What all runs of a turn share.
+pub(super) struct Shared {
+    journal: Arc<dyn CallJournal>,
+    seed: [u8; 32],
+    classes: Arc<BTreeMap<String, CallClass>>,
+    on_unknown: OnUnknown,
+    clock: Arc<dyn Clock>,
+    drives_agents: bool,
+    /// What stopped a run of the turn: the others end too.
+    fault: Mutex<Option<ProgramError>>,
+    /// Calls of sub-agents under way, with their times.
+    callers: Mutex<HashMap<CallId, f64>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        journal: Arc<dyn CallJournal>,
+        start: &Start,
+        classes: Arc<BTreeMap<String, CallClass>>,
+        on_unknown: OnUnknown,
+        clock: Arc<dyn Clock>,
+        drives_agents: bool,
+    ) -> Shared {
+        Shared {
+            journal,
+            seed: start.seed,
+            classes,
+            on_unknown,
+            clock,
+            drives_agents,
+            fault: Mutex::default(),
+            callers: Mutex::default(),
+        }
+    }
+
+    /// Runs an agent to its end.
+    pub(super) async fn run(
+        &self,
+        engine: &Engine,
+        agent: &Agent,
+        args: Value,
+        mut options: RunOptions,
+        mut granted: Capabilities,
+        now: f64,
+    ) -> Result<ProgramEnd, ProgramError> {
+        let parent = options.parent.as_ref().map(|id| id.to_string());
+        let name = parent.unwrap_or_default();
+        let environment = Arc::new(RunEnvironment::new(&self.seed, &name, now));
+        let classes = Classes::of(&self.classes, &granted, self.drives_agents);
+        if granted.procedures.is_none() {
+            let limits = ProcedureLimits::default();
+            let table = MemoryProcedures::with_random(limits, environment.clone());
+            granted.procedures = Some(Arc::new(table));
+        }
+        options.environment = Some(environment.clone());
+        let driven = Driven {
+            shared: self,
+            environment,
+            classes,
+            run: engine.start(agent, args, options, granted),
+            began: Instant::now(),
+            under_way: Vec::new(),
+            step: None,
+            failed: Vec::new(),
+        };
+        driven.to_end().await
+    }
+
+    /// What stopped another run of the turn.
+    fn check(&self) -> Result<(), ProgramError> {
+        lock(&self.fault).clone().map_or(Ok(()), Err)
+    }
+}
+
+impl RunDriver for Shared {
+    fn drive<'a>(
+        &'a self,
+        engine: &'a Engine,
+        agent: &'a Agent,
+        input: Value,
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> BoxFuture<'a, Outcome> {
+        let parent = options.parent.as_deref();
+        let now = parent.and_then(|id| lock(&self.callers).get(id).copied());
+        Box::pin(async move {
+            let run = self.run(engine, agent, input, options, granted, now.unwrap_or(0.0));
+            match run.await {
+                Ok(end) => end.outcome,
+                Err(fault) => {
+                    lock(&self.fault).get_or_insert(fault);
+                    stopped()
+                }
+            }
+        })
+    }
+}
+
+/// The outcome of a run that was stopped, which nobody sees.
+fn stopped() -> Outcome {
+    Outcome {
+        result: Value::Undefined,
+        error: Some(RunError::new(
+            ErrorCode::Aborted,
+            "agentRun",
+            "The turn stopped",
+        )),
+        fuel_used: Fuel::ZERO,
+        trace: None,
+        warnings: Vec::new(),
+        usage: None,
+    }
+}
+
+/// A call that was made and not answered.
+struct UnderWay {
+    id: CallId,
+    atom: String,
+    /// When its answer comes too late, in time of the run.
+    deadline: Option<Duration>,
+    answer: Answer,
+    /// Its row; none for what is in no journal.
+    journaled: Option<(CallRow, CallCharges)>,
+}
+
+/// A run that goes on.
+struct Driven<'a> {
+    shared: &'a Shared,
+    environment: Arc<RunEnvironment>,
+    classes: Classes,
+    run: Run,
+    began: Instant,
+    under_way: Vec<UnderWay>,
+    /// The last step, and which of its calls failed.
+    step: Option<u64>,
+    failed: Vec<CallRow>,
+}
+
+impl Driven<'_> {
+    async fn to_end(mut self) -> Result<ProgramEnd, ProgramError> {
+        loop {
+            self.shared.check()?;
+            let now = self.began.elapsed();
+            let late = self.take_late(now);
+            let next = self.run.next(now);
+            let is_stop = matches!(&next, Next::Done(end) if ProgramEnd::is_stop(end));
+            if !is_stop {
+                // The machine ended them; nothing that follows was made yet.
+                for (row, answered) in late {
+                    self.keep(row, &answered).await?;
+                }
+            }
+            match next {
+                Next::Call(call) => self.begin(*call).await?,
+                Next::Pause => pause().await,
+                Next::Wait(until) => {
+                    if let Some((call, result)) = self.wait(until).await {
+                        self.finish(call, result).await?;
+                    }
+                }
+                Next::Done(outcome) => return self.end(*outcome).await,
+            }
+        }
+    }
+
+    /// Gives up the calls whose time is up, with what they took.
+    fn take_late(&mut self, now: Duration) -> Vec<(CallRow, Answered)> {
+        let mut late = Vec::new();
+        let is_late = |call: &mut UnderWay| call.deadline.is_some_and(|at| at <= now);
+        for call in self.under_way.extract_if(.., is_late) {
+            drop(call.answer);
+            lock(&self.shared.callers).remove(&call.id);
+            let Some((row, charges)) = call.journaled else {
+                continue;
+            };
+            let text = format!("Atom '{}' timed out", call.atom);
+            let answered = Answered {
+                result: Err(AtomError::coded(ErrorCode::AtomTimeout, text)),
+                charged: charges.settle(),
+                at: agent99::Environment::now_ms(&*self.environment),
+            };
+            late.push((row, answered));
+        }
+        late
+    }
+
+    /// Answers a call from the journal, or makes it.
+    async fn begin(&mut self, call: Call) -> Result<(), ProgramError> {
+        if self.step != Some(call.step) {
+            self.step = Some(call.step);
+            self.failed.clear();
+        }
+        let CallClass::Journaled(class) = self.classes.class(&call) else {
+            let (id, atom, deadline) = (call.id.clone(), call.atom.to_string(), call.deadline);
+            let answer = call.start(self.moment(deadline));
+            self.under_way.push(UnderWay {
+                id,
+                atom,
+                deadline,
+                answer,
+                journaled: None,
+            });
+            return Ok(());
+        };
+        let mut row = CallRow {
+            name: format!("call:{}", call.id),
+            class,
+            body: digest(&call)?,
+            status: JournalStatus::Started,
+        };
+        let found = self.shared.journal.find(&row.name).await?;
+        if let Some(found) = found {
+            if found.body != row.body || found.class != row.class {
+                return Err(ProgramError::ChangedBody(row.name));
+            }
+            row.status = found.status;
+            match &row.status {
+                JournalStatus::Failed(code, _) if code == AGAIN => {}
+                JournalStatus::Done(text) | JournalStatus::Failed(_, text) => {
+                    let Some(answered) = Answered::decode(text) else {
+                        return Err(ProgramError::Unreadable(row.name));
+                    };
+                    call.charge(answered.charged);
+                    self.environment.advance(answered.at);
+                    let id = call.id.clone();
+                    self.answer(&id, row, answered.result);
+                    return Ok(());
+                }
+                JournalStatus::Started
+                    if class == StepClass::Unsafe && self.shared.on_unknown == OnUnknown::Fail =>
+                {
+                    let text = format!(
+                        "{}: nobody knows whether it was done when the turn ran before",
+                        call.atom
+                    );
+                    let error = AtomError::new(text).with_host_code(UNKNOWN_OUTCOME);
+                    // The run has made it, and goes on by it.
+                    let _ = self.run.answer(&call.id, Err(error));
+                    return Ok(());
+                }
+                JournalStatus::Started => {}
+            }
+        }
+        if class == StepClass::Unsafe {
+            row.status = JournalStatus::Started;
+            self.shared.journal.record(row.clone()).await?;
+        }
+        self.make(call, row);
+        Ok(())
+    }
+
+    fn make(&mut self, call: Call, row: CallRow) {
+        let (id, atom, deadline) = (call.id.clone(), call.atom.to_string(), call.deadline);
+        if atom == "agentRun" {
+            lock(&self.shared.callers).insert(id.clone(), call.now_ms());
+        }
+        let (answer, charges) = call.start_measured(self.moment(deadline));
+        self.under_way.push(UnderWay {
+            id,
+            atom,
+            deadline,
+            answer,
+            journaled: Some((row, charges)),
+        });
+    }
+
+    /// A time of the run by the system's clock.
+    fn moment(&self, at: Option<Duration>) -> Option<Instant> {
+        at.and_then(|at| self.began.checked_add(at))
+    }
+
+    /// Waits for an answer, until this time of the run.
+    async fn wait(
+        &mut self,
+        until: Option<Duration>,
+    ) -> Option<(UnderWay, Result<HostReply, AtomError>)> {
+        let until = self.moment(until);
+        let mut timer = until.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+        let calls = &mut self.under_way;
+        let ready = std::future::poll_fn(|context| {
+            for (at, call) in calls.iter_mut().enumerate() {
+                if let Poll::Ready(result) = Pin::new(&mut call.answer).poll(context) {
+                    return Poll::Ready(Some((at, result)));
+                }
+            }
+            match &mut timer {
+                Some(timer) => timer.as_mut().poll(context).map(|()| None),
+                None => Poll::Pending,
+            }
+        });
+        let (at, result) = ready.await?;
+        Some((self.under_way.remove(at), result))
+    }
+
+    /// Keeps an answer, and gives it to the run.
+    async fn finish(
+        &mut self,
+        call: UnderWay,
+        result: Result<HostReply, AtomError>,
+    ) -> Result<(), ProgramError> {
+        // A sub-agent that was stopped has no answer.
+        self.shared.check()?;
+        let UnderWay { id, journaled, .. } = call;
+        lock(&self.shared.callers).remove(&id);
+        let Some((row, charges)) = journaled else {
+            let _ = self.run.answer(&id, result);
+            return Ok(());
+        };
+        let answered = Answered {
+            result,
+            charged: charges.settle(),
+            at: self.shared.clock.now_ms(),
+        };
+        let row = self.keep(row, &answered).await?;
+        self.environment.advance(answered.at);
+        self.answer(&id, row, answered.result);
+        Ok(())
+    }
+
+    /// Writes an answer into the journal.
+    async fn keep(
+        &mut self,
+        mut row: CallRow,
+        answered: &Answered,
+    ) -> Result<CallRow, ProgramError> {
+        let text = answered.encode().map_err(ProgramError::Unkept)?;
+        row.status = match &answered.result {
+            Ok(_) => JournalStatus::Done(text),
+            Err(_) => JournalStatus::Failed(FAILED.to_owned(), text),
+        };
+        self.shared.journal.record(row.clone()).await?;
+        if answered.result.is_err() {
+            self.failed.push(row.clone());
+        }
+        Ok(row)
+    }
+
+    /// Gives the run an answer. A call whose time was up takes none.
+    fn answer(&mut self, id: &CallId, row: CallRow, result: Result<HostReply, AtomError>) {
+        let is_noted = self.failed.iter().any(|noted| noted.name == row.name);
+        if result.is_err() && !is_noted {
+            self.failed.push(row);
+        }
+        let _ = self.run.answer(id, result);
+    }
+
+    /// The end of the run. Calls by whose failure it ended are made again next time.
+    async fn end(self, outcome: Outcome) -> Result<ProgramEnd, ProgramError> {
+        let mut is_retryable = ProgramEnd::is_stop(&outcome);
+        if outcome.error.is_some() && !is_retryable {
+            for mut row in self.failed {
+                if let JournalStatus::Failed(code, _) = &mut row.status {
+                    AGAIN.clone_into(code);
+                    self.shared.journal.record(row).await?;
+                    is_retryable = true;
+                }
+            }
+        }
+        Ok(ProgramEnd {
+            outcome,
+            is_retryable,
+        })
+    }
+}
+
+/// A digest of what a call asks for.
+fn digest(call: &Call) -> Result<u64, ProgramError> {
+    let mut hash = Sha256::new().chain_update(call.atom.as_bytes());
+    for arg in call.args() {
+        let stored = StoredValue::of(arg, usize::MAX / 2);
+        let stored = stored.map_err(|error| ProgramError::Unkept(error.to_string()))?;
+        hash.update([0]);
+        hash.update((stored.as_bytes().len() as u64).to_le_bytes());
+        hash.update(stored.as_bytes());
+    }
+    let bytes: [u8; 32] = hash.finalize().into();
+    let (first, _) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    Ok(u64::from_le_bytes(*first))
+}
+
+/// Lets others have their turn.
+async fn pause() {
+    let mut was_asked = false;
+    std::future::poll_fn(|context| match std::mem::replace(&mut was_asked, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
+}
