@@ -352,7 +352,8 @@ impl<'a> Lower<'_, 'a> {
                 let r = self.temp();
                 self.fill_member(r, call, b"input");
                 self.bind(name, named, r);
-                self.lint_holds(name, Holds::Any);
+                let holds = self.lint_tool_input(tool.node);
+                self.lint_holds(name, holds);
                 self.release(mark);
                 self.prepare(node, out, Calls::OfTools);
                 self.close_scope(opened);

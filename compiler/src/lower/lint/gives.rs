@@ -130,9 +130,10 @@ const METHODS: &[(&[&str], Holds)] = &[
 /// What functions of the namespaces give.
 const STATICS: &[(&str, &[&str], Holds)] = &[
     ("JSON", &["stringify"], Holds::Made),
+    ("Object", &["keys"], Holds::List(Items::Texts)),
     (
         "Object",
-        &["keys", "values", "entries"],
+        &["values", "entries"],
         Holds::List(Items::Unknown),
     ),
     ("Array", &["from", "of"], Holds::List(Items::Unknown)),
@@ -157,6 +158,7 @@ impl<'a> Lower<'_, 'a> {
                     Holds::List(Items::Answers) if by_number => Holds::Object(Members::Answer),
                     Holds::List(Items::Matches) if by_number => Holds::Object(Members::Match),
                     Holds::List(Items::Objects) if by_number => Holds::Object(Members::Unknown),
+                    Holds::List(Items::Texts) if by_number => Holds::Made,
                     Holds::List(Items::Schema(schema)) if by_number => {
                         super::holds::of_schema(self.s.doc, schema)
                     }

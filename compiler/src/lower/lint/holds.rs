@@ -44,6 +44,7 @@ pub(in crate::lower) enum Items {
     Matches,
     /// Objects whose members nobody says.
     Objects,
+    Texts,
 }
 
 /// Which members an object has.
@@ -352,6 +353,7 @@ impl<'a> Lower<'_, 'a> {
             Some(Holds::List(Items::Answers)) => Holds::Object(Members::Answer),
             Some(Holds::List(Items::Matches)) => Holds::Object(Members::Match),
             Some(Holds::List(Items::Objects)) => Holds::Object(Members::Unknown),
+            Some(Holds::List(Items::Texts)) => Holds::Made,
             Some(Holds::List(Items::Schema(schema))) => of_schema(self.s.doc, schema),
             _ => Holds::Any,
         }
@@ -397,6 +399,7 @@ impl<'a> Lower<'_, 'a> {
             "storeList" => return Holds::Object(Members::Page),
             "llmChat" => return Holds::Object(Members::Chat),
             "regexFindAll" => return Holds::List(Items::Matches),
+            "keys" | "split" => return Holds::List(Items::Texts),
             "storeVectorSearch" | "storeSearch" => return Holds::List(Items::Objects),
             "hash" | "uuid" => return Holds::Text,
             "llmPredict" => return Holds::Answered,
@@ -582,6 +585,7 @@ impl<'a> Lower<'_, 'a> {
                 of_schema(doc, property?)
             }
             Holds::Object(Members::Response) if name == "status" => Holds::Number,
+            Holds::Object(Members::Match) if name == "groups" => Holds::List(Items::Texts),
             Holds::Object(members) => {
                 let names = members.named().unwrap_or_default();
                 names.contains(&name).then_some(Holds::Any)?
@@ -592,6 +596,7 @@ impl<'a> Lower<'_, 'a> {
                 Items::Answers => Holds::Object(Members::Answer),
                 Items::Matches => Holds::Object(Members::Match),
                 Items::Objects => Holds::Object(Members::Unknown),
+                Items::Texts => Holds::Made,
             },
             Holds::Text | Holds::Made if is_index(name) => Holds::Made,
             // Of an error that was caught it is the text.

@@ -121,6 +121,7 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             "httpFetch" => self.lint_headers(step),
+            "jsonStringify" => self.lint_twice(step),
             "llmChat" | "llmToolLoop" => self.lint_model(step, op),
             "storeQueryWhere" => self.lint_predicate(step),
             "storeCompareAndSet" => self.lint_lock(step),

@@ -38,6 +38,15 @@ fn number(ir: &Ir<'_>) -> Option<f64> {
     }
 }
 
+/// The number below zero that is written.
+fn negative(ir: &Ir<'_>) -> Option<f64> {
+    match ir.kind {
+        IrKind::Lit(Lit::Number(n)) if n < 0.0 => Some(n),
+        IrKind::Unary(crate::expr::UnOp::Neg, arg) => number(arg).filter(|n| *n > 0.0).map(|n| -n),
+        _ => None,
+    }
+}
+
 /// The case that a method brings a text to: whether it is the upper one.
 fn case_of(ir: &Ir<'_>) -> Option<bool> {
     match ir.kind {
@@ -141,6 +150,12 @@ impl<'a> Lower<'_, 'a> {
         match (name, first) {
             (b"includes" | b"startsWith" | b"endsWith" | b"indexOf", Some(first)) => {
                 self.lint_case(ir, object, first);
+            }
+            (b"substring", Some(first)) if negative(first).is_some() => {
+                let n = negative(first).unwrap_or_default();
+                let message = format!("`substring` takes {n} for 0, which is the whole text");
+                let help = format!("from the end write `.slice({n})`");
+                self.found_misuse(codes::WRONG_ARGUMENTS, first, message, help);
             }
             (b"slice", Some(first)) => {
                 if let (Some(from), Some(to)) = (number(first), args.get(1).and_then(number))

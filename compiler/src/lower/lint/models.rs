@@ -53,6 +53,15 @@ impl Lower<'_, '_> {
         if let Some(list) = self.not_null(step, "messages") {
             self.lint_messages(list);
         }
+        let choice = self.not_null(step, "toolChoice");
+        if let Some(choice) = choice.filter(|_| self.not_null(step, "tools").is_none())
+            && !matches!(doc.str(choice), Some(b"auto" | b"none") | None)
+        {
+            let message = "there are no `tools` that the model could ask for";
+            let finding = Finding::new(codes::MISSING_INPUT, choice, message);
+            let help = "add `tools`, or leave `toolChoice` out";
+            self.found(finding.help(help));
+        }
         let Some(tools) = self
             .not_null(step, "tools")
             .filter(|n| doc.kind(*n) == Kind::Array)

@@ -3,7 +3,7 @@
 use super::{Finding, Lower};
 use crate::expr::BinOp;
 use crate::ir::{Ir, IrKind, Lit};
-use a99_core::diag::codes;
+use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
 /// Which atom gave a value.
@@ -11,6 +11,8 @@ use a99_core::json::NodeId;
 pub(super) enum Origin {
     /// `len`: 0 or more.
     Count,
+    /// `jsonStringify`: the text of a value.
+    Json,
 }
 
 impl<'a> Lower<'_, 'a> {
@@ -19,6 +21,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let origin = match doc.get(step, "op").and_then(|op| doc.str(op)) {
             Some(b"len") => Origin::Count,
+            Some(b"jsonStringify") => Origin::Json,
             _ => return,
         };
         let Some(id) = self.vars.in_scope(name, self.scope()) else {
@@ -37,6 +40,26 @@ impl<'a> Lower<'_, 'a> {
             return None;
         }
         lint.flow.holding.origin(id, lint.whiles > 0)
+    }
+
+    /// `jsonStringify` of what one gave: a text with quotes in quotes.
+    pub(super) fn lint_twice(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(node) = doc.get(step, "value") else {
+            return;
+        };
+        let Some(name) = doc.str(node) else { return };
+        if self.origin_of(name) != Some(Origin::Json) {
+            return;
+        }
+        let shown = Self::shown(name);
+        let message = format!("`{}` is a text of JSON already", excerpt(&shown));
+        let finding = Finding::new(codes::WRONG_VALUE, node, message);
+        self.found(
+            finding
+                .offending(&shown)
+                .help("use it as it is: once is enough"),
+        );
     }
 
     /// `'n is ' + n > 3`: `+` comes first, and a text is compared with a number. Tells

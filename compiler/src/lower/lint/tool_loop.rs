@@ -1,6 +1,7 @@
 //! Tools of `llmToolLoop`: what models and their services do not understand.
 
 use super::bodies::mentions;
+use super::holds::{Holds, of_schema};
 use super::{Finding, Lower};
 use crate::lower::tools::{Calling, ToolNode};
 use a99_core::diag::{codes, excerpt, suggest};
@@ -58,6 +59,13 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(&name).help(help));
             }
         }
+    }
+
+    /// What a model gives a tool, by the tool's schema.
+    pub(in crate::lower) fn lint_tool_input(&self, tool: NodeId) -> Holds {
+        let doc = self.s.doc;
+        let schema = doc.get(tool, "inputSchema").filter(|_| self.lints());
+        schema.map_or(Holds::Any, |schema| of_schema(doc, schema))
     }
 
     fn lint_tool(&mut self, tool: &ToolNode<'a>) {

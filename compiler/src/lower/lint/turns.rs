@@ -16,9 +16,38 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()))
 }
 
+/// A name that is compared with a number.
+type Order<'t> = (&'t str, &'t str, f64);
+
+/// `n > 3`, if a condition is no more than that.
+fn order_of(text: &str) -> Option<Order<'_>> {
+    let at = text.find(['<', '>'])?;
+    let name = text[..at].trim();
+    let sign = &text[at..];
+    let sign = &sign[..1 + usize::from(sign[1..].starts_with('='))];
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let bound = text[at + sign.len()..].trim().parse().ok()?;
+    (!name.is_empty() && name.chars().all(is_part)).then_some((name, sign, bound))
+}
+
+/// Whether all that meets the second meets the first.
+fn covers((name, sign, bound): Order<'_>, (other, sign_of, narrower): Order<'_>) -> bool {
+    let same = name == other && sign[..1] == sign_of[..1];
+    let strict = sign.len() == 1 && sign_of.len() == 2;
+    same && match (sign.starts_with('>'), strict) {
+        (true, true) => narrower > bound,
+        (true, false) => narrower >= bound,
+        (false, true) => narrower < bound,
+        (false, false) => narrower <= bound,
+    }
+}
+
 impl Lower<'_, '_> {
     /// The body of a loop whose variables are those around it.
     pub(super) fn lint_turns(&mut self, step: NodeId, form: Option<Form>) {
+        if form == Some(Form::If) {
+            return self.lint_covered(step);
+        }
         let key = match form {
             Some(Form::ForEach) => "steps",
             Some(Form::While) => "body",
@@ -33,6 +62,7 @@ impl Lower<'_, '_> {
         }
         if form == Some(Form::While) && self.spend_on(body) {
             self.lint_skipped_count(step, body);
+            self.lint_same_page(body);
         }
     }
 
@@ -69,6 +99,67 @@ impl Lower<'_, '_> {
                 false => "leave `resultConst` out",
             };
             self.found(finding.offending(&name).help(help));
+        }
+    }
+
+    /// A page that each turn asks for anew, without the cursor of the one before.
+    fn lint_same_page(&mut self, body: NodeId) {
+        let doc = self.s.doc;
+        for step in doc.elements(body) {
+            let op = doc.get(step, "op").and_then(|op| doc.str(op));
+            if !matches!(op, Some(b"storeList" | b"storeQuery")) {
+                continue;
+            }
+            let of_query = doc.get(step, "query").unwrap_or(step);
+            let page = doc.get(step, "result").and_then(|n| super::text_of(doc, n));
+            let Some(page) = page.filter(|_| doc.get(of_query, "cursor").is_none()) else {
+                continue;
+            };
+            // Who looks at the cursor means to go on.
+            if !super::bodies::mentions(doc, body, "cursor") || doc.str(of_query).is_some() {
+                continue;
+            }
+            let op = super::text_of(doc, doc.get(step, "op").unwrap_or(step)).unwrap_or_default();
+            let message = "each turn asks for the first page: it has no `cursor`";
+            let finding = Finding::new(codes::MISSING_INPUT, step, message);
+            let help = format!("add `\"cursor\": \"{page}.cursor\"`, that of the page before");
+            self.found(finding.offending(&op).help(help));
+        }
+    }
+
+    /// `n > 5` where `n > 3` was asked before and held.
+    fn lint_covered(&mut self, step: NodeId) {
+        const MOST: usize = 16;
+        let doc = self.s.doc;
+        let Some(first) = self.condition_text(step) else {
+            return;
+        };
+        let Some(first_order) = order_of(&first) else {
+            return;
+        };
+        let mut inner = step;
+        for _ in 0..MOST {
+            let other = doc
+                .get(inner, "else")
+                .filter(|n| doc.kind(*n) == Kind::Array);
+            let Some(next) = other.and_then(|other| doc.element(other, 0)) else {
+                return;
+            };
+            if self.form_of(next) != Some(Form::If) {
+                return;
+            }
+            inner = next;
+            let Some(text) = self.condition_text(next) else {
+                return;
+            };
+            let Some(order) = order_of(&text) else { return };
+            if covers(first_order, order) {
+                let place = doc.get(next, "condition").unwrap_or(next);
+                let message = format!("this never holds here: `{}` came before", excerpt(&first));
+                let finding = Finding::new(codes::CONSTANT_CONDITION, place, message);
+                let help = format!("ask for `{}` first", excerpt(&text));
+                return self.found(finding.offending(&text).help(help));
+            }
         }
     }
 
@@ -184,5 +275,32 @@ impl Lower<'_, '_> {
                 "consoleLog" | "varSet" | "mathCalc" | "template" | "len"
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{covers, order_of};
+
+    #[test]
+    fn comparisons_that_came_before() {
+        for (first, second, covered) in [
+            ("n > 3", "n > 5", true),
+            ("n > 3", "n > 3", true),
+            ("n > 3", "n >= 3", false),
+            ("n >= 3", "n > 3", true),
+            ("n < 3", "n < 1", true),
+            ("n > 5", "n > 3", false),
+            ("n > 3", "m > 5", false),
+        ] {
+            let orders = order_of(first).zip(order_of(second));
+            assert_eq!(
+                orders.map(|(a, b)| covers(a, b)),
+                Some(covered),
+                "{first}, {second}"
+            );
+        }
+        assert_eq!(order_of("n > m"), None);
+        assert_eq!(order_of("a && n > 3"), None);
     }
 }
