@@ -87,7 +87,7 @@ impl<'a> Lowerer<'a> {
             return Some(Value::undefined(&at));
         };
         self.check_gives(name, callback, call.span);
-        self.check_order_of(name, callback);
+        self.check_order_of(name, object, callback);
         self.check_radix(name, callback, call);
         self.check_match(object, name, call.span);
         let items = self.chained(object, out);

@@ -310,6 +310,22 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::CONSTANT_CONDITION, message, at, help);
     }
 
+    /// `const r = console.log(n)`, which gives nothing.
+    pub(crate) fn check_logged(&mut self, init: &'a Expression<'a>) {
+        let Expression::CallExpression(call) = init.get_inner_expression() else {
+            return;
+        };
+        let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
+            return;
+        };
+        if self.free_name(&member.object) != Some("console") {
+            return;
+        }
+        let message = format!("`console.{}` gives nothing", member.property.name);
+        let help = "call it as a statement, and keep the value itself";
+        self.oversight(found::MISSING_RESULT, message, call.span, help);
+    }
+
     /// `let total = '0'`, to which numbers are added: they are joined to the text.
     pub(crate) fn check_text_total(&mut self, js: &str, one: &'a VariableDeclarator<'a>) {
         let Some(Expression::StringLiteral(text)) = &one.init else {
@@ -327,7 +343,12 @@ impl<'a> Lowerer<'a> {
     }
 
     /// `(i, x) => xs[i]`: the first parameter is the item, the second its number.
-    pub(crate) fn check_order_of(&mut self, name: &str, callback: Callback<'a>) {
+    pub(crate) fn check_order_of(
+        &mut self,
+        name: &str,
+        object: &'a Expression<'a>,
+        callback: Callback<'a>,
+    ) {
         const NUMBERS: &[&str] = &["i", "j", "idx", "index"];
         let Callback::Code(code) = callback else {
             return;
@@ -348,6 +369,11 @@ impl<'a> Lowerer<'a> {
             return;
         };
         let (first, second) = (first.as_str(), second.as_str());
+        if method_of(object) == Some("entries") && !NUMBERS.contains(&second) {
+            let message = format!("an item is `[key, value]`: `{second}` is its number");
+            let help = format!("write `([{first}, {second}]) => ...`");
+            return self.oversight(found::ODD_NAME, message, code.params().span, help);
+        }
         if !NUMBERS.contains(&first) || NUMBERS.contains(&second) {
             return;
         }

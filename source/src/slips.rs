@@ -43,6 +43,10 @@ impl<'a> Lowerer<'a> {
                     format!("call it: `.{name}()`"),
                 )
             }
+            Expression::StringLiteral(_) | Expression::NumericLiteral(_) => (
+                "this value is dropped: nothing is set to it".to_owned(),
+                "set a variable to it; of two values write `name = test ? a : b`".to_owned(),
+            ),
             Expression::BinaryExpression(binary) if binary.operator.is_equality() => (
                 "this compares, and nobody asks what comes out".to_owned(),
                 "to set a variable write one `=`; to test write `if (...)`".to_owned(),

@@ -382,6 +382,7 @@ impl<'a> Lowerer<'a> {
                 let binding = self.declare(js, id.span, What::Variable, is_const);
                 let name = self.bindings[binding].name.clone();
                 self.check_text_total(js, one);
+                self.check_logged(init);
                 self.bindings[binding].changes = self.is_changed_date(js, init);
                 if is_const || !self.assigned.contains(js) {
                     self.bindings[binding].known = self.known(init);
