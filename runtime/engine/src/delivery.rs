@@ -11,10 +11,14 @@
 //! - **Writing.** One write is under way at a time. It claims what will be done once it is made,
 //!   and what was filtered, so that the stream's progress never claims what may fail.
 //! - **Timers.** A trigger that waits or runs is ignored when it comes again; one that was
-//!   committed is not remembered. Due timers are read after the last commit was told.
+//!   committed is not remembered. Due timers are read after the last commit was told. Whether
+//!   one still stands is looked at when it is run; if not, its turn is done without a change.
+//! - **Outlived attempts.** A handler may go on after its end was told. Its steps and what it
+//!   sends are refused then: its turn may be committed, and its journal be gone.
 //! - **Killers.** After a process was cut off, the first turn, and each that was under way
 //!   then, is written ahead and runs alone until it is committed; one under which the process
-//!   died too often is given up.
+//!   died too often is given up. Its start is taken back if it is left to whoever loads the
+//!   agent next.
 //! - **Stopping.** After [`Command::Stop`] nothing is said and nothing is taken. A machine may
 //!   be dropped at any time: that is what a crash does.
 //!
@@ -260,7 +264,7 @@ pub enum Command {
         turn: TurnId,
         /// What it answers to.
         trigger: Trigger,
-        /// How often it began, this time included.
+        /// How often it began, this time included; without it once that is taken back.
         attempt: u32,
         /// The stream is done with it already.
         progress: Option<Progress>,

@@ -102,7 +102,7 @@ impl Machine {
             if is_lost && !machine.lost.contains(&started.trigger) {
                 machine.lost.push_back(started.trigger.clone());
             }
-            // The last one was no death if the process ended well.
+            // The last one was no death if the process ended well, or this very one had it.
             let deaths = started.attempts;
             let deaths = deaths.saturating_sub(u32::from(!recovered.was_cut_off));
             if !is_lost || matches!(started.trigger, Trigger::Once(_)) {
@@ -268,17 +268,15 @@ impl Machine {
         self.held.clear();
         let waits = |turn: &Turn| match turn.phase {
             Phase::Waiting(_) => true,
-            Phase::Recording => !self.is_under_way(turn.id),
+            Phase::Recording => !turn.is_leaving && !self.is_under_way(turn.id),
             _ => false,
         };
-        let dropped: Vec<TurnId> = self
-            .turns
-            .iter()
-            .filter(|turn| waits(turn))
-            .map(|t| t.id)
-            .collect();
-        for turn in dropped {
-            self.drop_turn(turn);
+        let left = self.turns.iter().filter(|turn| waits(turn));
+        let left: Vec<TurnId> = left.map(|turn| turn.id).collect();
+        for turn in left {
+            if let Some(at) = self.place(turn) {
+                self.leave(at);
+            }
         }
         if self
             .writing

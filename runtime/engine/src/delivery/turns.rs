@@ -35,6 +35,10 @@ pub(super) struct Turn {
     pub(super) deaths: u32,
     /// Whether it runs alone.
     is_alone: bool,
+    /// Whether its start was written ahead.
+    is_recorded: bool,
+    /// Whether its start is taken back: it is left to the next one, and killed nothing.
+    pub(super) is_leaving: bool,
 }
 
 impl Machine {
@@ -104,6 +108,8 @@ impl Machine {
             conflicts: 0,
             deaths: 0,
             is_alone: false,
+            is_recorded: false,
+            is_leaving: false,
         });
         self.turns.len() - 1
     }
@@ -126,12 +132,31 @@ impl Machine {
 
     /// A start was recorded: the turn runs, unless it came too late.
     pub(super) fn recorded(&mut self, at: usize) {
-        if self.policy.delivery == Delivery::AtMostOnce && self.is_halted {
-            self.commit_cancelled(at);
-        } else if self.policy.delivery != Delivery::AtMostOnce && self.ending.is_some() {
+        if self.turns[at].is_leaving {
             self.drop_turn(self.turns[at].id);
+            return;
+        }
+        self.turns[at].is_recorded = true;
+        let is_at_most_once = self.policy.delivery == Delivery::AtMostOnce;
+        if is_at_most_once && self.is_halted {
+            self.commit_cancelled(at);
+        } else if !is_at_most_once && self.ending.is_some() {
+            self.leave(at);
         } else {
             self.run(at);
+        }
+    }
+
+    /// Leaves a turn to whoever loads the agent next. A start that was written ahead is taken
+    /// back, so that it does not count as a death.
+    pub(super) fn leave(&mut self, at: usize) {
+        let turn = &mut self.turns[at];
+        if turn.is_recorded {
+            turn.is_leaving = true;
+            turn.phase = Phase::Recording;
+            self.writes.push_back(turn.id);
+        } else {
+            self.drop_turn(self.turns[at].id);
         }
     }
 
@@ -152,8 +177,7 @@ impl Machine {
                 if self.is_tried_once(at) {
                     self.commit_cancelled(at);
                 } else {
-                    // The next one delivers it again.
-                    self.drop_turn(id);
+                    self.leave(at);
                 }
             }
             TurnResult::Cancelled => {
@@ -183,7 +207,7 @@ impl Machine {
             let error = "the state was changed since the turn read it".to_owned();
             self.fail(now, at, "turn.conflict", error, false);
         } else if self.ending.is_some() {
-            self.drop_turn(self.turns[at].id);
+            self.leave(at);
         } else {
             self.run(at);
         }
@@ -207,8 +231,7 @@ impl Machine {
         };
         match wait {
             None => self.give_up(at, code, error, failed),
-            // The next one delivers it again.
-            Some(_) if self.ending.is_some() => self.drop_turn(self.turns[at].id),
+            Some(_) if self.ending.is_some() => self.leave(at),
             Some(wait) => self.turns[at].phase = Phase::Waiting(now.saturating_add(wait)),
         }
     }
@@ -225,7 +248,7 @@ impl Machine {
         let stops = self.policy.on_dead == OnDead::Stop && !is_once;
         if stops && self.policy.delivery != Delivery::AtMostOnce {
             // It stays in front.
-            self.drop_turn(self.turns[at].id);
+            self.leave(at);
         } else {
             let code = code.to_owned();
             self.commit(

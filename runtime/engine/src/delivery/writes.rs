@@ -98,7 +98,7 @@ impl Machine {
             _ => Command::Record {
                 turn: id,
                 trigger,
-                attempt: turn.deaths.saturating_add(1),
+                attempt: turn.deaths.saturating_add(u32::from(!turn.is_leaving)),
                 progress,
             },
         });
@@ -182,7 +182,9 @@ impl Machine {
         if !self.is_answer(Some(id), true) || self.stops_for(fault) {
             return;
         }
-        if fault == CommitFault::Refused {
+        if self.turns[at].is_leaving {
+            self.write_again(now);
+        } else if fault == CommitFault::Refused {
             self.writing = None;
             let error = "the store refused the turn's start".to_owned();
             self.give_up(at, "turn.refused", error, 1);

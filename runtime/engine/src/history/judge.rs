@@ -255,11 +255,9 @@ impl Judge {
         let recorded = turn.recorded.clone();
         let is_enough = match code {
             "turn.killed_the_process" => {
-                // One that closed well counts too, if the next owner was cut off before it
-                // loaded the agent.
-                let starts = u64::try_from(recorded.len()).unwrap_or(u64::MAX);
-                let was_cut_off = recorded.difference(&self.closed).next().is_some();
-                attempts >= setup.max_deaths && starts >= attempts.into() && was_cut_off
+                let deaths = recorded.difference(&self.closed).count();
+                let deaths = u64::try_from(deaths).unwrap_or(u64::MAX);
+                attempts >= setup.max_deaths && deaths >= attempts.into()
             }
             "turn.cancelled" if is_once => true,
             _ => (failures >= setup.max_attempts || is_final || is_once) && failures >= attempts,

@@ -1,13 +1,14 @@
 //! Driver of a simulation: does for one agent what its machine says, one small step at a time.
 
 use super::Fault;
+use super::handler::{Handler, Step};
 use super::random::{Random, mix};
 use super::store::{Changes, Entry, Owner, State, Store};
 use crate::delivery::{
     Command, CommitFault, Delivery, Input, Machine, Policy, Progress, Recovered, StopReason,
     TurnEnd, TurnId, TurnResult,
 };
-use crate::history::{Fact, Send};
+use crate::history::Fact;
 use crate::key::{Epoch, Millis, Seq, Trigger};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,56 +33,15 @@ pub(super) fn is_seen(agent: usize, value: u64) -> bool {
     mix(value ^ (agent << 40)) & 3 != 0
 }
 
-/// What a turn's handler does.
-#[derive(Copy, Clone)]
-struct Plan {
-    value: u64,
-    bits: u64,
-    kills: bool,
-}
-
 impl World {
-    fn has(&self, fault: Fault) -> bool {
+    pub(super) fn has(&self, fault: Fault) -> bool {
         self.fault == Some(fault)
     }
 
-    fn plan(&self, agent: usize, trigger: &Trigger) -> Plan {
-        let at = u64::try_from(agent).unwrap_or_default();
-        let (value, number) = match trigger {
-            Trigger::Event(seq) => match self.entry(*seq) {
-                Some(Entry::Published(value)) => (*value, *value),
-                _ => (0, 0),
-            },
-            Trigger::Timer(_, due) => (1, *due),
-            Trigger::Once(id) => {
-                let low = u64::try_from(id.as_u128() & u128::from(u64::MAX)).unwrap_or_default();
-                (1, low)
-            }
-        };
-        let is_event = trigger.seq().is_some();
-        Plan {
-            value,
-            bits: mix(number.wrapping_mul(31).wrapping_add(at)),
-            kills: self.has_poison && is_event && value % 23 == 0,
-        }
-    }
-
-    fn entry(&self, seq: Seq) -> Option<&Entry> {
+    pub(super) fn entry(&self, seq: Seq) -> Option<&Entry> {
         let index = usize::try_from(seq).ok()?.checked_sub(1)?;
         self.store.log.get(index)
     }
-}
-
-/// A handler that runs.
-#[derive(Debug)]
-struct Handler {
-    turn: TurnId,
-    trigger: Trigger,
-    phase: u8,
-    changes: Changes,
-    is_cancelled: bool,
-    /// Its end was told, but it goes on.
-    is_outlived: bool,
 }
 
 /// A write that is under way.
@@ -107,13 +67,6 @@ pub(super) struct Active {
     pub(super) wake: Option<Millis>,
     pub(super) stop: Option<StopReason>,
     state: State,
-}
-
-/// How a step of a handler went.
-enum Step {
-    On,
-    End(TurnResult),
-    Kill,
 }
 
 impl Active {
@@ -510,114 +463,4 @@ fn up_to(checkpoint: Seq) -> Progress {
         checkpoint,
         ..Progress::default()
     }
-}
-
-impl Handler {
-    fn step(&mut self, world: &mut World, owner: Owner, plan: Plan) -> Step {
-        let is_rough = world.is_rough;
-        if is_rough && world.random.one_in(64) {
-            return failed("turn.failed", false);
-        }
-        self.phase += 1;
-        let held_back = world.policies[owner.agent].delivery != Delivery::AtLeastOnce;
-        match self.phase {
-            1 => {
-                let state = &mut self.changes.state;
-                state.sum = state.sum.wrapping_add(plan.value);
-                self.changes.value = plan.value;
-                self.changes.is_dirty = true;
-                if plan.bits & 3 == 0 {
-                    return self.send(world, owner, Send::Now);
-                }
-                Step::On
-            }
-            2 => {
-                if plan.kills {
-                    return Step::Kill;
-                }
-                if plan.bits & 4 == 0 {
-                    self.phase = 3;
-                    return Step::On;
-                }
-                if self.is_outlived {
-                    return failed("turn.outlived", true);
-                }
-                match world.store.begin_step(owner, &self.trigger) {
-                    Ok(true) => {}
-                    Ok(false) => self.phase = 3,
-                    Err(_) => return failed("store.fenced", true),
-                }
-                Step::On
-            }
-            3 if self.is_outlived => failed("turn.outlived", true),
-            3 => match world.store.keep_step(owner, &self.trigger) {
-                Ok(()) => Step::On,
-                Err(_) => failed("store.fenced", true),
-            },
-            4 => {
-                let fact = Fact::Effect(owner.agent, self.trigger.clone());
-                world.store.facts.push(fact);
-                if !held_back || world.has(Fault::SendsFirst) {
-                    return self.send(world, owner, Send::Reply);
-                }
-                let number = if world.has(Fault::DoubtIgnored) {
-                    world.counter += 1;
-                    world.counter
-                } else {
-                    0
-                };
-                self.changes.sends.push((Send::Reply, number));
-                Step::On
-            }
-            _ => {
-                if plan.bits & 0xf0 == 0 {
-                    world.counter += 1;
-                    let wait = 1_000 * (1 + world.random.below(3)) + world.counter % 1_000;
-                    let due = (world.now / 1_000) * 1_000 + wait;
-                    let name = if plan.bits & 0x100 == 0 { "a" } else { "b" };
-                    self.changes.timers.push((name.to_owned(), Some(due)));
-                } else if plan.bits & 0xf0 == 0x10 {
-                    self.changes.timers.push(("a".to_owned(), None));
-                }
-                let is_first = self.changes.run == 1;
-                match (plan.bits >> 12) & 15 {
-                    0 if is_first => failed("turn.failed", false),
-                    1 => failed("turn.failed", false),
-                    2 => failed("turn.failed", true),
-                    _ => Step::End(TurnResult::Done),
-                }
-            }
-        }
-    }
-
-    /// Sends at once.
-    fn send(&mut self, world: &mut World, owner: Owner, send: Send) -> Step {
-        if self.is_outlived {
-            // Its turn may have an end, and its journal be gone.
-            return failed("turn.outlived", true);
-        }
-        let is_by_run = world.has(Fault::IdentityOfRun);
-        let number = if is_by_run {
-            self.changes.run.into()
-        } else {
-            0
-        };
-        let id = (owner.agent, self.trigger.clone(), send, number);
-        match world.store.send(owner, id) {
-            Ok(()) => {
-                // It is sent already: committed with the turn, it does nothing.
-                self.changes.sends.push((send, number));
-                Step::On
-            }
-            Err(_) => failed("store.fenced", true),
-        }
-    }
-}
-
-fn failed(code: &str, is_final: bool) -> Step {
-    Step::End(TurnResult::Failed {
-        code: code.to_owned(),
-        error: String::new(),
-        is_final,
-    })
 }

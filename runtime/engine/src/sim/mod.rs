@@ -6,6 +6,7 @@
 //! each is found.
 
 mod driver;
+mod handler;
 mod process;
 mod random;
 mod store;

@@ -400,3 +400,21 @@ fn what_was_lost_is_listed_once() {
     assert_eq!(w.committed(1), []);
     assert!(w.machine.is_idle());
 }
+
+#[test]
+fn a_start_that_killed_nothing_is_taken_back() {
+    let (mut w, _) = World::load(policy(ExactlyOnceState, 1), started(Trigger::Event(5), 1));
+    w.event(5);
+    w.recorded(1);
+    assert_eq!(w.input(Input::Halt), [Command::Cancel(TurnId(1))]);
+    let back = record(1, Trigger::Event(5), 1, None);
+    assert_eq!(
+        w.ended(1, 1, TurnResult::Cancelled),
+        std::slice::from_ref(&back)
+    );
+    let again = Input::NotRecorded(TurnId(1), Unavailable);
+    assert_eq!(w.input(again), [Command::WakeAt(1_100)]);
+    assert_eq!(w.input(Input::Drain), []);
+    assert_eq!(w.later(100), [back]);
+    assert_eq!(w.recorded(1), [Command::Stop(StopReason::Drained)]);
+}
