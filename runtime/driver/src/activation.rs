@@ -15,7 +15,8 @@ use crate::turn::{Changes, TurnClient};
 use a99_runtime_engine::{Body, EventKind, EventOptions, Progress};
 use a99_runtime_engine::{
     Command, Delivery, Event, Fence, FilterContext, Input, Machine, Millis, Receipt, Sender, Seq,
-    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, deep_merge_into, should_yield_event,
+    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, deep_merge_into,
+    should_yield_event,
 };
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
@@ -332,7 +333,8 @@ impl Activation {
         }
         for row in self.shared.agents().timers(&self.fence.key).await? {
             let trigger = Trigger::Timer(row.name.clone(), row.due);
-            if lost.contains(&trigger) && self.subjects.insert(trigger, Subject::Timer(row)).is_none()
+            if lost.contains(&trigger)
+                && self.subjects.insert(trigger, Subject::Timer(row)).is_none()
             {
                 self.loose += 1;
             }

@@ -39,10 +39,7 @@ impl Inner {
             };
             let look = || {
                 let runner = factory(&identity);
-                (
-                    runner.connect_options(&identity, 0),
-                    runner.advertised(),
-                )
+                (runner.connect_options(&identity, 0), runner.advertised())
             };
             // One that cannot be made is there all the same.
             let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));

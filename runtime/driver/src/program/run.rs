@@ -85,7 +85,7 @@ impl Shared {
             step: None,
             failed: Vec::new(),
         };
-        driven.to_end().await
+        driven.drive().await
     }
 
     /// What stopped another run of the turn.
@@ -159,7 +159,7 @@ struct Driven<'a> {
 }
 
 impl Driven<'_> {
-    async fn to_end(mut self) -> Result<ProgramEnd, ProgramError> {
+    async fn drive(mut self) -> Result<ProgramEnd, ProgramError> {
         loop {
             self.shared.check()?;
             let now = self.began.elapsed();
