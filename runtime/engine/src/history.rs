@@ -96,6 +96,9 @@ pub enum Fact {
     Committed(Committed),
     /// Progress was kept.
     Saved(usize, Epoch, Progress),
+    /// It is not known how a write ended. A start that it may have recorded counts as a death
+    /// until the agent is read again.
+    InDoubt(usize, Epoch),
 }
 
 /// What is kept of an agent in the end.

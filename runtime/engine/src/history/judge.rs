@@ -52,6 +52,7 @@ struct Judge {
     log: Vec<Option<Vec<usize>>>,
     epoch: Epoch,
     closed: BTreeSet<Epoch>,
+    doubts: BTreeSet<(usize, Epoch)>,
     found: Vec<Violation>,
 }
 
@@ -73,6 +74,7 @@ pub fn check(history: &History) -> Vec<Violation> {
         log: Vec::new(),
         epoch: Epoch::default(),
         closed: BTreeSet::new(),
+        doubts: BTreeSet::new(),
         found: Vec::new(),
     };
     for fact in &history.facts {
@@ -102,6 +104,9 @@ impl Judge {
             Fact::Opened(epoch) => self.epoch = self.epoch.max(*epoch),
             Fact::Closed(epoch) => {
                 self.closed.insert(*epoch);
+            }
+            Fact::InDoubt(agent, epoch) => {
+                self.doubts.insert((*agent, *epoch));
             }
             Fact::Appended(seq, origin) => self.appended(*seq, origin),
             Fact::Recorded(agent, epoch, trigger, progress) => {
@@ -255,7 +260,10 @@ impl Judge {
         let recorded = turn.recorded.clone();
         let is_enough = match code {
             "turn.killed_the_process" => {
-                let deaths = recorded.difference(&self.closed).count();
+                let counts = |epoch: &&Epoch| {
+                    !self.closed.contains(epoch) || self.doubts.contains(&(at, **epoch))
+                };
+                let deaths = recorded.iter().filter(counts).count();
                 let deaths = u64::try_from(deaths).unwrap_or(u64::MAX);
                 attempts >= setup.max_deaths && deaths >= attempts.into()
             }

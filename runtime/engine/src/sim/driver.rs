@@ -302,6 +302,10 @@ impl Active {
 
     fn answer(&mut self, world: &mut World, write: Write) {
         let mut result = write.result.unwrap_or(Ok(()));
+        if result == Err(CommitFault::InDoubt) {
+            let fact = Fact::InDoubt(self.owner.agent, self.owner.epoch);
+            world.store.facts.push(fact);
+        }
         if result == Err(CommitFault::InDoubt) && world.has(Fault::DoubtIgnored) {
             result = Err(CommitFault::Unavailable);
         }
