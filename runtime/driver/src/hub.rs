@@ -4,6 +4,7 @@
 //! memory, older ones from the store: there is no gap and no overlap between the two, and a
 //! reader that is slow holds nothing up.
 
+use crate::kill;
 use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
 };
@@ -200,7 +201,9 @@ impl Hub {
     ) -> Result<Vec<Appended>, StoreError> {
         let hub = Arc::clone(self);
         let work = self.runtime.spawn(async move {
+            kill::point("append.before");
             let appended = hub.store.append(events, fence, now).await?;
+            kill::point("append.after");
             hub.tell(&appended);
             Ok(appended)
         });

@@ -15,6 +15,7 @@ mod error;
 mod event_bus;
 mod host;
 mod hub;
+mod kill;
 mod log;
 mod methods;
 mod options;

@@ -1,6 +1,7 @@
 //! Steps: calls of a turn whose answers are kept, so that they are not made again.
 
 use crate::error::{AgentError, codes};
+use crate::kill;
 use a99_runtime_engine::{AgentStore, Fence, JournalRow, JournalStatus, StepClass, Trigger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -105,9 +106,11 @@ impl Journal {
             body,
             status,
         };
+        kill::point("step.before");
         self.store
             .record_step(self.fence.clone(), row.clone())
             .await?;
+        kill::point("step.after");
         if let Some(rows) = self.rows.lock().await.as_mut() {
             rows.insert(row.name.clone(), row);
         }

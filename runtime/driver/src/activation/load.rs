@@ -3,6 +3,7 @@
 use super::{Activation, Ended, Signal, Status};
 use crate::agent::{Identity, Replay};
 use crate::error::AgentError;
+use crate::kill;
 use crate::runner::{Runner, Work};
 use crate::shared::Shared;
 use a99_runtime_engine::{
@@ -162,9 +163,13 @@ impl Loading {
         });
         if let Some(lost) = lost {
             activation.remember_timers(&lost).await?;
+            kill::point("lost.before");
             activation.hook(Work::Lost(lost)).await?;
+            kill::point("lost.after");
         }
+        kill::point("wake.before");
         activation.hook(Work::Wake).await?;
+        kill::point("wake.after");
         Ok((activation, commands))
     }
 }

@@ -4,6 +4,7 @@
 use super::{Activation, Happened, Running, Subject, told};
 use crate::agent::Alarm;
 use crate::error::{AgentError, codes};
+use crate::kill;
 use crate::methods::MethodCall;
 use crate::runner::{Output, Work};
 use crate::shared::Shared;
@@ -84,7 +85,9 @@ impl Activation {
         let agents = Arc::clone(self.shared.agents());
         let fence = self.fence.clone();
         self.work.push(Box::pin(async move {
+            kill::point("record.before");
             let recorded = agents.record_start(fence, trigger, attempt, progress).await;
+            kill::point("record.after");
             Happened::Input(match recorded {
                 Ok(()) => Input::Recorded(turn),
                 Err(error) => Input::NotRecorded(turn, fault(&error)),
@@ -181,6 +184,7 @@ impl Activation {
             };
             let run = runner.run(work, client.clone(), Arc::clone(&unchanged.0), settings);
             let run = AssertUnwindSafe(run).catch_unwind();
+            kill::point("handler.before");
             let result = match tokio::time::timeout(limit, run).await {
                 Ok(Ok(result)) => result,
                 Ok(Err(panic)) => Err(panicked(&*panic)),
@@ -189,6 +193,7 @@ impl Activation {
                     format!("the turn took longer than {limit:?}"),
                 )),
             };
+            kill::point("handler.after");
             let Some(call_id) = call else {
                 return result;
             };
@@ -283,7 +288,9 @@ impl Activation {
             settings = output.and_then(|output| output.settings.clone());
         }
         self.work.push(Box::pin(async move {
+            kill::point("commit.before");
             let written = write(&shared, *commit, settings).await;
+            kill::point("commit.after");
             Happened::Committed(turn, about, written)
         }));
     }
@@ -388,16 +395,20 @@ impl Activation {
                     self.timers_changed.notify_one();
                 }
                 self.shared.hub().tell(&receipt.appended);
+                kill::point("commit.told");
                 let stop = self.input(Input::Committed(turn));
                 self.show();
                 stop
             }
             Err(error) => {
-                let agent_error = AgentError::from(error.clone());
-                self.warn(&agent_error, "a turn was not committed");
-                self.status
-                    .send_modify(|status| status.last_error = Some(agent_error));
                 let fault = fault(&error);
+                // Turns at the same time conflict as a matter of course.
+                if fault != CommitFault::Conflict {
+                    let error = AgentError::from(error);
+                    self.warn(&error, "a turn was not committed");
+                    self.status
+                        .send_modify(|status| status.last_error = Some(error));
+                }
                 if matches!(fault, CommitFault::Conflict | CommitFault::Refused)
                     && let Some(running) = self.running.get_mut(&turn)
                 {
@@ -470,7 +481,9 @@ impl Activation {
             return Ok(());
         }
         commit.trigger = Some(trigger.clone());
+        kill::point("hook.before");
         let receipt = write(&self.shared, commit.clone(), output.settings.clone()).await?;
+        kill::point("hook.after");
         self.shared.hub().tell(&receipt.appended);
         let running = Running {
             trigger,

@@ -45,10 +45,7 @@ async fn it_goes_on_after_a_restart_where_it_was() {
         say(&host, "general", &format!("m{round}")).await;
         assert!(host.settled(LONG).await);
         assert_eq!(counted(&host, &echo).await.count, round + 1);
-        assert!(host.drain(LONG).await.expect("drained").is_empty());
-        drop(host);
-        let store = std::sync::Arc::into_inner(store).expect("nobody else has it");
-        store.close().expect("closed");
+        crate::script::closed(host, store).await;
     }
     let host = builder().start(store(&files.path())).await.expect("a host");
     assert_eq!(

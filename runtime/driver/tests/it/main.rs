@@ -1,4 +1,14 @@
 //! Agents on a host, with stores of files.
 
+mod attacks;
+mod calls;
+mod delivery;
 mod echo;
+mod faults;
+mod fencing;
+mod hooks;
+mod script;
+mod splice;
+mod state;
 mod support;
+mod timers;

@@ -1,0 +1,217 @@
+//! What must hold after each kill, by what the store and the witnesses say.
+
+use crate::agent::Tally;
+use crate::child::key;
+use a99_runtime::{Body, Delivery, Event, Trigger};
+use a99_runtime_engine::{AgentRow, AgentStore, ChannelStore};
+use a99_runtime_stores::SqliteRuntime;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// A number that was published.
+pub(crate) fn number(event: &Event) -> Option<u64> {
+    match &event.body {
+        Body::Message(message) if event.sender.handle.as_deref() == Some("ann") => {
+            message.content.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// What of the log was looked at, and what it said.
+#[derive(Default, Serialize, Deserialize)]
+struct Read {
+    seq: u64,
+    /// Numbers with their places; of the checked ones only a sum is needed.
+    numbers: BTreeMap<u64, u64>,
+    replies: Vec<u64>,
+    now: Vec<u64>,
+    alarms: Vec<u64>,
+}
+
+impl Read {
+    async fn on(&mut self, store: &SqliteRuntime) {
+        loop {
+            let page = store.read("numbers", self.seq, 500).await.expect("a log");
+            if page.is_empty() {
+                return;
+            }
+            for event in page {
+                self.seq += 1;
+                assert_eq!(event.seq, Some(self.seq), "the log has a hole");
+                if let Some(n) = number(&event) {
+                    self.numbers.insert(self.seq, n);
+                    continue;
+                }
+                let Body::Message(message) = &event.body else {
+                    panic!("an event that nobody expects: {event:?}");
+                };
+                let mut words = message.content.split(' ');
+                let kind = words.next().unwrap_or_default();
+                let n: u64 = words.next().and_then(|n| n.parse().ok()).expect("a number");
+                match kind {
+                    "re" => {
+                        assert_eq!(words.next(), Some(&*(2 * n).to_string()), "a step's answer");
+                        self.replies.push(n);
+                    }
+                    "now" => self.now.push(n),
+                    "alarm" => self.alarms.push(n),
+                    other => panic!("a message that nobody expects: {other}"),
+                }
+            }
+        }
+    }
+}
+
+/// Numbers that a witness wrote down; the last may be cut.
+fn witnessed(folder: &Path, what: &str) -> Vec<u64> {
+    let text = fs::read_to_string(folder.join(what)).unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
+        .map(|line| line.parse().expect("a number"))
+        .collect()
+}
+
+fn is_unique(numbers: &[u64]) -> bool {
+    numbers.iter().collect::<BTreeSet<_>>().len() == numbers.len()
+}
+
+fn is_ascending(numbers: &[u64]) -> bool {
+    numbers.windows(2).all(|two| two[0] < two[1])
+}
+
+/// Panics with a reason where the promise of the mode does not hold. At the end all must be
+/// done.
+pub(crate) async fn check(folder: &Path, mode: Delivery, store: &SqliteRuntime, is_end: bool) {
+    let kept = folder.join("read.json");
+    let read = fs::read_to_string(&kept).ok();
+    let mut read: Read = read.map_or_else(Read::default, |text| {
+        serde_json::from_str(&text).expect("what was read")
+    });
+    read.on(store).await;
+    let part = folder.join("read.part");
+    fs::write(&part, serde_json::to_string(&read).expect("JSON")).expect("written");
+    fs::rename(&part, &kept).expect("renamed");
+    let row = store.load(&key()).await.expect("readable");
+    let Some(row) = row else { return };
+    let state: Tally = match row.state.as_str() {
+        "" => Tally::default(),
+        text => serde_json::from_str(text).expect("a state"),
+    };
+    let checkpoint = row.progress.checkpoint;
+    let done: BTreeMap<u64, u64> = read
+        .numbers
+        .range(..=checkpoint)
+        .map(|(seq, n)| (*seq, *n))
+        .collect();
+    let reached: Vec<u64> = read.numbers.values().copied().collect();
+    assert!(is_ascending(&reached), "numbers are not in order");
+    assert!(
+        is_unique(&witnessed(folder, "once")),
+        "a step was made twice"
+    );
+    assert!(is_unique(&read.now), "what was sent at once came twice");
+    assert!(is_unique(&read.alarms), "an alarm was told twice");
+    assert!(
+        is_ascending(&read.replies),
+        "replies are not in order, or twice"
+    );
+    match mode {
+        Delivery::AtMostOnce => at_most_once(folder, &read, &row, &state, &done, is_end),
+        _ => at_least_once(mode, &read, &state, &done, checkpoint),
+    }
+    if is_end {
+        let last = read.numbers.keys().last().copied().unwrap_or_default();
+        assert!(
+            checkpoint >= last,
+            "the stream is not done: {checkpoint} of {last}"
+        );
+        let timers = store.timers(&key()).await.expect("timers");
+        let names: Vec<_> = timers.iter().map(|timer| timer.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["tick"],
+            "timers are left, or the one that comes again is gone"
+        );
+    }
+}
+
+fn at_least_once(
+    mode: Delivery,
+    read: &Read,
+    state: &Tally,
+    done: &BTreeMap<u64, u64>,
+    checkpoint: u64,
+) {
+    let numbers: Vec<u64> = done.values().copied().collect();
+    assert_eq!(
+        state.sum,
+        numbers.iter().sum::<u64>(),
+        "the sum up to {checkpoint}"
+    );
+    assert_eq!(state.count, numbers.len() as u64, "the count");
+    let thirds: Vec<u64> = numbers.iter().copied().filter(|n| n % 3 == 0).collect();
+    let of = |sent: &[u64], wanted: &[u64], what: &str| {
+        let most = wanted.len() + 1;
+        assert!(
+            sent.starts_with(wanted) && sent.len() <= most,
+            "{what} are missing"
+        );
+    };
+    of(&read.now, &thirds, "messages sent at once");
+    of(&read.replies, &numbers, "replies");
+    if mode == Delivery::ExactlyOnceState {
+        assert_eq!(read.replies, numbers, "replies that no commit sent");
+        assert_eq!(state.alarms, read.alarms.len() as u64, "alarms");
+        assert_eq!(state.alarm_sum, read.alarms.iter().sum::<u64>(), "alarms");
+    } else {
+        let (told, kept) = (read.alarms.len() as u64, state.alarms);
+        assert!(
+            told == kept || told == kept + 1,
+            "alarms: {told} told, {kept} kept"
+        );
+    }
+    assert!(state.lost.is_empty(), "nothing is lost in this mode");
+}
+
+fn at_most_once(
+    folder: &Path,
+    read: &Read,
+    row: &AgentRow,
+    state: &Tally,
+    done: &BTreeMap<u64, u64>,
+    is_end: bool,
+) {
+    let runs = witnessed(folder, "runs");
+    assert!(is_unique(&runs), "an event was seen twice");
+    assert!(
+        is_unique(&witnessed(folder, "alarms")),
+        "an alarm was seen twice"
+    );
+    // What is not in the state is listed as lost, or was under way at the kill.
+    let mut cut: BTreeSet<String> = state.lost.clone();
+    cut.extend(row.started.iter().map(|(trigger, _)| trigger.to_string()));
+    let is_cut = |seq: u64| cut.contains(&Trigger::Event(seq).to_string());
+    let kept: Vec<u64> = done
+        .iter()
+        .filter(|(seq, _)| !is_cut(**seq))
+        .map(|(_, n)| *n)
+        .collect();
+    assert_eq!(
+        state.sum,
+        kept.iter().sum::<u64>(),
+        "the sum without what is lost"
+    );
+    assert_eq!(
+        state.count,
+        kept.len() as u64,
+        "the count without what is lost"
+    );
+    assert_eq!(read.replies, kept, "replies of what was done");
+    if is_end {
+        assert!(row.started.is_empty(), "a start is left: {:?}", row.started);
+    }
+}

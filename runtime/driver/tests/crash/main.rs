@@ -1,0 +1,69 @@
+//! Processes that are killed while they host agents: at random moments, and at each place
+//! between two durable actions. What the mode of delivery promises is looked at after each
+//! kill.
+//!
+//! The short form runs with the tests; `cargo xtask crash` runs the long one.
+
+mod agent;
+mod check;
+mod child;
+mod parent;
+
+use a99_runtime::Delivery;
+
+const MODES: [(&str, Delivery); 3] = [
+    ("at-most-once", Delivery::AtMostOnce),
+    ("at-least-once", Delivery::AtLeastOnce),
+    ("exactly-once-state", Delivery::ExactlyOnceState),
+];
+
+fn mode(name: &str) -> Option<Delivery> {
+    let found = MODES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, mode)| *mode)
+}
+
+#[test]
+fn h02_kills_at_most_once() {
+    parent::kills("at-most-once", 30, 1);
+}
+
+#[test]
+fn h02_kills_at_least_once() {
+    parent::kills("at-least-once", 30, 2);
+}
+
+#[test]
+fn h02_kills_exactly_once_state() {
+    parent::kills("exactly-once-state", 30, 3);
+}
+
+/// `cargo xtask crash` tells by variables how many kills, in which modes, from which seed.
+#[test]
+#[ignore = "long: cargo xtask crash"]
+fn long_kills() {
+    let set = |name: &str| std::env::var(name).ok();
+    let number = |name: &str, or: u64| set(name).map_or(or, |text| text.parse().expect("a number"));
+    let (kills, seed) = (
+        number("A99_CRASH_KILLS", 1_000),
+        number("A99_CRASH_SEED", 1),
+    );
+    let only = set("A99_CRASH_MODE");
+    let mut some = false;
+    for (name, _) in MODES {
+        if only.as_deref().is_none_or(|only| only == name) {
+            parent::kills(name, kills, seed);
+            some = true;
+        }
+    }
+    let names = MODES.map(|(name, _)| name).join(", ");
+    assert!(some, "no such mode; there are {names}");
+}
+
+/// The process that is killed.
+#[test]
+#[ignore = "started by the others"]
+fn child() {
+    if std::env::var_os("A99_CRASH_FOLDER").is_some() {
+        child::live();
+    }
+}

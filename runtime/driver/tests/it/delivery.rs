@@ -1,0 +1,398 @@
+//! Delivery: handlers that fail, panic, hang or linger, and what of them is kept.
+
+use crate::script::{Call, Script, closed, is, text, until};
+use crate::support::{
+    Counter, Files, LONG, builder, counted, key, messages, quick, say, store, texts,
+};
+use a99_runtime::{
+    AgentError, Body, Delivery, OnDead, Policy, SendOptions, Turn, TurnOutcome, codes,
+};
+use serde_json::json;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const MODES: [Delivery; 3] = [
+    Delivery::AtMostOnce,
+    Delivery::AtLeastOnce,
+    Delivery::ExactlyOnceState,
+];
+
+#[tokio::test]
+async fn a_handler_that_fails_at_first_is_tried_again() {
+    let files = Files::new();
+    let counter = Counter {
+        on_message: Arc::new(|_, attempt| match attempt {
+            1 | 2 => Err("not yet".into()),
+            _ => Ok(()),
+        }),
+        ..Counter::default()
+    };
+    let calls = Arc::clone(&counter.calls);
+    let host = builder().agent("a", move |_| counter.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    say(&host, "c", "x").await;
+    assert!(host.settled(LONG).await);
+    assert_eq!(calls.lock().expect("calls").len(), 3);
+    // State and messages of the attempts that failed are not kept.
+    assert_eq!(counted(&host, &a).await.count, 1);
+    assert_eq!(texts(&host, "c").await, ["x", "#1 x"]);
+    assert_eq!(host.inspect(&a).await.expect("there").failed, 2);
+}
+
+#[tokio::test]
+async fn a_handler_that_always_fails_is_given_up_and_the_stream_goes_on() {
+    for (mode, attempts) in [(Delivery::AtMostOnce, 1), (Delivery::ExactlyOnceState, 3)] {
+        let files = Files::new();
+        let counter = Counter {
+            policy: quick(mode),
+            on_message: Arc::new(|text, _| match text {
+                "bad" => Err(AgentError::new("mine", "it is bad")),
+                _ => Ok(()),
+            }),
+            ..Counter::default()
+        };
+        let host = builder().agent("a", move |_| counter.clone());
+        let host = host.start(store(&files.path())).await.expect("a host");
+        let a = key("a/c/a");
+        host.invite(&a, json!({})).await.expect("invited");
+        let bad = say(&host, "c", "bad").await;
+        say(&host, "c", "good").await;
+        assert!(host.settled(LONG).await);
+        let info = host.inspect(&a).await.expect("there");
+        let dead = &info.dead_letters[0];
+        assert_eq!(
+            (dead.code.as_str(), dead.error.as_str(), dead.attempts),
+            ("mine", "it is bad", attempts)
+        );
+        assert_eq!(counted(&host, &a).await.seen, ["good"]);
+        // Others are told which message it was.
+        let mut events = host.subscribe("c", Some(0), false).await.expect("a log");
+        let told = loop {
+            let event = events.next().await.expect("an event");
+            if let Body::Error { id, code, .. } = &event.body {
+                break (*id, code.clone());
+            }
+        };
+        assert_eq!(told, (bad.event.id, Some("mine".to_owned())));
+    }
+}
+
+#[tokio::test]
+async fn an_error_that_is_final_is_not_tried_again() {
+    let files = Files::new();
+    let counter = Counter {
+        on_message: Arc::new(|_, _| Err(AgentError::new("no", "never").fatal())),
+        ..Counter::default()
+    };
+    let calls = Arc::clone(&counter.calls);
+    let host = builder().agent("a", move |_| counter.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    host.invite(&key("a/c/a"), json!({}))
+        .await
+        .expect("invited");
+    say(&host, "c", "x").await;
+    assert!(host.settled(LONG).await);
+    assert_eq!(calls.lock().expect("calls").len(), 1);
+}
+
+#[tokio::test]
+async fn an_agent_may_stop_in_front_of_what_it_gave_up() {
+    let files = Files::new();
+    let is_mended = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_mended);
+    let counter = Counter {
+        policy: Policy {
+            on_dead: OnDead::Stop,
+            ..quick(Delivery::ExactlyOnceState)
+        },
+        on_message: Arc::new(move |text, _| match (text, seen.load(Ordering::SeqCst)) {
+            ("bad", false) => Err("bad".into()),
+            _ => Ok(()),
+        }),
+        ..Counter::default()
+    };
+    let host = builder().agent("a", move |_| counter.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    for text in ["one", "bad", "two"] {
+        say(&host, "c", text).await;
+    }
+    is(&host, &a, "stopped").await;
+    assert_eq!(counted(&host, &a).await.seen, ["one"]);
+    // Nothing wakes it but who says so.
+    say(&host, "c", "three").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(host.inspect(&a).await.expect("there").status, "stopped");
+    is_mended.store(true, Ordering::SeqCst);
+    host.wake(&a).expect("there");
+    until("all is done", async || {
+        counted(&host, &a).await.seen == ["one", "bad", "two", "three"]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h04_panics_and_endless_handlers_end_their_turn_only() {
+    for mode in MODES {
+        let files = Files::new();
+        let mut script = Script::new(|turn, call| {
+            Box::pin(async move {
+                let Call::Event(event) = call else {
+                    return Ok(());
+                };
+                turn.state_mut().count += 1;
+                match text(&event) {
+                    Some("panic") => panic!("a fault"),
+                    Some("hang") => std::future::pending().await,
+                    _ => Ok(()),
+                }
+            })
+        });
+        script.policy = quick(mode);
+        script.timeout = Duration::from_millis(30);
+        let host = builder()
+            .agent("a", move |_| script.clone())
+            .agent("b", |_| Counter::default())
+            .start(store(&files.path()))
+            .await
+            .expect("a host");
+        let (a, b) = (key("a/c/a"), key("b/c/b"));
+        host.invite(&a, json!({})).await.expect("invited");
+        for text in ["panic", "hang", "fine"] {
+            say(&host, "c", text).await;
+        }
+        assert!(host.settled(LONG).await);
+        let info = host.inspect(&a).await.expect("there");
+        let codes: Vec<_> = info.dead_letters.iter().map(|d| d.code.as_str()).collect();
+        assert_eq!(codes, [codes::PANIC, codes::TIMEOUT], "{mode:?}");
+        assert_eq!(counted(&host, &a).await.count, 1);
+        host.invite(&b, json!({})).await.expect("invited");
+        assert!(host.settled(LONG).await);
+        assert_eq!(counted(&host, &b).await.seen, ["panic", "hang", "fine"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_at_least_once_goes_out_at_once_under_the_same_identity() {
+    let files = Files::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let ids = Arc::clone(&seen);
+    let mut script = Script::new(move |turn, call| {
+        let ids = Arc::clone(&ids);
+        Box::pin(async move {
+            if matches!(call, Call::Event(_)) {
+                let sent = turn.send("answer").await?;
+                ids.lock().expect("ids").push(sent);
+                if turn.attempt() < 3 {
+                    return Err("again".into());
+                }
+            }
+            Ok(())
+        })
+    });
+    script.policy = quick(Delivery::AtLeastOnce);
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    host.invite(&key("a/c/a"), json!({}))
+        .await
+        .expect("invited");
+    say(&host, "c", "x").await;
+    assert!(host.settled(LONG).await);
+    let seen = seen.lock().expect("ids").clone();
+    assert_eq!(seen.len(), 3);
+    assert!(seen[0].pubsub_id.is_some() && seen.iter().all(|sent| *sent == seen[0]));
+    assert_eq!(texts(&host, "c").await, ["x", "answer"]);
+}
+
+#[tokio::test]
+async fn h04_what_a_handler_left_behind_cannot_act_for_its_turn() {
+    let files = Files::new();
+    let late = Arc::new(Mutex::new(Vec::<String>::new()));
+    let told = Arc::clone(&late);
+    let mut script = Script::new(move |turn, call| {
+        let told = Arc::clone(&told);
+        Box::pin(async move {
+            let Call::Event(_) = call else { return Ok(()) };
+            let client = turn.client();
+            let task = async move {
+                let slow = client
+                    .step("slow", async {
+                        tokio::time::sleep(Duration::from_millis(150)).await;
+                        Ok(1)
+                    })
+                    .await;
+                let now = client.send_now("late", SendOptions::default()).await;
+                let with = client.send("late").await;
+                let timer = client.set_timer("late", 1, json!(0));
+                let mut told = told.lock().expect("told");
+                for code in [slow.map(drop), now.map(drop), with.map(drop), timer] {
+                    told.push(code.expect_err("too late").code().to_owned());
+                }
+            };
+            tokio::spawn(task);
+            match turn.attempt() {
+                // One attempt ends by its time, one well.
+                1 => std::future::pending().await,
+                _ => Ok(()),
+            }
+        })
+    });
+    script.timeout = Duration::from_millis(50);
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    say(&host, "c", "x").await;
+    until("both tried", async || late.lock().expect("told").len() == 8).await;
+    assert!(
+        late.lock()
+            .expect("told")
+            .iter()
+            .all(|code| code == codes::OVER)
+    );
+    assert_eq!(texts(&host, "c").await, ["x"]);
+    assert!(host.inspect(&a).await.expect("there").timers.is_empty());
+}
+
+#[tokio::test]
+async fn turns_at_the_same_time_lose_no_state() {
+    let files = Files::new();
+    let counter = Counter {
+        policy: Policy {
+            concurrency: NonZeroU32::new(4).expect("four"),
+            ..quick(Delivery::ExactlyOnceState)
+        },
+        pause: Duration::from_millis(1),
+        ..Counter::default()
+    };
+    let first = store(&files.path());
+    let host = builder().agent("a", move |_| counter.clone());
+    let host = host.start(Arc::clone(&first)).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    for n in 0..60 {
+        say(&host, "c", &format!("m{n}")).await;
+    }
+    assert!(host.settled(LONG).await);
+    let state = counted(&host, &a).await;
+    assert_eq!(state.count, 60);
+    let mut seen = state.seen.clone();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 60);
+    let info = host.inspect(&a).await.expect("there");
+    assert!(info.dead_letters.is_empty(), "{:?}", info.dead_letters);
+    closed(host, first).await;
+}
+
+#[tokio::test]
+async fn equal_changes_of_turns_at_the_same_time_are_two_changes() {
+    // Both make 1 of 0: the second must see that of the first.
+    let files = Files::new();
+    let barrier = Arc::new(tokio::sync::Barrier::new(2));
+    let mut script = Script::new(move |turn, call| {
+        let barrier = Arc::clone(&barrier);
+        Box::pin(async move {
+            if let Call::Event(_) = call {
+                turn.state_mut().count += 1;
+                if turn.attempt() == 1 {
+                    barrier.wait().await;
+                }
+            }
+            Ok(())
+        })
+    });
+    script.policy.concurrency = NonZeroU32::new(2).expect("two");
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    say(&host, "c", "one").await;
+    say(&host, "c", "two").await;
+    assert!(host.settled(LONG).await);
+    assert_eq!(counted(&host, &a).await.count, 2);
+}
+
+#[tokio::test]
+async fn an_event_that_ends_first_does_not_pass_those_before_it() {
+    let files = Files::new();
+    let mut script = Script::new(|turn, call| {
+        Box::pin(async move {
+            let Call::Event(event) = call else {
+                return Ok(());
+            };
+            if text(&event) == Some("slow") {
+                tokio::time::sleep(Duration::from_millis(1_500)).await;
+            }
+            turn.send(format!("re {}", text(&event).unwrap_or_default()))
+                .await?;
+            Ok(())
+        })
+    });
+    script.policy.concurrency = NonZeroU32::new(4).expect("four");
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    say(&host, "c", "slow").await;
+    say(&host, "c", "quick").await;
+    until("the quick one is answered", async || {
+        messages(&host, "c")
+            .await
+            .iter()
+            .any(|(_, text)| text == "re quick")
+    })
+    .await;
+    assert_eq!(host.inspect(&a).await.expect("there").checkpoint, 0);
+    assert!(host.settled(LONG).await);
+    let said = texts(&host, "c").await;
+    assert_eq!(said, ["slow", "quick", "re quick", "re slow"]);
+    assert_eq!(host.inspect(&a).await.expect("there").dead_letters.len(), 0);
+}
+
+#[tokio::test]
+async fn a_step_is_made_once_for_all_attempts() {
+    let files = Files::new();
+    let made = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&made);
+    async fn act(turn: &mut Turn<'_, Script>, count: &AtomicU32) -> TurnOutcome {
+        let n: u32 = turn
+            .step("count", async {
+                Ok(count.fetch_add(1, Ordering::SeqCst) + 1)
+            })
+            .await?;
+        assert_eq!(n, 1);
+        match turn.attempt() {
+            3 => Ok(()),
+            _ => Err("again".into()),
+        }
+    }
+    let script = Script::new(move |turn, call| {
+        let count = Arc::clone(&count);
+        Box::pin(async move {
+            match call {
+                Call::Event(_) => act(turn, &count).await,
+                _ => Ok(()),
+            }
+        })
+    });
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    say(&host, "c", "x").await;
+    assert!(host.settled(LONG).await);
+    assert_eq!(made.load(Ordering::SeqCst), 1);
+    assert!(
+        host.inspect(&a)
+            .await
+            .expect("there")
+            .dead_letters
+            .is_empty()
+    );
+}

@@ -1,0 +1,139 @@
+//! Two owners of one store: the later one has it, the earlier one changes nothing more.
+
+use crate::script::{Call, Script, is, until};
+use crate::support::{
+    Counter, Files, LONG, ann, builder, counted, key, messages, quick, says, store,
+};
+use a99_runtime::{Delivery, SendOptions};
+use a99_runtime_engine::{AgentStore, Trigger};
+use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn past_lock(files: &Files) -> Arc<SqliteRuntime> {
+    let opened = SqliteRuntime::open_past_lock(files.path(), StoreOptions::default());
+    Arc::new(opened.expect("a store"))
+}
+
+#[tokio::test]
+async fn h05_the_earlier_of_two_owners_stops_and_changes_nothing() {
+    let files = Files::new();
+    let a = key("a/c/a");
+    let codes = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&codes);
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let open = Arc::clone(&gate);
+    let earlier = Script::new(move |turn, call| {
+        let (told, open) = (Arc::clone(&told), Arc::clone(&open));
+        Box::pin(async move {
+            if let Call::Event(_) = call {
+                turn.state_mut().count += 100;
+                turn.send("of the earlier one").await?;
+                open.notified().await;
+                let sent = turn.send_now("at once", SendOptions::default()).await;
+                told.lock()
+                    .expect("codes")
+                    .push(sent.map_err(|e| e.code().to_owned()));
+            }
+            Ok(())
+        })
+    });
+    let first = past_lock(&files);
+    let calls = earlier.clone();
+    let one = builder().agent("a", move |_| earlier.clone());
+    let one = one.start(first).await.expect("a host");
+    one.invite(&a, json!({})).await.expect("invited");
+    one.publish("c", says("x")).await.expect("published");
+    until("it runs", async || {
+        calls.called().contains(&"event x".to_owned())
+    })
+    .await;
+
+    // The other one takes the store over and does the same event.
+    let second = past_lock(&files);
+    let two = builder().agent("a", |_| Counter::default());
+    let two = two.start(second).await.expect("a host");
+    assert!(two.settled(LONG).await);
+    assert_eq!(counted(&two, &a).await.count, 1);
+
+    gate.notify_one();
+    is(&one, &a, "stopped").await;
+    let (code, _) = one
+        .inspect(&a)
+        .await
+        .expect("there")
+        .last_error
+        .expect("one");
+    assert_eq!(code, "store.fenced");
+    let codes = codes.lock().expect("codes").clone();
+    assert_eq!(codes, [Err("store.fenced".to_owned())]);
+    assert_eq!(counted(&two, &a).await.count, 1);
+    let said = messages(&two, "c").await;
+    assert!(
+        said.iter()
+            .all(|(_, text)| !text.contains("once") && !text.contains("earlier"))
+    );
+    assert!(
+        said.iter()
+            .any(|(who, _)| Some(who) == ann().handle.as_ref())
+    );
+}
+
+#[tokio::test]
+async fn h05_a_hook_of_the_earlier_owner_stops_it_too() {
+    let files = Files::new();
+    let a = key("a/c/a");
+    let wakes = || {
+        Script::new(|turn, call| {
+            Box::pin(async move {
+                turn.state_mut().count += u64::from(matches!(call, Call::Wake));
+                Ok(())
+            })
+        })
+    };
+    let one = builder().agent("a", move |_| wakes());
+    let one = one.start(past_lock(&files)).await.expect("a host");
+    one.invite(&a, json!({})).await.expect("invited");
+    is(&one, &a, "asleep").await;
+    let _two = past_lock(&files);
+    one.wake(&a).expect("there");
+    is(&one, &a, "stopped").await;
+    let (code, _) = one
+        .inspect(&a)
+        .await
+        .expect("there")
+        .last_error
+        .expect("one");
+    assert_eq!(code, "store.fenced");
+    assert_eq!(counted(&one, &a).await.count, 1);
+}
+
+#[tokio::test]
+async fn a_host_takes_up_only_what_others_left() {
+    // A start that this process records is no turn that was cut off, whenever agents wake.
+    let files = Files::new();
+    let a = key("a/c/a");
+    let mut script = Script::new(|_, call| {
+        Box::pin(async move {
+            if let Call::Event(_) = call {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        })
+    });
+    script.policy = quick(Delivery::AtMostOnce);
+    let store = store(&files.path());
+    let calls = script.clone();
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(Arc::clone(&store)).await.expect("a host");
+    host.invite(&a, json!({})).await.expect("invited");
+    for _ in 0..5 {
+        host.publish("c", says("x")).await.expect("published");
+        is(&host, &a, "asleep").await;
+    }
+    let lost = calls.called().iter().any(|call| call.starts_with("lost"));
+    assert!(!lost, "{:?}", calls.called());
+    let row = store.load(&a).await.expect("readable").expect("a row");
+    assert_eq!(row.started, Vec::<(Trigger, u32)>::new());
+}

@@ -1,0 +1,326 @@
+//! State and settings: versions, what is damaged or too large, and who wins.
+
+use crate::script::{Call, Script, closed, is, text, until};
+use crate::support::{Counter, Files, LONG, builder, counted, key, quick, say, store};
+use a99_runtime::{Agent, Delivery, Event, Migration, Policy, Turn, TurnOutcome};
+use a99_runtime_stores::{SqliteRuntime, StoreLimits, StoreOptions};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Any state, at any version.
+struct Versioned<const VERSION: u32>;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Anything(serde_json::Map<String, Value>);
+
+fn renamed(state: Value) -> Result<Value, String> {
+    let n = state["n"].as_u64().ok_or("n is no number")?;
+    Ok(json!({"count": n}))
+}
+
+fn doubled(state: Value) -> Result<Value, String> {
+    let n = state["count"].as_u64().ok_or("count is no number")?;
+    Ok(json!({"count": 2 * n}))
+}
+
+impl<const VERSION: u32> Agent for Versioned<VERSION> {
+    type State = Anything;
+    type Settings = Value;
+    const STATE_VERSION: u32 = VERSION;
+
+    fn migrations(&self) -> &[Migration] {
+        &[
+            Migration {
+                from: 1,
+                step: renamed,
+            },
+            Migration {
+                from: 2,
+                step: doubled,
+            },
+        ]
+    }
+
+    fn policy(&self) -> Policy {
+        quick(Delivery::default())
+    }
+
+    async fn on_event(&self, turn: &mut Turn<'_, Self>, event: Event) -> TurnOutcome {
+        match text(&event).map(serde_json::from_str::<Value>) {
+            Some(Ok(partial)) => turn.update_state(&partial),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs an agent of a version over a text, and gives its state and version.
+async fn run<const VERSION: u32>(path: &Path, says: &str) -> (Option<Value>, u32) {
+    let store = store(path);
+    let host = builder().agent("v", |_| Versioned::<VERSION>);
+    let host = host.start(Arc::clone(&store)).await.expect("a host");
+    let v = key("v/c/v");
+    host.invite(&v, json!({})).await.expect("invited");
+    say(&host, "c", says).await;
+    assert!(host.settled(LONG).await);
+    let info = host.inspect(&v).await.expect("there");
+    closed(host, store).await;
+    (info.state, info.version)
+}
+
+fn rows(path: &Path, sql: &str) -> Vec<(i64, String)> {
+    let file = rusqlite::Connection::open(path).expect("a file");
+    let mut find = file.prepare(sql).expect("SQL");
+    let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    rows.expect("rows").map(|row| row.expect("a row")).collect()
+}
+
+const BACKUPS: &str = "SELECT version, state FROM agent_state_backup ORDER BY version";
+const STATES: &str = "SELECT version, state FROM agent_state";
+
+#[tokio::test]
+async fn states_are_led_from_version_to_version_and_kept() {
+    let files = Files::new();
+    assert_eq!(
+        run::<1>(&files.path(), r#"{"n":4}"#).await,
+        (Some(json!({"n": 4})), 1)
+    );
+    let led = run::<3>(&files.path(), "nothing").await;
+    assert_eq!(led, (Some(json!({"count": 8})), 3));
+    let kept = rows(&files.path(), BACKUPS);
+    assert_eq!(
+        kept,
+        [
+            (1, r#"{"n":4}"#.to_owned()),
+            (2, r#"{"count":4}"#.to_owned())
+        ]
+    );
+}
+
+/// An agent of version 3 refuses what is there; the row stays, others live.
+async fn refused(files: &Files, code: &str) {
+    let before = rows(&files.path(), STATES);
+    let store = store(&files.path());
+    let host = builder()
+        .agent("v", |_| Versioned::<3>)
+        .agent("b", |_| Counter::default());
+    let host = host.start(Arc::clone(&store)).await.expect("a host");
+    let (v, b) = (key("v/c/v"), key("b/d/b"));
+    host.invite(&b, json!({})).await.expect("invited");
+    say(&host, "d", "x").await;
+    say(&host, "c", "for the other one").await;
+    host.wake(&v).expect("there");
+    is(&host, &v, "failed").await;
+    until("the other one lives", async || {
+        counted(&host, &b).await.count == 1
+    })
+    .await;
+    // What it is is shown as far as it can be read.
+    if let Ok(info) = host.inspect(&v).await {
+        assert_eq!(info.last_error.map(|(code, _)| code).as_deref(), Some(code));
+    }
+    closed(host, store).await;
+    let after = rows(&files.path(), STATES);
+    assert!(before.iter().all(|row| after.contains(row)), "{after:?}");
+}
+
+#[tokio::test]
+async fn a_step_that_fails_leaves_the_state_as_it_was() {
+    let files = Files::new();
+    run::<1>(&files.path(), r#"{"n":"x"}"#).await;
+    refused(&files, "state.migration_failed").await;
+    assert_eq!(rows(&files.path(), BACKUPS), []);
+}
+
+#[tokio::test]
+async fn a_state_of_a_later_version_is_refused() {
+    let files = Files::new();
+    run::<3>(&files.path(), r#"{"count":1}"#).await;
+    let file = rusqlite::Connection::open(files.path()).expect("a file");
+    file.execute("UPDATE agent_state SET version = 9", [])
+        .expect("changed");
+    drop(file);
+    refused(&files, "state.newer").await;
+}
+
+#[tokio::test]
+async fn a_state_that_is_damaged_is_refused() {
+    for damaged in ["{\"count\":", "[1]"] {
+        let files = Files::new();
+        run::<3>(&files.path(), r#"{"count":1}"#).await;
+        let file = rusqlite::Connection::open(files.path()).expect("a file");
+        file.execute("UPDATE agent_state SET state = ?1", [damaged])
+            .expect("changed");
+        drop(file);
+        refused(&files, "state.unreadable").await;
+    }
+}
+
+#[tokio::test]
+async fn settings_of_defaults_configuration_and_users() {
+    let files = Files::new();
+    let script = || {
+        Script::new(|turn, call| {
+            Box::pin(async move {
+                if let Call::Event(event) = &call
+                    && let Some(partial) = text(event)
+                    && let Ok(partial) = serde_json::from_str::<Value>(partial)
+                {
+                    turn.update_settings(&partial)?;
+                }
+                if let Call::Event(_) | Call::Settings = call {
+                    let now = turn.settings().to_string();
+                    turn.state_mut().seen.push(now);
+                }
+                Ok(())
+            })
+        })
+    };
+    let first = store(&files.path());
+    let host = builder().agent("a", move |_| script());
+    let host = host.start(Arc::clone(&first)).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    say(&host, "c", r#"{"a":{"x":1},"b":1}"#).await;
+    assert!(host.settled(LONG).await);
+    host.update_settings(&a, &json!({"a": {"y": 2}}))
+        .await
+        .expect("kept");
+    until("both are there", async || {
+        let info = host.inspect(&a).await.expect("there");
+        info.settings == Some(json!({"a": {"x": 1, "y": 2}, "b": 1}))
+    })
+    .await;
+    closed(host, first).await;
+    let second = store(&files.path());
+    let host = builder().agent("a", move |_| script());
+    let host = host.start(second).await.expect("a host");
+    say(&host, "c", "look").await;
+    assert!(host.settled(LONG).await);
+    let seen = counted(&host, &a).await.seen;
+    let last: Value = serde_json::from_str(seen.last().expect("one")).expect("JSON");
+    assert_eq!(last, json!({"a": {"x": 1, "y": 2}, "b": 1}));
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Tone {
+    tone: String,
+    words: u32,
+    polite: bool,
+}
+
+/// Tells its settings.
+struct Toned;
+
+impl Agent for Toned {
+    type State = Anything;
+    type Settings = Tone;
+
+    fn default_settings(&self) -> Tone {
+        Tone {
+            tone: "dry".to_owned(),
+            words: 10,
+            polite: true,
+        }
+    }
+
+    async fn on_event(&self, turn: &mut Turn<'_, Self>, _: Event) -> TurnOutcome {
+        let settings = serde_json::to_value(turn.settings())?;
+        turn.set_state(&json!({"settings": settings}))
+    }
+}
+
+#[tokio::test]
+async fn users_win_over_configuration_and_that_over_defaults() {
+    let files = Files::new();
+    let host = builder().agent("a", |_| Toned);
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    let config = json!({"tone": "warm", "words": 20, "unknown": 1});
+    host.invite(&a, config).await.expect("invited");
+    host.update_settings(&a, &json!({"words": 30}))
+        .await
+        .expect("kept");
+    say(&host, "c", "x").await;
+    assert!(host.settled(LONG).await);
+    let state = host
+        .inspect(&a)
+        .await
+        .expect("there")
+        .state
+        .expect("a state");
+    let expected = json!({"tone": "warm", "words": 30, "polite": true});
+    assert_eq!(state["settings"], expected);
+}
+
+#[tokio::test]
+async fn set_state_merges_deep_and_update_state_does_not() {
+    let files = Files::new();
+    struct Both;
+    impl Agent for Both {
+        type State = Anything;
+        type Settings = Value;
+        async fn on_event(&self, turn: &mut Turn<'_, Self>, event: Event) -> TurnOutcome {
+            match text(&event) {
+                Some("deep") => turn.set_state(&json!({"a": {"y": 2}})),
+                Some("shallow") => turn.update_state(&json!({"a": {"z": 3}})),
+                _ => turn.set_state(&json!({"a": {"x": 1}, "b": 1})),
+            }
+        }
+    }
+    let host = builder().agent("a", |_| Both);
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    for (says, expected) in [
+        ("first", json!({"a": {"x": 1}, "b": 1})),
+        ("deep", json!({"a": {"x": 1, "y": 2}, "b": 1})),
+        ("shallow", json!({"a": {"z": 3}, "b": 1})),
+    ] {
+        say(&host, "c", says).await;
+        assert!(host.settled(LONG).await);
+        let info = host.inspect(&a).await.expect("there");
+        assert_eq!(info.state, Some(expected), "{says}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_is_too_large_is_refused_and_the_agent_goes_on() {
+    let files = Files::new();
+    let options = StoreOptions {
+        limits: StoreLimits {
+            max_state_bytes: 1_000,
+            ..StoreLimits::default()
+        },
+        ..StoreOptions::default()
+    };
+    let store = Arc::new(SqliteRuntime::open(files.path(), options).expect("a store"));
+    let script = Script::new(|turn, call| {
+        Box::pin(async move {
+            if let Call::Event(event) = &call {
+                let text = text(event).unwrap_or_default().to_owned();
+                turn.state_mut().seen.push(text);
+            }
+            Ok(())
+        })
+    });
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    let large = "x".repeat(2_000);
+    for text in ["one", &large, "two"] {
+        say(&host, "c", text).await;
+    }
+    assert!(host.settled(LONG).await);
+    assert_eq!(counted(&host, &a).await.seen, ["one", "two"]);
+    let info = host.inspect(&a).await.expect("there");
+    assert_eq!(info.dead_letters[0].code, "turn.refused");
+    assert_eq!(
+        info.last_error.map(|(code, _)| code).as_deref(),
+        Some("store.too_large")
+    );
+}

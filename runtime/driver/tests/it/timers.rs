@@ -1,0 +1,197 @@
+//! Timers: each occurrence once, also over restarts, replaced, cancelled and missed.
+
+use crate::script::{Call, Script, closed, text, until};
+use crate::support::{Files, LONG, builder, counted, key, quick, say, store};
+use a99_capabilities::Clock;
+use a99_runtime::{AgentKey, Delivery, Host};
+use a99_runtime_stores::SqliteRuntime;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A clock that is set.
+#[derive(Clone)]
+struct Set(Arc<AtomicU64>);
+
+impl Clock for Set {
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
+    fn now_ms(&self) -> f64 {
+        self.0.load(Ordering::SeqCst) as f64
+    }
+}
+
+const START: u64 = 1_800_000_000_000;
+const HOUR: u64 = 3_600_000;
+
+/// Does as it is told: `set NAME MILLISECONDS`, `cron NAME`, `cancel NAME`, `many`.
+fn obedient(mode: Delivery) -> Script {
+    let mut script = Script::new(|turn, call| {
+        Box::pin(async move {
+            match &call {
+                Call::Event(event) => {
+                    let words: Vec<&str> = text(event).unwrap_or_default().split(' ').collect();
+                    match *words {
+                        ["set", name, later] => {
+                            let due = turn.now() + later.parse::<u64>().unwrap_or_default();
+                            turn.set_timer(name, due, json!(later))?;
+                        }
+                        ["cron", name] => turn.set_cron(name, "0 * * * *", None, json!(0))?,
+                        ["cancel", name] => turn.cancel_timer(name)?,
+                        ["many", count] => {
+                            for n in 0..count.parse().unwrap_or_default() {
+                                let due = turn.now() + HOUR;
+                                turn.set_timer(format!("t{n}"), due, json!(0))?;
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                Call::Alarm(alarm) => {
+                    let told = format!("{} {}", alarm.name, alarm.payload);
+                    turn.state_mut().seen.push(told.clone());
+                    turn.send(told).await?;
+                }
+                Call::Lost(lost) => {
+                    let told = format!("lost {}", lost.len());
+                    turn.state_mut().seen.push(told);
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+    });
+    script.policy = quick(mode);
+    script
+}
+
+async fn start(path: &Path, clock: &Set, mode: Delivery) -> (Host, Arc<SqliteRuntime>) {
+    let store = store(path);
+    let host = builder()
+        .clock(clock.clone())
+        .agent("a", move |_| obedient(mode));
+    let host = host.start(Arc::clone(&store)).await.expect("a host");
+    host.invite(&a(), json!({})).await.expect("invited");
+    (host, store)
+}
+
+fn a() -> AgentKey {
+    key("a/c/a")
+}
+
+async fn seen(host: &Host, expected: &[&str]) {
+    until(&format!("{expected:?}"), async || {
+        counted(host, &a()).await.seen == expected
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_timer_fires_once_in_each_mode_and_after_a_restart() {
+    for mode in [
+        Delivery::AtMostOnce,
+        Delivery::AtLeastOnce,
+        Delivery::ExactlyOnceState,
+    ] {
+        let files = Files::new();
+        let clock = Set(Arc::new(AtomicU64::new(START)));
+        let (host, first) = start(&files.path(), &clock, mode).await;
+        say(&host, "c", "set now 0").await;
+        say(&host, "c", "set later 3600000").await;
+        seen(&host, &["now \"0\""]).await;
+        closed(host, first).await;
+        clock.0.fetch_add(HOUR, Ordering::SeqCst);
+        let (host, second) = start(&files.path(), &clock, mode).await;
+        seen(&host, &["now \"0\"", "later \"3600000\""]).await;
+        closed(host, second).await;
+        let (host, _third) = start(&files.path(), &clock, mode).await;
+        assert!(host.settled(LONG).await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(counted(&host, &a()).await.seen.len(), 2);
+        assert_eq!(host.inspect(&a()).await.expect("there").timers, []);
+    }
+}
+
+#[tokio::test]
+async fn occurrences_that_were_missed_fire_once_and_go_on() {
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let (host, first) = start(&files.path(), &clock, Delivery::default()).await;
+    say(&host, "c", "cron hourly").await;
+    assert!(host.settled(LONG).await);
+    let due = host.inspect(&a()).await.expect("there").timers[0].due;
+    closed(host, first).await;
+    clock.0.fetch_add(10 * HOUR, Ordering::SeqCst);
+    let (host, _second) = start(&files.path(), &clock, Delivery::default()).await;
+    seen(&host, &["hourly 0"]).await;
+    until("the next one is set", async || {
+        let timers = host.inspect(&a()).await.expect("there").timers;
+        timers.len() == 1 && timers[0].due == due + 10 * HOUR
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn timers_are_replaced_and_cancelled() {
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let (host, _store) = start(&files.path(), &clock, Delivery::default()).await;
+    for text in [
+        "set gone 3600000",
+        "set moved 3600000",
+        "cancel gone",
+        "cancel unknown",
+        "set moved 0",
+    ] {
+        say(&host, "c", text).await;
+    }
+    seen(&host, &["moved \"0\""]).await;
+    until("none is left", async || {
+        host.inspect(&a()).await.expect("there").timers.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_timers_than_allowed_are_refused() {
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let (host, _store) = start(&files.path(), &clock, Delivery::default()).await;
+    say(&host, "c", "many 1001").await;
+    assert!(host.settled(LONG).await);
+    let info = host.inspect(&a()).await.expect("there");
+    assert_eq!((info.timers.len(), info.dead_letters.len()), (0, 1));
+    say(&host, "c", "many 1000").await;
+    assert!(host.settled(LONG).await);
+    let info = host.inspect(&a()).await.expect("there");
+    assert_eq!((info.timers.len(), info.dead_letters.len()), (1_000, 1));
+}
+
+#[tokio::test]
+async fn a_timer_that_comes_again_outlives_a_turn_that_was_cut_off() {
+    // At most once: the turn began and is not run again. The timer goes on all the same.
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let (host, first) = start(&files.path(), &clock, Delivery::AtMostOnce).await;
+    say(&host, "c", "cron hourly").await;
+    assert!(host.settled(LONG).await);
+    let timer = host.inspect(&a()).await.expect("there").timers.remove(0);
+    closed(host, first).await;
+    let file = rusqlite::Connection::open(files.path()).expect("a file");
+    let begun = format!("timer:{}:hourly", timer.due);
+    file.execute(
+        "INSERT INTO agent_inflight (key, trigger, attempt, started_at) VALUES ('a/c/a', ?1, 1, 0)",
+        [begun],
+    )
+    .expect("a start");
+    drop(file);
+    clock.0.fetch_add(HOUR, Ordering::SeqCst);
+    let (host, _second) = start(&files.path(), &clock, Delivery::AtMostOnce).await;
+    seen(&host, &["lost 1"]).await;
+    until("the next one is set", async || {
+        let timers = host.inspect(&a()).await.expect("there").timers;
+        timers.len() == 1 && timers[0].due == timer.due + HOUR
+    })
+    .await;
+}

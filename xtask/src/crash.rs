@@ -1,0 +1,30 @@
+//! Long test of agents that live: processes that host them are killed again and again.
+
+use crate::shell::{Failed, cargo};
+use crate::stage::Progress;
+
+/// What an option is called where the test reads it.
+const OPTIONS: [(&str, &str); 3] = [
+    ("--kills", "A99_CRASH_KILLS"),
+    ("--mode", "A99_CRASH_MODE"),
+    ("--seed", "A99_CRASH_SEED"),
+];
+
+/// Runs the long test of `a99-runtime`.
+pub(crate) fn test(args: &[&str], progress: &Progress) -> Result<(), Failed> {
+    let mut test = cargo("test");
+    test.args(["--package", "a99-runtime", "--profile", "bench"]);
+    test.args(["--test", "crash", "--", "--ignored", "long_"]);
+    test.args(["--nocapture", "--test-threads=1"]);
+    for pair in args.chunks(2) {
+        let known = OPTIONS.iter().find(|(name, _)| pair.first() == Some(name));
+        match (known, pair) {
+            (Some((_, variable)), [_, value]) => drop(test.env(variable, value)),
+            _ => {
+                let text = "expected [--kills N] [--mode MODE] [--seed S]";
+                return Err(Failed(text.to_owned()));
+            }
+        }
+    }
+    progress.tests(&mut test)
+}
