@@ -269,6 +269,15 @@ impl Activation {
             if events.is_empty() {
                 break;
             }
+            // Whoever changed something and published then, is heard in this order.
+            while let Ok(signal) = self.signals.try_recv() {
+                if let Some(reason) = self.heed(signal) {
+                    return Ok(Some(reason));
+                }
+            }
+            if self.is_draining {
+                break;
+            }
             for event in events {
                 if let Some(reason) = self.read(event) {
                     return Ok(Some(reason));

@@ -221,7 +221,15 @@ impl Inner {
             if is_awake && checkpoint < head {
                 return false;
             }
-            if !is_awake && checkpoint < head && self.has_news(&key, checkpoint).await {
+            if is_awake || checkpoint >= head {
+                continue;
+            }
+            // One that did not wake yet is as far as the store says.
+            let Ok(row) = self.shared.agents().load(&key).await else {
+                return false;
+            };
+            let kept = row.map_or(0, |row| row.progress.checkpoint);
+            if self.has_news(&key, checkpoint.max(kept)).await {
                 return false;
             }
         }
