@@ -52,10 +52,10 @@ fn asks() -> Script {
 /// Has methods; the other agent is called back by `back`.
 fn answers() -> Script {
     let mut script = Script::idle();
-    script.methods = a99_runtime::Methods::none()
+    script.methods = a99_runtime::Methods::<Script>::none()
         .with(
             "double",
-            Method::new("doubles", |_, turn, call| {
+            Method::<Script>::new("doubles", |_, turn, call| {
                 Box::pin(async move {
                     turn.state_mut().count += 1;
                     Ok(json!(call.args["n"].as_u64().unwrap_or_default() * 2))
@@ -64,7 +64,7 @@ fn answers() -> Script {
         )
         .with(
             "fail",
-            Method::new("fails", |_, turn, _| {
+            Method::<Script>::new("fails", |_, turn, _| {
                 Box::pin(async move {
                     turn.state_mut().count += 100;
                     Err(AgentError::new("mine", "no"))
@@ -86,7 +86,7 @@ fn answers() -> Script {
         )
         .with(
             "back",
-            Method::new("calls back", |_, turn, _| {
+            Method::<Script>::new("calls back", |_, turn, _| {
                 Box::pin(async move {
                     let back = turn.call_method("a", "double", json!({}), CallOptions::default());
                     match back.await {

@@ -59,7 +59,7 @@ async fn h04_hooks_that_fail_hang_or_panic_harm_nobody_else() {
                             _ => std::future::pending::<()>().await,
                         }
                     }
-                    turn.state_mut().count += u64::from(matches!(call, Call::Event(_)));
+                    turn.state_mut().count += u64::from(call.name() == "event x");
                     Ok(())
                 })
             });

@@ -113,12 +113,12 @@ async fn an_agent_that_sleeps_and_restarts_sees_each_event_once() {
             .agent("a", move |_| seen());
         let host = host.start(Arc::clone(&store)).await.expect("a host");
         host.invite(&a, json!({})).await.expect("invited");
-        for n in 0..60 {
+        for n in 0..60_u64 {
             let text = format!("{round}:{n}");
             host.publish("c", says(&text)).await.expect("published");
             expected.push(text);
             if n % 9 == 0 {
-                tokio::time::sleep(Duration::from_millis(u64::from(n % 7))).await;
+                tokio::time::sleep(Duration::from_millis(n % 7)).await;
             }
         }
         let all = expected.clone();

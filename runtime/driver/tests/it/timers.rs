@@ -9,16 +9,16 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A clock that is set.
+/// A clock that is set, and goes on from there.
 #[derive(Clone)]
-struct Set(Arc<AtomicU64>);
+struct Set(Arc<AtomicU64>, Instant);
 
 impl Clock for Set {
     #[allow(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
     fn now_ms(&self) -> f64 {
-        self.0.load(Ordering::SeqCst) as f64
+        self.0.load(Ordering::SeqCst) as f64 + self.1.elapsed().as_millis() as f64
     }
 }
 
@@ -95,7 +95,7 @@ async fn a_timer_fires_once_in_each_mode_and_after_a_restart() {
         Delivery::ExactlyOnceState,
     ] {
         let files = Files::new();
-        let clock = Set(Arc::new(AtomicU64::new(START)));
+        let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
         let (host, first) = start(&files.path(), &clock, mode).await;
         say(&host, "c", "set now 0").await;
         say(&host, "c", "set later 3600000").await;
@@ -116,7 +116,7 @@ async fn a_timer_fires_once_in_each_mode_and_after_a_restart() {
 #[tokio::test]
 async fn occurrences_that_were_missed_fire_once_and_go_on() {
     let files = Files::new();
-    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
     let (host, first) = start(&files.path(), &clock, Delivery::default()).await;
     say(&host, "c", "cron hourly").await;
     assert!(host.settled(LONG).await);
@@ -135,7 +135,7 @@ async fn occurrences_that_were_missed_fire_once_and_go_on() {
 #[tokio::test]
 async fn timers_are_replaced_and_cancelled() {
     let files = Files::new();
-    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
     let (host, _store) = start(&files.path(), &clock, Delivery::default()).await;
     for text in [
         "set gone 3600000",
@@ -156,7 +156,7 @@ async fn timers_are_replaced_and_cancelled() {
 #[tokio::test]
 async fn more_timers_than_allowed_are_refused() {
     let files = Files::new();
-    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
     let (host, _store) = start(&files.path(), &clock, Delivery::default()).await;
     say(&host, "c", "many 1001").await;
     assert!(host.settled(LONG).await);
@@ -172,7 +172,7 @@ async fn more_timers_than_allowed_are_refused() {
 async fn a_timer_that_comes_again_outlives_a_turn_that_was_cut_off() {
     // At most once: the turn began and is not run again. The timer goes on all the same.
     let files = Files::new();
-    let clock = Set(Arc::new(AtomicU64::new(START)));
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
     let (host, first) = start(&files.path(), &clock, Delivery::AtMostOnce).await;
     say(&host, "c", "cron hourly").await;
     assert!(host.settled(LONG).await);
