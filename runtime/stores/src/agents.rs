@@ -71,6 +71,39 @@ impl SqliteRuntime {
         })
     }
 
+    /// Sets how far the stream of an agent is done, forwards or back, for an operator: what is
+    /// not done then is handled again, under the identities that it had. The agent must not
+    /// be awake.
+    ///
+    /// Errors: [`StoreCode::NotFound`] if nothing is kept of the agent, [`StoreCode::Input`]
+    /// for a place beyond the log of its channel.
+    #[must_use = "it is done when its future is"]
+    pub fn set_progress(&self, key: &AgentKey, progress: Progress) -> Reply<'_, ()> {
+        let key = key.clone();
+        self.write(move |cx| {
+            cx.own(key.shard())?;
+            let head = log::head(cx, key.channel())?;
+            let last = progress.done.last().copied().unwrap_or_default();
+            if progress.checkpoint.max(last) > head {
+                let text = format!("the log of {} ends at event {head}", key.channel());
+                return Err(fault(StoreCode::Input, text));
+            }
+            let done = match progress.done.is_empty() {
+                true => None,
+                false => Some(serde_json::to_string(&progress.done)?),
+            };
+            let sql = "UPDATE agent_state SET checkpoint = ?2, done = ?3 WHERE key = ?1";
+            let row = params![key.as_str(), int(progress.checkpoint), done];
+            match change(cx, sql, row)? {
+                1 => Ok(()),
+                _ => Err(fault(
+                    StoreCode::NotFound,
+                    format!("nothing is kept of {key}"),
+                )),
+            }
+        })
+    }
+
     /// The states of an agent from before its migrations, with their versions, oldest first.
     ///
     /// Errors are those of reading.
