@@ -21,7 +21,10 @@ fn refused(cron: &str, message: &str) -> AgentError {
 /// The first occurrence after a moment, in a time zone of the IANA's or UTC. Where clocks are
 /// put forward, what falls into the hour that is left out comes right after it; where they
 /// are put back, it comes once.
-pub(crate) fn next(cron: &str, zone: Option<&str>, after: Millis) -> Result<Millis, AgentError> {
+///
+/// # Errors
+/// `timer.bad` for an expression that is none, and for a time zone that nobody knows.
+pub fn next(cron: &str, zone: Option<&str>, after: Millis) -> Result<Millis, AgentError> {
     if cron.len() > MAX_BYTES {
         return Err(refused(cron, "it is too long"));
     }

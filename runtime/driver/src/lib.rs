@@ -37,6 +37,7 @@ pub use context::{
     ContextParts, EMBEDDED, OnAdvance, Row, RunResult, RuntimeContext, RuntimeFactory, StorageApi,
     create_runtime_context,
 };
+pub use cron::next as next_occurrence;
 pub use error::{AgentError, codes};
 pub use event_bus::{EventBus, MethodResult, tool_role_winner};
 pub use host::{AgentInfo, Host, HostBuilder, Publish, Published};
