@@ -5,29 +5,25 @@
 //! secrets (security P08).
 
 mod advice;
+pub(crate) mod file;
 
 use crate::args::{ConfigArgs, KEYS, Key, Settings};
-use crate::embed;
 use crate::failure::{Failure, USAGE};
-use crate::files::{CONFIGURATION as FILE, open_regular, read_bounded};
-use crate::input::{self, STDIN};
+use crate::files::CONFIGURATION as FILE;
+use crate::input::STDIN;
 use crate::models::{SECTION, Section};
-use a99_core::diag::{LineIndex, excerpt};
-use advice::{example, form_of, help_for, reason, syntax, unknown};
-use clap::Parser;
+use advice::{example, form_of};
+pub(crate) use file::ConfigFile;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// The configuration file is not TOML.
-const SYNTAX: &str = "config.syntax";
+pub(crate) const SYNTAX: &str = "config.syntax";
 /// The configuration file has a key that there is none of.
-const UNKNOWN_KEY: &str = "config.unknown_key";
+pub(crate) const UNKNOWN_KEY: &str = "config.unknown_key";
 /// The value of a key of the configuration file does not fit.
-const BAD_VALUE: &str = "config.bad_value";
+pub(crate) const BAD_VALUE: &str = "config.bad_value";
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,21 +34,6 @@ pub(crate) enum From {
     Option,
     /// A line of the file.
     Line(usize),
-}
-
-/// A file that was read.
-#[derive(Debug)]
-pub(crate) struct ConfigFile {
-    /// Its path, as it is shown.
-    pub name: String,
-    /// Whether `--config` named it.
-    named: bool,
-    settings: Settings,
-    /// Its section of language models.
-    models: Option<Section>,
-    lines: HashMap<&'static str, usize>,
-    /// Line and column of each value.
-    values: HashMap<&'static str, Vec<(u32, u32)>>,
 }
 
 /// What holds for a run.
@@ -78,6 +59,15 @@ impl InForce {
                 .map(|path| ConfigFile::read(&path, false))
                 .transpose()?,
         };
+        InForce::of_file(&args.set, file, warnings)
+    }
+
+    /// The settings of these options, and of this file.
+    pub(crate) fn of_file(
+        options: &Settings,
+        file: Option<ConfigFile>,
+        mut warnings: Vec<String>,
+    ) -> Result<InForce, Failure> {
         let mut set = Settings::default();
         let mut from = HashMap::new();
         let mut refused = Vec::new();
@@ -85,8 +75,8 @@ impl InForce {
             let said = |settings: &Settings| !key.shown(settings).is_empty();
             let line = file.as_ref().filter(|file| said(&file.settings));
             let source = match line {
-                _ if said(&args.set) => {
-                    key.take(&mut set, &args.set);
+                _ if said(options) => {
+                    key.take(&mut set, options);
                     From::Option
                 }
                 Some(file) if key.is_private(&file.settings) && !file.named => {
@@ -334,248 +324,6 @@ fn strangers(path: &Path, folder: &Path) -> Option<&'static str> {
 #[cfg(not(unix))]
 fn strangers(_: &Path, _: &Path) -> Option<&'static str> {
     None
-}
-
-/// Settings alone, as a command line.
-#[derive(Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
-struct Only {
-    #[command(flatten)]
-    set: Settings,
-}
-
-impl ConfigFile {
-    fn read(path: &Path, named: bool) -> Result<ConfigFile, Failure> {
-        let name = input::name_of(path);
-        let text = text_of(path).map_err(|why| {
-            let beside = path.parent().unwrap_or(Path::new("")).join(FILE);
-            let help = match !path.exists() && beside.is_file() {
-                true => format!("did you mean `{}`?", input::name_of(&beside)),
-                false => "`--config FILE` names a file of `key = \"value\"` lines".to_owned(),
-            };
-            Failure::coded(USAGE[0], format!("{name}: {why}"), help)
-        })?;
-        let places = Places {
-            name: &name,
-            text: text.as_bytes(),
-            index: LineIndex::new(text.as_bytes()),
-        };
-        let (table, errors) = DeTable::parse_recoverable(&text);
-        let mut wrong: Mistakes = Vec::new();
-        for error in errors {
-            let at = error.span().map_or(0, |span| span.start);
-            let line = text.lines().nth(places.line(at).saturating_sub(1));
-            let line = line.unwrap_or_default();
-            // One mistake makes several errors of its line.
-            if wrong
-                .last()
-                .is_none_or(|(before, _)| places.line(*before) != places.line(at))
-            {
-                wrong.push((at, syntax(&places, at, error.message(), line)));
-            }
-        }
-        // What was read beside a syntax error may be a part of something else.
-        if !wrong.is_empty() {
-            return Err(several(wrong));
-        }
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let mut settings = Settings::default();
-        let (mut lines, mut values) = (HashMap::new(), HashMap::new());
-        let mut models = None;
-        for (word, value) in table.get_ref() {
-            let at = word.span().start;
-            if word.get_ref() == SECTION {
-                match Section::read(value) {
-                    Ok(section) => models = Some(section),
-                    Err((span, text, help)) => {
-                        let at = span.map_or(at, |span| span.start);
-                        let text = places.at(at, &format!("[{SECTION}]: {text}"));
-                        wrong.push((at, Failure::coded(BAD_VALUE, text, help)));
-                    }
-                }
-                continue;
-            }
-            let Some(key) = KEYS.iter().find(|key| key.name == word.get_ref()) else {
-                wrong.push((at, unknown(word.get_ref(), &places, (at, value))));
-                continue;
-            };
-            let (one, starts) = match parse(key, value, &places) {
-                Ok(read) => read,
-                Err(failures) => {
-                    wrong.extend(failures);
-                    continue;
-                }
-            };
-            key.take(&mut settings, &one);
-            let starts = starts.into_iter().map(|at| places.place(at));
-            values.insert(key.name, starts.collect());
-            lines.insert(key.name, places.line(at));
-        }
-        if !wrong.is_empty() {
-            return Err(several(wrong));
-        }
-        // Paths are those beside the file.
-        settings.ca = settings.ca.map(|path| folder.join(path));
-        settings.embed = settings.embed.map(|from| match embed::is_address(&from) {
-            true => from,
-            false => folder.join(from).display().to_string(),
-        });
-        let agents = settings.agent.into_iter();
-        settings.agent = agents.map(|agent| agent.relative_to(folder)).collect();
-        settings.store = settings.store.map(|place| place.relative_to(folder));
-        for header in &mut settings.header {
-            if let Ok(header) = &mut header.0 {
-                header.relative_to(folder);
-            }
-        }
-        Ok(ConfigFile {
-            name,
-            named,
-            settings,
-            models,
-            lines,
-            values,
-        })
-    }
-}
-
-/// KiB that a configuration file has at most.
-const MAX_KIB: usize = 1024;
-
-/// The text of a configuration file, or of standard input.
-fn text_of(path: &Path) -> Result<String, String> {
-    if path != Path::new(STDIN) {
-        return read_bounded(open_regular(path)?, MAX_KIB);
-    }
-    let mut text = String::new();
-    let most = (MAX_KIB << 10) as u64 + 1;
-    let read = std::io::stdin().lock().take(most).read_to_string(&mut text);
-    match read.map_err(|error| error.to_string())? as u64 == most {
-        true => Err(format!("it has more than {MAX_KIB} KiB")),
-        false => Ok(text),
-    }
-}
-
-/// What is wrong, each at its byte.
-type Mistakes = Vec<(usize, Failure)>;
-
-/// All that is wrong with a file, in its order.
-fn several(mut wrong: Mistakes) -> Failure {
-    wrong.sort_by_key(|(at, _)| *at);
-    let mut all: Vec<Failure> = wrong.into_iter().map(|(_, failure)| failure).collect();
-    match all.len() {
-        1 => all.remove(0),
-        _ => Failure::Several(all),
-    }
-}
-
-/// The values of a key, as its option would read them, and where each starts.
-fn parse(
-    key: &Key,
-    value: &Spanned<DeValue<'_>>,
-    places: &Places<'_>,
-) -> Result<(Settings, Vec<usize>), Mistakes> {
-    let name = key.name;
-    let wrong = |at: usize, text: &str, help: String| {
-        let text = places.at(at, &format!("`{name}`: {text}"));
-        (at, Failure::coded(BAD_VALUE, text, help))
-    };
-    let mut found = Vec::new();
-    let parts: Vec<&Spanned<DeValue<'_>>> = match value.get_ref() {
-        DeValue::Array(all) => all.iter().collect(),
-        _ => vec![value],
-    };
-    let mut words = Vec::new();
-    for part in parts {
-        let at = part.span().start;
-        let word = match part.get_ref() {
-            DeValue::String(text) => text.to_string(),
-            DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix())
-            {
-                Ok(number) => number.to_string(),
-                Err(_) => number.to_string(),
-            },
-            DeValue::Float(number) => number.to_string(),
-            DeValue::Datetime(time) => time.to_string(),
-            DeValue::Boolean(_) | DeValue::Array(_) | DeValue::Table(_) => {
-                // What has a secret is not shown.
-                let shown = match key.may_hold_secret() {
-                    true => "something else".to_owned(),
-                    false => format!("`{}`", excerpt(places.written(part.span()))),
-                };
-                let help = match part.get_ref() {
-                    DeValue::Table(_) if name == "model" || name == "llm" => {
-                        format!("language models have a section: write `[{SECTION}.services.NAME]`")
-                    }
-                    DeValue::Table(table) if !key.may_hold_secret() => {
-                        let pairs = table.iter().map(|(op, value)| {
-                            let value = places.written(value.span());
-                            format!("\"{}={}\"", op.get_ref(), value.trim_matches('"'))
-                        });
-                        let pairs: Vec<String> = pairs.collect();
-                        format!(
-                            "write a list of texts: `{name} = [{}]`",
-                            excerpt(&pairs.join(", "))
-                        )
-                    }
-                    _ => format!(
-                        "write it as the option has it, as in `{name} = {}`",
-                        example(name)
-                    ),
-                };
-                let text = format!("expected a text, a number, or a list of them, found {shown}");
-                found.push(wrong(at, &text, help));
-                continue;
-            }
-        };
-        words.push((at, format!("--{name}={word}")));
-    }
-    for (at, word) in &words {
-        if let Err(error) = Only::try_parse_from([word]) {
-            found.push(wrong(*at, &reason(&error), help_for(name, &error)));
-        }
-    }
-    if !found.is_empty() {
-        return Err(found);
-    }
-    let at = value.span().start;
-    let starts = words.iter().map(|(at, _)| *at).collect();
-    let all = Only::try_parse_from(words.into_iter().map(|(_, word)| word));
-    let all = all.map_err(|_| {
-        let help = format!("write `{name} = {}`", example(name));
-        vec![wrong(at, "it has one value, not several", help)]
-    })?;
-    Ok((all.set, starts))
-}
-
-/// Places in the file.
-struct Places<'a> {
-    name: &'a str,
-    text: &'a [u8],
-    index: LineIndex,
-}
-
-impl Places<'_> {
-    /// What is written there.
-    fn written(&self, span: std::ops::Range<usize>) -> &str {
-        let part = self.text.get(span).unwrap_or_default();
-        std::str::from_utf8(part).unwrap_or_default()
-    }
-
-    fn place(&self, at: usize) -> (u32, u32) {
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        self.index.line_col(self.text, at)
-    }
-
-    fn line(&self, at: usize) -> usize {
-        self.place(at).0 as usize
-    }
-
-    /// A message about the place of this byte.
-    fn at(&self, at: usize, message: &str) -> String {
-        let (line, column) = self.place(at);
-        format!("{}:{line}:{column}: {message}", self.name)
-    }
 }
 
 impl fmt::Display for From {

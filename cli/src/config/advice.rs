@@ -1,6 +1,7 @@
 //! What helps against mistakes of a configuration file.
 
-use super::{Places, SYNTAX, UNKNOWN_KEY};
+use super::file::Places;
+use super::{SYNTAX, UNKNOWN_KEY};
 use crate::args::{KEYS, RunArgs};
 use crate::failure::Failure;
 use crate::models::SECTION;
