@@ -1,10 +1,17 @@
 //! Command-line arguments.
 
+mod agent;
 mod config;
 mod dev;
 mod run;
 mod write;
 
+pub(crate) use agent::{AgentArgs, AgentCommand};
+#[cfg(all(feature = "agent", unix))]
+pub(crate) use agent::{
+    CheckpointArgs, DurabilityArg, HostArgs, InspectAgentArgs, LogsArgs, NewAgentArgs, PlaceArgs,
+    ReloadArgs, SendArgs,
+};
 pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};
 pub(crate) use run::RunArgs;
@@ -141,6 +148,8 @@ pub(crate) enum Command {
     #[cfg(not(feature = "sandbox"))]
     #[command(disable_help_flag = true)]
     Sandbox(AbsentArgs),
+    /// Keep agents that live: they answer messages on channels, and what they know lasts
+    Agent(Box<AgentArgs>),
     /// Help with making agents: models that are scripted
     Dev(DevArgs),
     /// Print a completion script for a shell
@@ -167,6 +176,7 @@ impl Command {
             Command::Model(args) => match &args.command {
                 ModelCommand::Import(args) => args.json,
             },
+            Command::Agent(args) => args.json(),
             Command::Dev(args) => match &args.command {
                 DevCommand::ModelServer(args) => args.json,
             },

@@ -20,6 +20,8 @@ pub(crate) const UNUSED_HEADER: &str = "cli.unused_header";
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
 #[cfg(not(all(
+    unix,
+    feature = "agent",
     feature = "embed",
     feature = "http",
     feature = "sandbox",
@@ -185,6 +187,8 @@ impl Failure {
 
     /// A command or option of a feature that is not in this binary.
     #[cfg(not(all(
+        unix,
+        feature = "agent",
         feature = "embed",
         feature = "http",
         feature = "models",

@@ -23,6 +23,8 @@ mod grants;
 mod help;
 mod input;
 mod layout;
+#[cfg(all(feature = "agent", unix))]
+mod live;
 mod models;
 #[cfg(feature = "sandbox")]
 mod named;
@@ -97,6 +99,7 @@ fn dispatch(command: &Command) -> Exit {
         Command::Verify(args) => commands::verify::run(args),
         Command::Keys(args) => commands::keys::run(args),
         Command::Model(args) => commands::model::run(args),
+        Command::Agent(args) => commands::agent::run(args),
         Command::Dev(args) => commands::dev::run(args),
         Command::Tools(args) => commands::tools::run(args),
         Command::Prompt(args) => commands::prompt::run(args),

@@ -123,7 +123,7 @@ pub(crate) struct Opened(Option<OpenStore>);
 /// A store, and what closes it.
 struct OpenStore {
     store: Arc<dyn Store>,
-    close: Box<dyn FnOnce()>,
+    close: Box<dyn FnOnce() + Send + Sync>,
 }
 
 /// Opens the file, or connects to the server. What expires does so by this clock, if there
@@ -203,7 +203,7 @@ fn failed(
 fn opened<B: a99_vectors::Backend>(
     store: a99_vectors::WithVectors<B>,
     clock: Option<FixedClock>,
-    close: impl FnOnce() + 'static,
+    close: impl FnOnce() + Send + Sync + 'static,
 ) -> Opened {
     let store = match clock {
         Some(clock) => store.with_clock(Arc::new(clock)),

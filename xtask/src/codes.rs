@@ -21,6 +21,11 @@ const SECTIONS: [(&str, &str, &[List]); 17] = [
         &[("cli/src/failure.rs", ""), ("cli/src/config.rs", "")],
     ),
     (
+        "Hosts of agents",
+        "What `a99 agent` finds, beside what stores and agents say themselves.",
+        &[("cli/src/live/error.rs", "")],
+    ),
+    (
         "Source form",
         "A program in JavaScript is wrong, or outside of the subset ([source](source.md)).",
         &[("source/src/codes.rs", "")],

@@ -1,5 +1,6 @@
 //! Commands: one file for each.
 
+pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;

@@ -155,7 +155,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
 }
 
 /// What the run may use of models.
-fn account_limits(config: &InForce) -> Result<AccountLimits, Failure> {
+pub(crate) fn account_limits(config: &InForce) -> Result<AccountLimits, Failure> {
     let money = config.set.max_money.map(|units| {
         let wrong = || config.wrong("max-money", 0, "it is too much", "write a smaller number");
         Money::from_units(units).ok_or_else(wrong)
@@ -195,7 +195,7 @@ impl Inputs {
 }
 
 /// The request context with the variables that atoms may read.
-fn with_env(context: Option<Value>, config: &InForce) -> Result<Option<Value>, Failure> {
+pub(crate) fn with_env(context: Option<Value>, config: &InForce) -> Result<Option<Value>, Failure> {
     let names = &config.set.env;
     if names.is_empty() {
         return Ok(context);
@@ -248,7 +248,7 @@ pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
 
 /// Refuses options for an op that is not there: a quota that is misspelt guards
 /// nothing.
-fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
+pub(crate) fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
     let set = &config.set;
     let quotas = set.quota.iter().map(|(op, _)| op).enumerate();
     let costs = set.cost.iter().map(|(op, _)| op).enumerate();
@@ -433,6 +433,23 @@ fn options(
     context: Option<Value>,
 ) -> Result<RunOptions, Failure> {
     let set = &config.set;
+    let mut options = limits(config)?.trace(args.trace.is_some());
+    // What waits for others needs more time than its fuel stands for.
+    let waits = !set.allow.is_empty() || set.llm.is_some() || config.models.is_some();
+    let usual = waits.then_some(WITH_NETWORK);
+    let time = args.timeout_ms.map(Duration::from_millis);
+    if let Some(time) = set.timeout.filter(|_| time.is_none()).or(time).or(usual) {
+        options = options.timeout_ms(milliseconds(time));
+    }
+    if let Some(context) = context {
+        options = options.context(context);
+    }
+    Ok(options)
+}
+
+/// Options of a run that say what it may use, but for its time.
+pub(crate) fn limits(config: &InForce) -> Result<RunOptions, Failure> {
+    let set = &config.set;
     let bad = |name: &str, at: usize, error: &dyn std::fmt::Display| {
         config.wrong(name, at, error, "write a smaller number")
     };
@@ -442,15 +459,7 @@ fn options(
         .cost_model(match set.cost_model {
             Some(CostModelArg::Flat) => CostModel::Flat,
             Some(CostModelArg::Metered) | None => CostModel::Metered,
-        })
-        .trace(args.trace.is_some());
-    // What waits for others needs more time than its fuel stands for.
-    let waits = !set.allow.is_empty() || set.llm.is_some() || config.models.is_some();
-    let usual = waits.then_some(WITH_NETWORK);
-    let time = args.timeout_ms.map(Duration::from_millis);
-    if let Some(time) = set.timeout.filter(|_| time.is_none()).or(time).or(usual) {
-        options = options.timeout_ms(milliseconds(time));
-    }
+        });
     for (op, time) in &set.atom_timeout {
         let limit = time.map_or(AtomTimeout::None, |time| {
             AtomTimeout::Ms(milliseconds(time))
@@ -469,11 +478,7 @@ fn options(
     for (op, calls) in &set.quota {
         options = options.quota(op, *calls);
     }
-    options = options.readable_context(set.readable_context.iter().map(String::as_str));
-    if let Some(context) = context {
-        options = options.context(context);
-    }
-    Ok(options)
+    Ok(options.readable_context(set.readable_context.iter().map(String::as_str)))
 }
 
 /// Lets the first interrupt abort the run; the second ends the process, should

@@ -1,0 +1,37 @@
+//! `a99 agent`: keeps agents that live.
+
+use crate::args::{AgentArgs, AgentCommand};
+use crate::failure::{Exit, Failure};
+
+/// Runs the command.
+#[cfg(all(feature = "agent", unix))]
+pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
+    use crate::live;
+    match &args.command {
+        AgentCommand::New(args) => live::new::run(args),
+        AgentCommand::Host(args) => live::host::run(args),
+        AgentCommand::Send(args) => live::send::run(args),
+        AgentCommand::Logs(args) => live::logs::run(args),
+        AgentCommand::Inspect(args) => live::inspect::run(args),
+        AgentCommand::Checkpoint(args) => live::checkpoint::run(args),
+        AgentCommand::Reload(args) => live::reload::run(args),
+    }
+}
+
+/// Says how to get the command.
+#[cfg(not(all(feature = "agent", unix)))]
+pub(crate) fn run(args: &AgentArgs) -> Result<Exit, Failure> {
+    let name = match &args.command {
+        AgentCommand::New(_) => "new",
+        AgentCommand::Host(_) => "host",
+        AgentCommand::Send(_) => "send",
+        AgentCommand::Logs(_) => "logs",
+        AgentCommand::Inspect(_) => "inspect",
+        AgentCommand::Checkpoint(_) => "checkpoint",
+        AgentCommand::Reload(_) => "reload",
+    };
+    Err(Failure::missing_feature(
+        &format!("`a99 agent {name}`"),
+        "agent",
+    ))
+}

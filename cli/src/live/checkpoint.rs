@@ -1,0 +1,86 @@
+//! `a99 agent checkpoint`: prints and changes how far an agent has handled its channel.
+
+use super::client::Client;
+use super::place::Place;
+use super::wire::{Call, Change, CheckpointCall, InspectCall, Refusal};
+use super::{inspect, known, line};
+use crate::args::CheckpointArgs;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use a99_core::text::escape_for_terminal;
+use serde_json::{Value as Json, json};
+
+/// Runs the command.
+pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
+    let place = Place::of(&args.place)?;
+    let change = match args {
+        CheckpointArgs { set: Some(seq), .. } => Some(Change::Set(*seq)),
+        CheckpointArgs {
+            retry_dead: true, ..
+        } => Some(Change::RetryDead),
+        CheckpointArgs {
+            forget_dead: true, ..
+        } => Some(Change::ForgetDead),
+        _ => None,
+    };
+    let agent = args.key.clone();
+    let done = match Client::of(&place)? {
+        Some(mut client) => client.ask(
+            match change {
+                Some(change) => Call::Checkpoint(CheckpointCall { agent, change }),
+                None => Call::Inspect(InspectCall { agent: Some(agent) }),
+            },
+            |_| {},
+        )?,
+        None => {
+            let opened = place.open(false)?;
+            let store = opened.store();
+            let done = super::runtime()?.block_on(async {
+                let key = known::resolve(&known::keys(store).await?, &agent)?;
+                match change {
+                    Some(change) => known::change(store, &key, change).await,
+                    None => Ok(inspect::told(&known::info(store, &key).await?)),
+                }
+            });
+            let closed = opened.close();
+            let done = done.map_err(Refusal::failure)?;
+            closed?;
+            done
+        }
+    };
+    let json = match change {
+        Some(_) => done,
+        None => shown(&done),
+    };
+    match args.place.json {
+        true => line(&json),
+        false => output::out(&text(&json)),
+    }
+    Ok(Exit::Ok)
+}
+
+/// The part of an agent that is about its checkpoint.
+fn shown(agent: &Json) -> Json {
+    let dead = agent["deadLetters"].as_array().map_or(0, Vec::len);
+    json!({
+        "key": agent["key"],
+        "status": agent["status"],
+        "checkpoint": agent["checkpoint"],
+        "lag": agent["lag"],
+        "givenUp": dead,
+        "lastError": agent["lastError"],
+    })
+}
+
+/// The same for people: a line for each member.
+fn text(json: &Json) -> String {
+    let members = json.as_object().into_iter().flatten();
+    let members = members.filter(|(_, value)| !value.is_null());
+    let lines = members.map(|(name, value)| {
+        let shown = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        format!("{name:12}{}\n", escape_for_terminal(&shown))
+    });
+    lines.collect()
+}

@@ -1,0 +1,435 @@
+//! Agents of agents.toml: what each runs, where it lives, and what it is granted.
+
+mod fields;
+mod include;
+
+use crate::args::{DurabilityArg, KEYS};
+use crate::config::file::{Mistakes, Places, Reading, several, table_of, text_of};
+use crate::config::{BAD_VALUE, InForce};
+use crate::failure::{Failure, USAGE};
+use crate::models::SECTION;
+use a99_runtime::{AgentKey, Delivery, EventOptions, OnDead, Policy, Replay, next_occurrence};
+use a99_runtime_stores::Durability;
+use fields::{At, Fields};
+use serde_json::Value as Json;
+use std::cell::RefCell;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name of the file.
+pub(super) const FILE: &str = "agents.toml";
+
+/// The store's file, unless it is named.
+const STORE: &str = "agents.db";
+
+/// Keys at the top of the file.
+const TOP: &[&str] = &["include", "store", SECTION, "agent"];
+
+/// Keys of a store.
+const OF_STORE: &[&str] = &["path", "durability"];
+
+/// Keys of an agent, beside settings of its runs.
+const OF_AGENT: &[&str] = &[
+    "name",
+    "program",
+    "channel",
+    "channels",
+    "handle",
+    "config",
+    "delivery",
+    "concurrency",
+    "retry",
+    "on-dead",
+    "max-deaths",
+    "targeted-only",
+    "respond-when-solo",
+    "replay",
+    "timers",
+];
+
+/// Settings that the time and the randomness of a turn replace.
+const NOT_OF_AGENT: &[&str] = &["seed", "now"];
+
+const OF_RETRY: &[&str] = &["attempts", "first", "most"];
+
+const OF_TIMER: &[&str] = &["name", "cron", "zone", "payload"];
+
+/// How words of the store are read.
+const DURABILITIES: &[(&str, Durability)] = &[
+    ("process", Durability::Process),
+    ("power", Durability::Power),
+    ("relaxed", Durability::Relaxed),
+];
+
+impl From<DurabilityArg> for Durability {
+    fn from(arg: DurabilityArg) -> Durability {
+        match arg {
+            DurabilityArg::Process => Durability::Process,
+            DurabilityArg::Power => Durability::Power,
+            DurabilityArg::Relaxed => Durability::Relaxed,
+        }
+    }
+}
+
+/// What the file says.
+#[derive(Clone, Debug)]
+pub(super) struct AgentsFile {
+    /// The file of the store.
+    pub(super) store: PathBuf,
+    /// What a power cut may take.
+    pub(super) durability: Durability,
+    /// All agents, those of included files too.
+    pub(super) agents: Vec<Arc<AgentSpec>>,
+}
+
+/// An agent of the file.
+#[derive(Debug)]
+pub(super) struct AgentSpec {
+    /// Its name.
+    pub(super) name: String,
+    /// The program or artifact.
+    pub(super) program: PathBuf,
+    /// Where it stands, for messages.
+    pub(super) place: String,
+    /// A key for each of its channels.
+    pub(super) keys: Vec<AgentKey>,
+    /// Its settings, unless users change them.
+    pub(super) config: Json,
+    /// How its events are delivered.
+    pub(super) policy: Policy,
+    /// Which it sees.
+    pub(super) events: EventOptions,
+    /// Where its stream begins.
+    pub(super) replay: Replay,
+    /// Its timers.
+    pub(super) timers: Vec<TimerSpec>,
+    /// Limits and grants of its runs.
+    pub(super) run: InForce,
+}
+
+/// A timer that comes again.
+#[derive(Clone, Debug)]
+pub(super) struct TimerSpec {
+    pub(super) name: String,
+    pub(super) cron: String,
+    pub(super) zone: Option<String>,
+    pub(super) payload: Json,
+}
+
+impl AgentsFile {
+    /// Reads the file, and those that it includes.
+    ///
+    /// # Errors
+    /// All that is wrong with one of them.
+    pub(super) fn read(path: &Path, named: bool) -> Result<AgentsFile, Failure> {
+        let mut file = read_one(path, named, true)?;
+        for included in include::files(path, &file.include)? {
+            let more = read_one(&included, named, false)?;
+            file.agents.extend(more.agents);
+        }
+        check_names(&file.agents)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Ok(AgentsFile {
+            store: folder.join(file.store.unwrap_or_else(|| STORE.into())),
+            durability: file.durability.unwrap_or(Durability::Process),
+            agents: file.agents.into_iter().map(Arc::new).collect(),
+        })
+    }
+
+    /// All keys, by agent.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&AgentKey, &Arc<AgentSpec>)> {
+        let agents = self.agents.iter();
+        agents.flat_map(|spec| spec.keys.iter().map(move |key| (key, spec)))
+    }
+}
+
+/// One file.
+#[derive(Default)]
+struct One {
+    include: Vec<(String, String)>,
+    store: Option<PathBuf>,
+    durability: Option<Durability>,
+    agents: Vec<AgentSpec>,
+}
+
+fn read_one(path: &Path, named: bool, is_first: bool) -> Result<One, Failure> {
+    let name = path.display().to_string();
+    let text = text_of(path).map_err(|why| {
+        let help = match path.exists() {
+            true => "name a file of agents, as `a99 agent new NAME` writes one",
+            false => "`a99 agent new NAME` writes one; `--config FILE` names another",
+        };
+        Failure::coded(USAGE[0], format!("{name}: {why}"), help)
+    })?;
+    let places = Places::of(&name, &text);
+    let table = table_of(&text, &places)?;
+    let wrong = RefCell::new(Mistakes::new());
+    let top = Fields::new((0, table.get_ref()), "agents.toml", &places, &wrong);
+    top.refuse_others(TOP);
+    let mut one = One::default();
+    for (at, pattern) in top.texts("include", "[\"agents/*\"]") {
+        one.include.push((places.at(at, "`include`"), pattern));
+    }
+    if let Some(store) = top.table("store", "{ path = \"agents.db\" }") {
+        let fields = Fields::new(store, "[store]", &places, &wrong);
+        fields.refuse_others(OF_STORE);
+        one.store = fields
+            .text("path", "\"agents.db\"")
+            .map(|(_, path)| path.into());
+        one.durability = fields.word("durability", DURABILITIES);
+    }
+    for key in ["include", "store"] {
+        if let (false, Some(value)) = (is_first, top.get(key)) {
+            let text = format!("`{key}`: an included file has agents alone");
+            top.blame(
+                value.span().start,
+                &text,
+                "put it into the file that includes it",
+            );
+        }
+    }
+    for agent in top.tables("agent", "[{ name = \"echo\", program = \"echo.ajs\" }]") {
+        let fields = Fields::new(agent, "[[agent]]", &places, &wrong);
+        let models = top.get(SECTION);
+        if let Some(spec) = agent_of(&fields, (&places, path, named), models, &wrong) {
+            one.agents.push(spec);
+        }
+    }
+    match wrong.into_inner() {
+        wrong if wrong.is_empty() => Ok(one),
+        wrong => Err(several(wrong)),
+    }
+}
+
+/// An agent, unless something is wrong with it.
+fn agent_of(
+    fields: &Fields<'_, '_>,
+    (places, path, named): (&Places<'_>, &Path, bool),
+    models: Option<&toml::Spanned<toml::de::DeValue<'_>>>,
+    wrong: &RefCell<Mistakes>,
+) -> Option<AgentSpec> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let before = wrong.borrow().len();
+    let mut reading = Reading::new(places, named);
+    for (word, value) in fields.table.iter() {
+        let (at, key) = (word.span().start, word.get_ref());
+        if OF_AGENT.contains(&key.as_ref()) {
+            continue;
+        }
+        let mut settings = KEYS.iter().filter(|key| !NOT_OF_AGENT.contains(&key.name));
+        match settings.find(|setting| setting.name == key) {
+            Some(setting) => reading.take(setting, at, value),
+            None => {
+                let settings = KEYS.iter().map(|key| key.name);
+                let settings = settings.filter(|name| !NOT_OF_AGENT.contains(name));
+                let known: Vec<_> = OF_AGENT.iter().copied().chain(settings).collect();
+                fields.unknown(at, key, &known);
+            }
+        }
+    }
+    if let Some(models) = models {
+        reading.take_models(models.span().start, models);
+    }
+    let mistakes = std::mem::take(&mut reading.wrong);
+    let seen: Vec<usize> = wrong.borrow().iter().map(|(at, _)| *at).collect();
+    // The models are those of every agent; what is wrong with them is told once.
+    let new = mistakes.into_iter().filter(|(at, _)| !seen.contains(at));
+    wrong.borrow_mut().extend(new);
+
+    let name = needed(fields, "name", "\"echo\"");
+    let program = needed(fields, "program", "\"echo.ajs\"");
+    let mut channels = fields.texts("channel", "\"general\"");
+    channels.extend(fields.texts("channels", "[\"general\", \"news\"]"));
+    if channels.is_empty() && fields.get("channel").or(fields.get("channels")).is_none() {
+        fields.blame(
+            fields.at,
+            "it lives on no channel",
+            "add `channel = \"general\"`",
+        );
+    }
+    let handle = fields.text("handle", "\"echo\"");
+    let config = fields.json("config");
+    if let Some((at, config)) = &config
+        && !config.is_object()
+    {
+        fields.blame(
+            *at,
+            "`config`: expected a table",
+            "write `config = { greeting = \"Hi\" }`",
+        );
+    }
+    let events = EventOptions {
+        targeted_only: fields.flag("targeted-only").unwrap_or(false),
+        respond_when_solo: fields.flag("respond-when-solo").unwrap_or(false),
+        ..EventOptions::default()
+    };
+    let replay = fields.word("replay", &[("all", Replay::All), ("skip", Replay::Skip)]);
+    let policy = policy(fields, places, wrong);
+    let timers = timers(fields, places, wrong);
+    let keys = name
+        .as_ref()
+        .map(|name| keys(fields, name, &channels, handle.as_ref()));
+    let run = match InForce::of_file(&Default::default(), Some(reading.end(folder)), Vec::new()) {
+        Ok(run) => Some(run),
+        Err(failure) => {
+            wrong.borrow_mut().push((fields.at, failure));
+            None
+        }
+    };
+    if wrong.borrow().len() > before {
+        return None;
+    }
+    Some(AgentSpec {
+        place: places.at(fields.at, ""),
+        name: name?.1,
+        program: folder.join(program?.1),
+        keys: keys?,
+        config: config.map_or_else(|| Json::Object(Default::default()), |(_, json)| json),
+        policy,
+        events,
+        replay: replay.unwrap_or_default(),
+        timers,
+        run: run?,
+    })
+}
+
+fn needed(fields: &Fields<'_, '_>, key: &str, example: &'static str) -> Option<At<String>> {
+    if fields.get(key).is_none() {
+        let help = format!("add `{key} = {example}`");
+        fields.blame(fields.at, &format!("`{key}` is missing"), help);
+    }
+    fields.text(key, example)
+}
+
+/// A key for each channel.
+fn keys(
+    fields: &Fields<'_, '_>,
+    (at, name): &At<String>,
+    channels: &[At<String>],
+    handle: Option<&At<String>>,
+) -> Vec<AgentKey> {
+    let (handle_at, handle) = handle.map_or((*at, name), |(at, handle)| (*at, handle));
+    let mut keys: Vec<AgentKey> = Vec::new();
+    for (channel_at, channel) in channels {
+        match AgentKey::new(name, channel, handle) {
+            Ok(key) if keys.contains(&key) => {
+                let text = format!("it is on the channel `{channel}` twice");
+                fields.blame(*channel_at, &text, "leave one of them out");
+            }
+            Ok(key) => keys.push(key),
+            Err(error) => {
+                let text = error.to_string();
+                let at = match &text {
+                    text if text.starts_with("the agent") => *at,
+                    text if text.starts_with("the handle") => handle_at,
+                    _ => *channel_at,
+                };
+                let help = "names have letters, digits and other signs, but no `/`";
+                fields.blame(at, &text, help);
+                // The others would say the same.
+                break;
+            }
+        }
+    }
+    keys
+}
+
+fn policy(fields: &Fields<'_, '_>, places: &Places<'_>, wrong: &RefCell<Mistakes>) -> Policy {
+    let mut policy = Policy::default();
+    let deliveries = [
+        ("at-most-once", Delivery::AtMostOnce),
+        ("at-least-once", Delivery::AtLeastOnce),
+        ("exactly-once-state", Delivery::ExactlyOnceState),
+    ];
+    policy.delivery = fields.word("delivery", &deliveries).unwrap_or_default();
+    let dead = [("continue", OnDead::Continue), ("stop", OnDead::Stop)];
+    policy.on_dead = fields.word("on-dead", &dead).unwrap_or_default();
+    if let Some(count) = fields.count("concurrency").and_then(NonZeroU32::new) {
+        policy.concurrency = count;
+    }
+    if let Some(count) = fields.count("max-deaths") {
+        policy.max_deaths = count;
+    }
+    let example = "{ attempts = 5, first = \"500ms\", most = \"30s\" }";
+    if let Some(table) = fields.table("retry", example) {
+        let retry = Fields::new(table, "[[agent]]: `retry`", places, wrong);
+        retry.refuse_others(OF_RETRY);
+        let ms = |time: At<Duration>| u64::try_from(time.1.as_millis()).unwrap_or(u64::MAX);
+        policy.retry.max_attempts = retry.count("attempts").unwrap_or(policy.retry.max_attempts);
+        policy.retry.first = retry.time("first").map_or(policy.retry.first, ms);
+        policy.retry.most = retry.time("most").map_or(policy.retry.most, ms);
+    }
+    policy
+}
+
+fn timers(
+    fields: &Fields<'_, '_>,
+    places: &Places<'_>,
+    wrong: &RefCell<Mistakes>,
+) -> Vec<TimerSpec> {
+    let mut timers: Vec<TimerSpec> = Vec::new();
+    for table in fields.tables("timers", "[{ name = \"tick\", cron = \"0 9 * * *\" }]") {
+        let timer = Fields::new(table, "[[agent]]: `timers`", places, wrong);
+        timer.refuse_others(OF_TIMER);
+        let name = needed(&timer, "name", "\"tick\"");
+        let cron = needed(&timer, "cron", "\"0 9 * * MON-FRI\"");
+        let zone = timer.text("zone", "\"Europe/Berlin\"");
+        let payload = timer.json("payload").map_or(Json::Null, |(_, json)| json);
+        let (Some((at, name)), Some((cron_at, cron))) = (name, cron) else {
+            continue;
+        };
+        if timers.iter().any(|other| other.name == name) {
+            let text = format!("there is a timer `{name}` already");
+            timer.blame(at, &text, "give it another name");
+        }
+        let zone_name = zone.as_ref().map(|(_, zone)| zone.as_str());
+        if let Err(error) = next_occurrence(&cron, zone_name, 0) {
+            let text = error.to_string();
+            let zone_at = zone.as_ref().map_or(cron_at, |(at, _)| *at);
+            let at = match text.starts_with("no time zone") {
+                true => zone_at,
+                false => cron_at,
+            };
+            timer.blame(at, &text, "write it as in `cron = \"0 9 * * MON-FRI\"`");
+        }
+        timers.push(TimerSpec {
+            name,
+            cron,
+            zone: zone.map(|(_, zone)| zone),
+            payload,
+        });
+    }
+    timers
+}
+
+/// Refuses two agents of one name, and two of one handle on a channel.
+fn check_names(agents: &[AgentSpec]) -> Result<(), Failure> {
+    for (n, agent) in agents.iter().enumerate() {
+        for other in &agents[..n] {
+            let place = agent.place.trim_end_matches(": ");
+            let before = other.place.trim_end_matches(": ");
+            if other.name == agent.name {
+                let text = format!("{place}: there is an agent `{}` at {before}", agent.name);
+                return Err(Failure::coded(BAD_VALUE, text, "give it another name"));
+            }
+            let same = agent.keys.iter().find(|key| {
+                let mut others = other.keys.iter();
+                others.any(|o| {
+                    o.channel() == key.channel() && o.handle().eq_ignore_ascii_case(key.handle())
+                })
+            });
+            if let Some(key) = same {
+                let text = format!(
+                    "{place}: the handle @{} is that of the agent at {before} on the channel `{}`",
+                    key.handle(),
+                    key.channel()
+                );
+                let help = "write another `handle = \"...\"`";
+                return Err(Failure::coded(BAD_VALUE, text, help));
+            }
+        }
+    }
+    Ok(())
+}

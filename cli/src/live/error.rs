@@ -1,0 +1,119 @@
+//! Errors of stores, hosts and the socket as failures of the command.
+
+use super::wire::Refusal;
+use crate::failure::{Failure, USAGE};
+use a99_runtime::AgentError;
+use a99_runtime_engine::StoreError;
+
+/// The host said something that is no answer, or went away.
+pub(crate) const NO_ANSWER: &str = "cli.no_answer";
+/// No host runs, and the command needs one.
+pub(crate) const NO_HOST: &str = "cli.no_host";
+/// A request is none.
+pub(crate) const BAD_REQUEST: &str = "cli.bad_request";
+/// An agent is not known.
+pub(crate) const UNKNOWN: &str = "cli.unknown_agent";
+/// A change of a checkpoint makes no sense.
+pub(crate) const BAD_CHECKPOINT: &str = "cli.bad_checkpoint";
+/// A turn was given up.
+pub(crate) const GIVEN_UP: &str = "cli.given_up";
+/// The agents were not done in time.
+pub(crate) const NOT_DONE: &str = "cli.not_done";
+
+/// Codes that come from elsewhere: a failure has a code that lasts.
+const KNOWN: &[&str] = &[
+    NO_ANSWER,
+    NO_HOST,
+    BAD_REQUEST,
+    UNKNOWN,
+    BAD_CHECKPOINT,
+    GIVEN_UP,
+    NOT_DONE,
+    "agent.bad_key",
+    "agent.not_registered",
+    "handle-conflict",
+    "host.stopping",
+    "provider-not-found",
+    "store.changed_body",
+    "store.conflict",
+    "store.fenced",
+    "store.in_doubt",
+    "store.input",
+    "store.locked",
+    "store.not_found",
+    "store.too_large",
+    "store.unavailable",
+    "store.unreadable",
+    "config.syntax",
+    "config.unknown_key",
+    "config.bad_value",
+];
+
+impl Refusal {
+    /// One without advice.
+    pub(super) fn new(code: &str, message: impl Into<String>) -> Refusal {
+        Refusal {
+            code: code.to_owned(),
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// The same with what helps.
+    pub(super) fn helped(self, help: impl Into<String>) -> Refusal {
+        Refusal {
+            help: Some(help.into()),
+            ..self
+        }
+    }
+
+    /// The failure of the command.
+    pub(super) fn failure(self) -> Failure {
+        let known = KNOWN.iter().find(|known| **known == self.code);
+        let help = self.help.unwrap_or_else(|| help(&self.code).to_owned());
+        Failure::coded(known.copied().unwrap_or(USAGE[0]), self.message, help)
+    }
+
+    /// What a failure says, for another process.
+    pub(super) fn of(failure: &Failure) -> Refusal {
+        let json = failure.to_json();
+        let error = json.get("error");
+        let member = |name: &str| {
+            let text = error?.get(name)?.as_text()?;
+            Some(text.to_string_lossy().into_owned())
+        };
+        let (text, advice) = failure.told();
+        Refusal {
+            code: member("code").unwrap_or_else(|| USAGE[0].to_owned()),
+            message: text,
+            help: Some(advice).filter(|advice| !advice.is_empty()),
+        }
+    }
+}
+
+/// What helps against an error that says nothing about it.
+fn help(code: &str) -> &'static str {
+    match code {
+        "store.locked" => "end that process, or name another file with `--store FILE`",
+        "store.unreadable" => {
+            "put a backup of the file in its place; `a99 agent checkpoint KEY --set N` sets an \
+             agent back that is beyond its log"
+        }
+        "store.changed_body" => "give another `--key`: this one names another message",
+        "store.not_found" => "make the folder first, or name another file with `--store FILE`",
+        "store.unavailable" => "see that the disk has room and the file may be written",
+        _ => "see `a99 agent --help`",
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        Refusal::new(error.code().name(), error.to_string())
+    }
+}
+
+impl From<AgentError> for Refusal {
+    fn from(error: AgentError) -> Refusal {
+        Refusal::new(error.code(), error.to_string())
+    }
+}

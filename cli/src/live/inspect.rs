@@ -1,0 +1,77 @@
+//! `a99 agent inspect`: lists the agents, or prints how one is.
+
+use super::client::Client;
+use super::place::Place;
+use super::wire::{Call, InspectCall, Refusal};
+use super::{known, line, show};
+use crate::args::InspectAgentArgs;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use a99_runtime::{AgentInfo, AgentKey};
+use a99_runtime_stores::SqliteRuntime;
+use serde_json::{Value as Json, json};
+
+/// Runs the command.
+pub(crate) fn run(args: &InspectAgentArgs) -> Result<Exit, Failure> {
+    let place = Place::of(&args.place)?;
+    let agent = args.key.clone();
+    let found = match Client::of(&place)? {
+        Some(mut client) => client.ask(Call::Inspect(InspectCall { agent }), |_| {})?,
+        None => {
+            let opened = place.open(false)?;
+            let found = super::runtime()?.block_on(stored(opened.store(), agent.as_deref()));
+            let closed = opened.close();
+            let found = found.map_err(Refusal::failure)?;
+            closed?;
+            found
+        }
+    };
+    if args.place.json {
+        line(&found);
+        return Ok(Exit::Ok);
+    }
+    match found["agents"].as_array() {
+        Some(agents) => {
+            output::out(&show::list(agents));
+            if found["host"].is_null() {
+                output::note("note", "no host runs: this is what the store has");
+            }
+        }
+        None => output::out(&show::agent(&found)),
+    }
+    Ok(Exit::Ok)
+}
+
+/// What a store has of all agents, or of one.
+async fn stored(store: &SqliteRuntime, agent: Option<&str>) -> Result<Json, Refusal> {
+    let keys = known::keys(store).await?;
+    if let Some(agent) = agent {
+        let key = known::resolve(&keys, agent)?;
+        return Ok(told(&known::info(store, &key).await?));
+    }
+    let mut agents = Vec::new();
+    for key in &keys {
+        agents.push(told(&known::info(store, key).await?));
+    }
+    Ok(json!({"agents": agents, "host": null}))
+}
+
+/// How an agent is, as JSON.
+pub(super) fn told(info: &AgentInfo) -> Json {
+    serde_json::to_value(info).unwrap_or_default()
+}
+
+/// An agent of which nothing could be read.
+pub(super) fn unread(key: &AgentKey, refusal: &Refusal) -> Json {
+    json!({
+        "key": key,
+        "status": "failed",
+        "checkpoint": 0,
+        "lag": 0,
+        "turns": 0,
+        "failed": 0,
+        "timers": [],
+        "deadLetters": [],
+        "lastError": [refusal.code, refusal.message],
+    })
+}

@@ -1,0 +1,95 @@
+//! `a99 agent logs`: prints the log of a channel.
+
+use super::client::Client;
+use super::error::NO_HOST;
+use super::place::Place;
+use super::wire::{Call, LogsCall, Refusal};
+use super::{line, show};
+use crate::args::LogsArgs;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use a99_core::diag::{excerpt, suggest};
+use a99_runtime_engine::ChannelStore as _;
+use serde_json::Value as Json;
+
+/// Events that are read at a time.
+const PAGE: usize = 500;
+
+/// Runs the command.
+pub(crate) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
+    let place = Place::of(&args.place)?;
+    let is_json = args.place.json;
+    let call = LogsCall {
+        channel: args.channel.clone(),
+        after: args.after,
+        follow: args.follow,
+    };
+    match Client::of(&place)? {
+        Some(mut client) => client
+            .ask(Call::Logs(call), |event| print(event, is_json))
+            .map(|_| Exit::Ok),
+        None if args.follow => {
+            let text = format!("no host runs on {}: nothing comes", place.store.display());
+            let help = "start one, `a99 agent host`, or leave `--follow` out";
+            Err(Refusal::new(NO_HOST, text).helped(help).failure())
+        }
+        None => stored(&place, &call, is_json),
+    }
+}
+
+fn print(event: &Json, is_json: bool) {
+    match is_json {
+        true => line(event),
+        false => output::out(&show::event(event).unwrap_or_default()),
+    }
+}
+
+/// Prints what the file has.
+fn stored(place: &Place, call: &LogsCall, is_json: bool) -> Result<Exit, Failure> {
+    let opened = place.open(false)?;
+    let store = opened.store();
+    let read = super::runtime()?.block_on(async {
+        let channels = store.channels().await?;
+        known_channel(
+            channels.iter().map(|(name, _)| name.as_str()),
+            &call.channel,
+        )?;
+        let mut after = call.after;
+        loop {
+            let events = store.read(&call.channel, after, PAGE).await?;
+            let Some(last) = events.last().and_then(|event| event.seq) else {
+                return Ok(());
+            };
+            for event in events {
+                let json = serde_json::to_value(&*event).unwrap_or_default();
+                print(&json, is_json);
+            }
+            after = last;
+        }
+    });
+    let closed = opened.close();
+    read.map_err(Refusal::failure)?;
+    closed.map(|()| Exit::Ok)
+}
+
+/// Refuses a channel that there is none of.
+///
+/// # Errors
+/// With the one that is near.
+pub(super) fn known_channel<'c>(
+    names: impl Iterator<Item = &'c str> + Clone,
+    wanted: &str,
+) -> Result<(), Refusal> {
+    if names.clone().any(|name| name == wanted) {
+        return Ok(());
+    }
+    let help = match suggest(wanted, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let names: Vec<&str> = names.take(8).collect();
+            format!("there are `{}`", names.join("`, `"))
+        }
+    };
+    let text = format!("there is no channel `{}`", excerpt(wanted));
+    Err(Refusal::new("store.not_found", text).helped(help))
+}

@@ -1,0 +1,42 @@
+//! Agents that live: the host that runs them, and the commands that reach it.
+//!
+//! A host has the store of its agents open, and a Unix socket beside it. The other commands
+//! ask the host ([`wire`]); where none runs, they open the store themselves.
+
+pub(crate) mod checkpoint;
+mod client;
+mod config;
+mod error;
+pub(crate) mod host;
+pub(crate) mod inspect;
+mod known;
+pub(crate) mod logs;
+pub(crate) mod new;
+mod place;
+mod program;
+pub(crate) mod reload;
+mod report;
+pub(crate) mod send;
+mod serve;
+mod show;
+mod socket;
+mod timers;
+mod turn;
+mod wire;
+
+use crate::failure::Failure;
+use crate::output;
+use serde_json::Value as Json;
+
+/// Writes a line of JSON.
+fn line(json: &Json) {
+    output::out(&format!("{json}\n"));
+}
+
+/// A runtime for work that ends.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::about("cannot start the runtime", error))
+}

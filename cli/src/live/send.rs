@@ -1,0 +1,130 @@
+//! `a99 agent send`: puts a message on a channel, and shows what comes of it.
+
+use super::client::Client;
+use super::error::{GIVEN_UP, NO_HOST, NOT_DONE};
+use super::place::Place;
+use super::wire::{Call, Refusal, SendCall};
+use super::{known, line, show};
+use crate::args::SendArgs;
+use crate::duration::milliseconds;
+use crate::failure::{Exit, Failure};
+use crate::{input, output};
+use serde_json::{Value as Json, json};
+use std::path::Path;
+
+/// Runs the command.
+pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
+    let place = Place::of(&args.place)?;
+    let call = SendCall {
+        channel: args.channel.clone(),
+        text: text(&args.text)?,
+        sender: args.sender.clone(),
+        at: args.at.clone(),
+        key: args.key.clone(),
+        wait_ms: args.wait.then(|| milliseconds(args.timeout)),
+    };
+    let is_json = args.place.json;
+    match Client::of(&place)? {
+        Some(mut client) => {
+            let result = client.ask(Call::Send(call), |event| match is_json {
+                true => line(&json!({"event": event})),
+                false => output::out(&show::event(event).unwrap_or_default()),
+            })?;
+            sent(&result, is_json)
+        }
+        None if args.wait => {
+            let text = format!(
+                "no host runs on {}, so nobody answers",
+                place.store.display()
+            );
+            let help = "start one, `a99 agent host`, or send without `--wait`";
+            Err(Refusal::new(NO_HOST, text).helped(help).failure())
+        }
+        None => queued(&place, &call, is_json),
+    }
+}
+
+/// What is sent.
+fn text(text: &str) -> Result<String, Failure> {
+    if text != input::STDIN {
+        return Ok(text.to_owned());
+    }
+    let source = input::read(Path::new(input::STDIN))?;
+    let text = String::from_utf8(source.bytes);
+    let text = text.map_err(|_| Failure::about("standard input", "it is not UTF-8"))?;
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+}
+
+/// Says what a host made of it.
+fn sent(result: &Json, is_json: bool) -> Result<Exit, Failure> {
+    if is_json {
+        let mut result = result.clone();
+        result["ok"] = (result["done"] != false && result["givenUp"].is_null()).into();
+        line(&result);
+    }
+    let exit = match (&result["givenUp"], &result["done"]) {
+        (Json::Array(dead), _) if !dead.is_empty() => {
+            for one in dead {
+                let member = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+                let (key, error) = (member("key"), member("error"));
+                let text = format!("{key} gave {} up: {error}", show::trigger(&one["trigger"]));
+                complain(
+                    is_json,
+                    GIVEN_UP,
+                    &text,
+                    "`a99 agent checkpoint KEY --retry-dead` tries again",
+                );
+            }
+            Exit::Error
+        }
+        (_, Json::Bool(false)) => {
+            let text = "the agents were not done in time";
+            complain(
+                is_json,
+                NOT_DONE,
+                text,
+                "wait longer, `--timeout 5m`, or look at the host's log",
+            );
+            Exit::Timeout
+        }
+        _ => Exit::Ok,
+    };
+    if !is_json && result["isNew"] == false {
+        output::note("note", "it was there already, under this key");
+    }
+    Ok(exit)
+}
+
+fn complain(is_json: bool, code: &str, text: &str, help: &str) {
+    if !is_json {
+        let text = a99_core::text::escape_for_terminal(text);
+        output::err(&format!("error[{code}]: {text}\n  = help: {help}\n"));
+    }
+}
+
+/// Puts it into the file, for the host that starts next.
+fn queued(place: &Place, call: &SendCall, is_json: bool) -> Result<Exit, Failure> {
+    let opened = place.open(true)?;
+    let runtime = super::runtime()?;
+    let appended = runtime.block_on(async {
+        let mut keys = known::keys(opened.store()).await?;
+        let described = place.file.iter().flat_map(|file| file.keys());
+        keys.extend(described.map(|(key, _)| key.clone()));
+        let sender = known::sender(&keys, call)?;
+        let message = known::message(&keys, call)?;
+        known::append(opened.store(), call, sender, message).await
+    });
+    let closed = opened.close();
+    let (event, is_new) = appended.map_err(Refusal::failure)?;
+    closed?;
+    let seq = event.seq.unwrap_or_default();
+    if is_json {
+        line(&json!({"ok": true, "seq": seq, "id": event.id, "isNew": is_new, "queued": true}));
+    } else {
+        let shown = place.store.display();
+        let text =
+            format!("no host runs: the message is event {seq} of {shown}, for its next start");
+        output::note("queued", &text);
+    }
+    Ok(Exit::Ok)
+}

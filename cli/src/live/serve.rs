@@ -1,0 +1,334 @@
+//! Server of a host's socket: requests of other commands, one after the other on each
+//! connection.
+
+use super::error::BAD_REQUEST;
+use super::host::Live;
+use super::logs::known_channel;
+use super::socket::Listening;
+use super::wire::{Answer, Call, LogsCall, MAX_LINE, Refusal, Request, Said, SendCall, line};
+use super::{inspect, known};
+use a99_runtime::{AgentKey, DeadLetter, Event, Publish, Seq, Subscription};
+use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
+use serde_json::{Value as Json, json};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Semaphore;
+
+/// Connections at a time.
+const MAX_CLIENTS: usize = 64;
+
+/// How long to wait when there are no descriptors for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a host that is asked for more than once is looked at: other agents may be at
+/// work, of which the channel is not.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Lets clients in until it is dropped.
+pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
+    let places = Arc::new(Semaphore::new(MAX_CLIENTS));
+    loop {
+        // It is never closed.
+        let place = Arc::clone(&places).acquire_owned().await;
+        match listening.listener.accept().await {
+            Ok((stream, _)) if listening.is_owner(&stream) => {
+                let live = Arc::clone(&live);
+                tokio::spawn(async move {
+                    // Whoever went away has what it wants.
+                    drop(Connection::of(stream, live).serve().await);
+                    drop(place);
+                });
+            }
+            Ok(_) => {}
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// A client.
+struct Connection {
+    live: Arc<Live>,
+    input: BufReader<OwnedReadHalf>,
+    output: OwnedWriteHalf,
+}
+
+/// Why a request has no answer: it is refused, or nobody is there any more.
+enum Stop {
+    Refused(Refusal),
+    Gone(io::Error),
+}
+
+impl<E: Into<Refusal>> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop::Refused(error.into())
+    }
+}
+
+fn gone(error: io::Error) -> Stop {
+    Stop::Gone(error)
+}
+
+impl Connection {
+    fn of(stream: UnixStream, live: Arc<Live>) -> Connection {
+        let (input, output) = stream.into_split();
+        Connection {
+            live,
+            input: BufReader::new(input),
+            output,
+        }
+    }
+
+    async fn serve(mut self) -> io::Result<()> {
+        while let Some(bytes) = self.line().await? {
+            let read: Result<Request, _> = serde_json::from_slice(&bytes);
+            let (id, done) = match read {
+                Ok(request) => (request.id, self.answer(request).await),
+                Err(error) => {
+                    let json: Json = serde_json::from_slice(&bytes).unwrap_or_default();
+                    let text = format!("this is no request: {error}");
+                    let refusal = Refusal::new(BAD_REQUEST, text);
+                    (
+                        json["id"].as_u64().unwrap_or_default(),
+                        Err(Stop::Refused(refusal)),
+                    )
+                }
+            };
+            let said = match done {
+                Ok(json) => Said::Result(json),
+                Err(Stop::Refused(refusal)) => Said::Error(refusal),
+                Err(Stop::Gone(error)) => return Err(error),
+            };
+            self.say(id, said).await?;
+        }
+        Ok(())
+    }
+
+    /// A line of the client's; nothing at the end.
+    async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let mut bounded = (&mut self.input).take(MAX_LINE as u64);
+        bounded.read_until(b'\n', &mut bytes).await?;
+        match bytes.last() {
+            None => Ok(None),
+            Some(b'\n') => Ok(Some(bytes)),
+            Some(_) => {
+                // The rest cannot be told from a request.
+                let text = format!("a line has at most {MAX_LINE} bytes, and an end");
+                let said = Said::Error(Refusal::new(BAD_REQUEST, text));
+                self.say(0, said).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn say(&mut self, id: u64, said: Said) -> io::Result<()> {
+        let bytes = match line(&Answer {
+            id,
+            said: said.clone(),
+        }) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                let short = match said {
+                    Said::Event(event) => Said::Event(shortened(&event, &why)),
+                    _ => Said::Error(Refusal::new("store.too_large", why)),
+                };
+                line(&Answer { id, said: short }).unwrap_or_default()
+            }
+        };
+        self.output.write_all(&bytes).await
+    }
+
+    async fn answer(&mut self, request: Request) -> Result<Json, Stop> {
+        let live = Arc::clone(&self.live);
+        match request.call {
+            Call::Send(call) => self.send(request.id, &call).await,
+            Call::Logs(call) => self.logs(request.id, &call).await,
+            Call::Inspect(call) => Ok(inspected(&live, call.agent.as_deref()).await?),
+            Call::Checkpoint(call) => {
+                let key = known::resolve(&live.keys().await, &call.agent)?;
+                Ok(live.change(&key, call.change).await?)
+            }
+            Call::Reload => Ok(live.reload().await?),
+        }
+    }
+
+    async fn send(&mut self, id: u64, call: &SendCall) -> Result<Json, Stop> {
+        let live = Arc::clone(&self.live);
+        let (published, keys) = {
+            let current = live.held().await;
+            let keys = current.host.agents();
+            let publish = Publish {
+                sender: known::sender(&keys, call)?,
+                body: a99_runtime::Body::Message(known::message(&keys, call)?),
+                key: call.key.clone(),
+                attachments: Vec::new(),
+            };
+            (current.host.publish(&call.channel, publish).await?, keys)
+        };
+        let event = &published.event;
+        let seq = event.seq.unwrap_or_default();
+        let mut result = json!({"seq": seq, "id": event.id, "isNew": published.is_new});
+        if let Some(limit) = call.wait_ms {
+            let until = tokio::time::Instant::now() + Duration::from_millis(limit);
+            let settled = self.settled(id, &call.channel, seq);
+            let is_done = match tokio::time::timeout_at(until, settled).await {
+                Ok(done) => {
+                    done?;
+                    true
+                }
+                Err(_) => false,
+            };
+            result["done"] = is_done.into();
+            let given_up = given_up(&live, &keys, &call.channel, seq).await?;
+            if !given_up.is_empty() {
+                result["givenUp"] = json!(given_up);
+            }
+        }
+        Ok(result)
+    }
+
+    /// Hands on what follows on a channel until nothing more does.
+    async fn settled(&mut self, id: u64, channel: &str, mut after: Seq) -> Result<(), Stop> {
+        let live = Arc::clone(&self.live);
+        loop {
+            let mut changed = live.changed.subscribe();
+            let host = live.host().await;
+            let mut events = host.subscribe(channel, Some(after), true).await?;
+            let is_same = loop {
+                tokio::select! {
+                    biased;
+                    event = events.next() => {
+                        let event = event?;
+                        after = event.seq.unwrap_or(after).max(after);
+                        self.event(id, &event).await?;
+                    }
+                    _ = changed.changed() => break false,
+                    is_settled = host.settled(LOOK) => if is_settled { break true },
+                    () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
+                }
+            };
+            if !is_same {
+                continue;
+            }
+            // What the last turn sent.
+            let head = live.store.head(channel).await?;
+            while events.cursor() < head {
+                let event = events.next().await?;
+                self.event(id, &event).await?;
+            }
+            return Ok(());
+        }
+    }
+
+    async fn logs(&mut self, id: u64, call: &LogsCall) -> Result<Json, Stop> {
+        let live = Arc::clone(&self.live);
+        let channels = live.store.channels().await?;
+        let keys = live.keys().await;
+        let names = channels.iter().map(|(name, _)| name.as_str());
+        let names = names.chain(keys.iter().map(AgentKey::channel));
+        known_channel(names, &call.channel)?;
+        let mut after = call.after;
+        loop {
+            let mut changed = live.changed.subscribe();
+            let host = live.host().await;
+            let head = live.store.head(&call.channel).await?;
+            let mut events = host
+                .subscribe(&call.channel, Some(after), call.follow)
+                .await?;
+            loop {
+                if !call.follow && events.cursor() >= head {
+                    return Ok(json!({"head": head}));
+                }
+                match self.next(&mut events, &mut changed).await? {
+                    Some(event) => {
+                        after = event.seq.unwrap_or(after).max(after);
+                        self.event(id, &event).await?;
+                    }
+                    None => break,
+                }
+            }
+        }
+    }
+
+    /// The next event; nothing if another host took the place of its own.
+    async fn next(
+        &mut self,
+        events: &mut Subscription,
+        changed: &mut tokio::sync::watch::Receiver<u64>,
+    ) -> Result<Option<Arc<Event>>, Stop> {
+        tokio::select! {
+            biased;
+            event = events.next() => Ok(Some(event?)),
+            _ = changed.changed() => Ok(None),
+            () = closed(&mut self.input) => Err(gone(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    async fn event(&mut self, id: u64, event: &Event) -> Result<(), Stop> {
+        let json = serde_json::to_value(event).unwrap_or_default();
+        self.say(id, Said::Event(json)).await.map_err(gone)
+    }
+}
+
+/// Waits until a client goes away; what it asks meanwhile waits.
+async fn closed(input: &mut BufReader<OwnedReadHalf>) {
+    match input.fill_buf().await {
+        Ok([]) | Err(_) => {}
+        Ok(_) => std::future::pending().await,
+    }
+}
+
+/// An event that is too long for a line, without what it says.
+fn shortened(event: &Json, why: &str) -> Json {
+    json!({
+        "eventId": event["eventId"],
+        "seq": event["seq"],
+        "kind": event["kind"],
+        "ts": event["ts"],
+        "sender": event["sender"],
+        "type": event["type"],
+        "content": format!("({why})"),
+    })
+}
+
+/// Turns from an event on that were given up, by agents of its channel.
+async fn given_up(
+    live: &Live,
+    keys: &[AgentKey],
+    channel: &str,
+    seq: Seq,
+) -> Result<Vec<Json>, Refusal> {
+    let mut found = Vec::new();
+    for key in keys.iter().filter(|key| key.channel() == channel) {
+        let letters: Vec<DeadLetter> = live.store.dead_letters(key).await?;
+        let of_event = |one: &DeadLetter| one.trigger.seq().is_some_and(|dead| dead >= seq);
+        for letter in letters.into_iter().filter(of_event) {
+            let mut json = serde_json::to_value(letter).unwrap_or_default();
+            json["key"] = json!(key);
+            found.push(json);
+        }
+    }
+    Ok(found)
+}
+
+/// How all agents are, or one.
+async fn inspected(live: &Live, agent: Option<&str>) -> Result<Json, Refusal> {
+    let host = live.host().await;
+    let keys = host.agents();
+    let one = async |key: &AgentKey| match host.inspect(key).await {
+        Ok(info) => inspect::told(&info),
+        Err(error) => inspect::unread(key, &error.into()),
+    };
+    if let Some(agent) = agent {
+        return Ok(one(&known::resolve(&keys, agent)?).await);
+    }
+    let mut agents = Vec::new();
+    for key in &keys {
+        agents.push(one(key).await);
+    }
+    Ok(json!({"agents": agents, "host": {"pid": std::process::id()}}))
+}

@@ -1,0 +1,155 @@
+//! What people are shown of events and agents, escaped for a terminal.
+
+use a99_core::text::escape_for_terminal;
+use serde_json::Value as Json;
+
+/// An event in a line; nothing for what only programs want to see. Of a text with several
+/// lines those that follow are moved in.
+pub(super) fn event(event: &Json) -> Option<String> {
+    let text = |json: &Json| json.as_str().unwrap_or_default().to_owned();
+    if event["kind"] == "ephemeral" {
+        return None;
+    }
+    let sender = &event["sender"];
+    let who = match sender["handle"].as_str() {
+        Some(handle) => format!("@{handle}"),
+        None => text(&sender["name"]),
+    };
+    let said = match event["type"].as_str()? {
+        "message" => text(&event["content"]),
+        "update-message" => match event["content"].as_str() {
+            Some(more) => format!("... {more}"),
+            None => return None,
+        },
+        "error" => format!("error: {}", text(&event["error"])),
+        "presence" | "agent-debug" => return None,
+        "custom" => format!("{} {}", text(&event["name"]), event["payload"]),
+        "method-call" => format!("calls {} {}", text(&event["methodName"]), event["args"]),
+        "method-result" => format!("answers {}", event["content"]),
+        other => other.to_owned(),
+    };
+    let lines: Vec<String> = said.lines().map(escape_for_terminal).collect();
+    let seq = event["seq"].as_u64();
+    let seq = seq.map_or_else(String::new, |seq| format!("{seq} "));
+    let who = escape_for_terminal(&who);
+    Some(format!("{seq}{who}: {}\n", lines.join("\n    ")))
+}
+
+/// A list of agents: key, how it is, how far.
+pub(super) fn list(agents: &[Json]) -> String {
+    let mut rows = vec![["AGENT", "STATUS", "CHECKPOINT", "LAG", "DEAD"].map(str::to_owned)];
+    for agent in agents {
+        let number = |name: &str| agent[name].as_u64().unwrap_or_default().to_string();
+        let dead = agent["deadLetters"].as_array().map_or(0, Vec::len);
+        rows.push([
+            escape_for_terminal(agent["key"].as_str().unwrap_or_default()),
+            agent["status"].as_str().unwrap_or_default().to_owned(),
+            number("checkpoint"),
+            number("lag"),
+            dead.to_string(),
+        ]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..5).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// One agent.
+pub(super) fn agent(agent: &Json) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let lines: Vec<String> = value.lines().map(escape_for_terminal).collect();
+        text.push_str(&format!("{name:12}{}\n", lines.join("\n            ")));
+    };
+    line(
+        "agent",
+        agent["key"].as_str().unwrap_or_default().to_owned(),
+    );
+    line(
+        "status",
+        agent["status"].as_str().unwrap_or_default().to_owned(),
+    );
+    line(
+        "checkpoint",
+        format!("{}, {} behind", agent["checkpoint"], agent["lag"]),
+    );
+    line(
+        "turns",
+        format!(
+            "{}, attempts that failed {}",
+            agent["turns"], agent["failed"]
+        ),
+    );
+    if !agent["state"].is_null() {
+        line("state", crate::pretty::pretty(&agent["state"].to_string()));
+    }
+    if !agent["settings"].is_null() {
+        line(
+            "settings",
+            crate::pretty::pretty(&agent["settings"].to_string()),
+        );
+    }
+    for timer in agent["timers"].as_array().into_iter().flatten() {
+        let name = timer["name"].as_str().unwrap_or_default();
+        let cron = timer["cron"].as_str();
+        let cron = cron.map_or_else(String::new, |cron| format!(", {cron}"));
+        let due = a99_ecma::date::to_iso(timer["due"].as_f64().unwrap_or_default());
+        line("timer", format!("{name} at {due}{cron}"));
+    }
+    for dead in agent["deadLetters"].as_array().into_iter().flatten() {
+        let member = |name: &str| dead[name].as_str().unwrap_or_default().to_owned();
+        let (code, error) = (member("code"), member("error"));
+        line(
+            "given up",
+            format!("{}: {code}: {error}", trigger(&dead["trigger"])),
+        );
+    }
+    if let Some([code, error]) = agent["lastError"].as_array().map(Vec::as_slice) {
+        let member = |json: &Json| json.as_str().unwrap_or_default().to_owned();
+        line("last error", format!("{}: {}", member(code), member(error)));
+    }
+    text
+}
+
+/// What a turn answered to.
+pub(super) fn trigger(trigger: &Json) -> String {
+    match (&trigger["event"], &trigger["timer"]) {
+        (Json::Number(seq), _) => format!("event {seq}"),
+        (_, Json::Array(parts)) => {
+            let name = parts.first().and_then(Json::as_str).unwrap_or_default();
+            format!("timer {name}")
+        }
+        _ => "a hook".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn events_are_escaped() {
+        let said = json!({
+            "type": "message",
+            "seq": 3,
+            "sender": {"handle": "ann"},
+            "content": "a\u{1b}[31m\nb",
+        });
+        let shown = event(&said).expect("a line");
+        assert!(
+            shown.starts_with("3 @ann: a") && !shown.contains('\u{1b}'),
+            "{shown:?}"
+        );
+        assert!(shown.ends_with("\n    b\n"), "{shown:?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! Socket of a host: a file beside its store, for its owner alone.
+//!
+//! Whoever has the store locked listens there, so that a socket that is found is one that a
+//! dead host left.
+
+use super::error::NO_ANSWER;
+use super::wire::Refusal;
+use std::ffi::OsString;
+use std::fs::{File, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use tokio::net::UnixListener;
+
+/// Bytes of a path that fit every system's address of a socket.
+const MAX_ADDRESS: usize = 100;
+
+/// The path of the socket of a store.
+pub(super) fn beside(store: &Path) -> PathBuf {
+    let mut name = OsString::from(store);
+    name.push(".sock");
+    PathBuf::from(name)
+}
+
+/// Calls with an address of the path: itself, or by its folder's descriptor if it is long.
+fn with_address<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    if path.as_os_str().len() <= MAX_ADDRESS {
+        return call(path);
+    }
+    let folder = File::open(path.parent().unwrap_or(Path::new("/")))?;
+    let name = path.file_name().unwrap_or_default();
+    let by_descriptor = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    call(&Path::new(&by_descriptor).join(name))
+}
+
+/// A socket that is listened at, and whose it is. It is removed at the end.
+pub(super) struct Listening {
+    pub(super) listener: UnixListener,
+    path: PathBuf,
+    owner: u32,
+}
+
+impl Listening {
+    /// Listens, in place of a host that died. Only for whoever has the store.
+    ///
+    /// # Errors
+    /// Something else of that name, and those of the system.
+    pub(super) fn at(path: PathBuf) -> Result<Listening, Refusal> {
+        let failed = |error: io::Error| {
+            Refusal::new("store.unavailable", format!("{}: {error}", path.display()))
+                .helped("the host's socket lies beside its store: see that it may be made there")
+        };
+        match path.symlink_metadata() {
+            Ok(found) if found.file_type().is_socket() => {
+                std::fs::remove_file(&path).map_err(failed)?;
+            }
+            Ok(_) => {
+                let text = format!("{}: it is no socket", path.display());
+                let help = "remove the file, or name another store with `--store FILE`";
+                return Err(Refusal::new("store.unavailable", text).helped(help));
+            }
+            Err(_) => {}
+        }
+        let listener =
+            with_address(&path, |address| UnixListener::bind(address)).map_err(failed)?;
+        let owner = std::fs::set_permissions(&path, Permissions::from_mode(0o600))
+            .and_then(|()| path.symlink_metadata())
+            .map_err(failed)?;
+        Ok(Listening {
+            listener,
+            owner: owner.uid(),
+            path,
+        })
+    }
+
+    /// Whether somebody who connected is the owner: the file is not the owner's alone from
+    /// its first moment on.
+    pub(super) fn is_owner(&self, stream: &tokio::net::UnixStream) -> bool {
+        stream
+            .peer_cred()
+            .is_ok_and(|peer| peer.uid() == self.owner)
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // The next host removes what is left.
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// Connects to a host; nothing if none is there.
+///
+/// # Errors
+/// A socket of somebody else's, and those of the system.
+pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Refusal> {
+    match with_address(path, |address| UnixStream::connect(address)) {
+        Ok(stream) => Ok(Some(stream)),
+        // No host, a dead one, or another file, which says so when a host is started.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => {
+            let text = format!("{}: {error}", path.display());
+            let help = "the host is somebody else's, or is ending: see whether it runs";
+            Err(Refusal::new(NO_ANSWER, text).helped(help))
+        }
+    }
+}

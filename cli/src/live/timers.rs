@@ -1,0 +1,73 @@
+//! Timers that agents.toml has: they are in the store before the host starts, and those that
+//! the file has no more are removed. A note at the channel says which came from the file.
+
+use super::config::AgentSpec;
+use super::known::now;
+use super::wire::Refusal;
+use a99_runtime::{AgentKey, TimerRow, next_occurrence};
+use a99_runtime_engine::{AgentStore, ChannelStore, Fence, TimerChange, TurnCommit};
+use a99_runtime_stores::SqliteRuntime;
+use serde_json::{Value as Json, json};
+
+/// The member of a channel's configuration that has the names, by agent.
+const NOTE: &str = "a99.timers";
+
+/// Sets the timers of an agent that does not run. One that is there unchanged stays as it is.
+///
+/// # Errors
+/// Those of the store.
+pub(super) async fn set(
+    store: &SqliteRuntime,
+    key: &AgentKey,
+    spec: &AgentSpec,
+) -> Result<(), Refusal> {
+    let there = store.timers(key).await?;
+    let noted = store.channel_config(key.channel()).await?;
+    let before = noted[NOTE][key.as_str()].as_array();
+    let before = before.into_iter().flatten().filter_map(Json::as_str);
+    let mut changes: Vec<TimerChange> = before
+        .filter(|name| spec.timers.iter().all(|timer| timer.name != *name))
+        .map(|name| TimerChange::Remove(name.to_owned()))
+        .collect();
+    for timer in &spec.timers {
+        let is_same = |row: &TimerRow| {
+            row.name == timer.name
+                && row.cron.as_ref() == Some(&timer.cron)
+                && row.zone == timer.zone
+                && row.payload == timer.payload
+        };
+        if !there.iter().any(is_same) {
+            changes.push(TimerChange::Set(TimerRow {
+                name: timer.name.clone(),
+                due: next_occurrence(&timer.cron, timer.zone.as_deref(), now())?,
+                cron: Some(timer.cron.clone()),
+                zone: timer.zone.clone(),
+                payload: timer.payload.clone(),
+            }));
+        }
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = spec
+        .timers
+        .iter()
+        .map(|timer| timer.name.as_str())
+        .collect();
+    let mut all = noted[NOTE].clone();
+    if !all.is_object() {
+        all = json!({});
+    }
+    all[key.as_str()] = json!(names);
+    store
+        .update_channel_config(key.channel(), json!({NOTE: all}))
+        .await?;
+    let fence = Fence {
+        key: key.clone(),
+        epoch: store.epoch(key),
+    };
+    let mut commit = TurnCommit::new(fence, now());
+    commit.timers = changes;
+    store.commit(commit).await?;
+    Ok(())
+}

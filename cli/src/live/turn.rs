@@ -1,0 +1,275 @@
+//! Turn of an agent as its program has it: what the program asks goes to the host's turn.
+
+use a99_runtime::{AgentError, Body, SendOptions, TurnClient, Uuid, deep_merge};
+use agent99::Value;
+use agent99::capabilities::{
+    AgentTurn, CapabilityError, Done, MessageFailure, MessageUpdate, Reply, TimerDue, TurnEvent,
+    TurnMessage, TurnTimer, timer_name,
+};
+use serde_json::{Map, Value as Json, json};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The turn of a program.
+pub(super) struct LiveTurn {
+    client: TurnClient,
+    began: u64,
+    changed: Mutex<Changed>,
+}
+
+/// What a program changed of its agent.
+#[derive(Clone, Debug)]
+pub(super) struct Changed {
+    /// The state, an object.
+    pub(super) state: Map<String, Json>,
+    settings: Json,
+    /// What was laid over the settings, an object.
+    pub(super) laid: Option<Json>,
+    events: u32,
+}
+
+/// The value as JSON.
+pub(super) fn json_of(value: &Value) -> Result<Json, CapabilityError> {
+    let text = value.to_json_string();
+    serde_json::from_str(&text).map_err(|error| CapabilityError::new(error.to_string()))
+}
+
+fn refused(error: AgentError) -> CapabilityError {
+    CapabilityError::new(format!("{}: {error}", error.code()))
+}
+
+fn id_of(text: &str) -> Result<Uuid, CapabilityError> {
+    text.parse().map_err(|_| {
+        let shown = a99_core::diag::excerpt(text);
+        CapabilityError::new(format!(
+            "agentTurn: `{shown}` is the identity of no message"
+        ))
+    })
+}
+
+impl LiveTurn {
+    /// Of a turn with this state and these settings.
+    pub(super) fn new(client: TurnClient, state: Map<String, Json>, settings: Json) -> LiveTurn {
+        LiveTurn {
+            began: client.now(),
+            client,
+            changed: Mutex::new(Changed {
+                state,
+                settings,
+                laid: None,
+                events: 0,
+            }),
+        }
+    }
+
+    fn changed(&self) -> MutexGuard<'_, Changed> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the program changed.
+    pub(super) fn end(&self) -> Changed {
+        self.changed().clone()
+    }
+
+    /// Participants of these handles or identities.
+    fn addressees(&self, written: &[a99_core::text::Text]) -> Result<Vec<Uuid>, CapabilityError> {
+        let found = written.iter().map(|one| {
+            let text = one.to_string_lossy();
+            match text.parse::<Uuid>() {
+                Ok(id) => Ok(id),
+                Err(_) => {
+                    let ids = self.client.resolve_handles(&[&*text]).map_err(refused)?;
+                    let none = || CapabilityError::new("agentSend: nobody is called so");
+                    ids.first().copied().ok_or_else(none)
+                }
+            }
+        });
+        found.collect()
+    }
+
+    async fn sent(&self, message: Value) -> Result<Value, CapabilityError> {
+        let message = TurnMessage::read(&message)?;
+        let text = |text: &a99_core::text::Text| text.to_string_lossy().into_owned();
+        let reply_to = message.reply_to.as_ref().map(|id| id_of(&text(id)));
+        let options = SendOptions {
+            reply_to: reply_to.transpose()?,
+            at: self.addressees(&message.at)?,
+            content_type: message.content_type.as_ref().map(text),
+            metadata: message.metadata.as_ref().map(json_of).transpose()?,
+            ..SendOptions::default()
+        };
+        let sent = self.client.send_with(text(&message.content), options);
+        let id = sent.await.map_err(refused)?.message_id;
+        Ok(Value::from(id.to_string()))
+    }
+
+    async fn updated(&self, update: Value) -> Result<(), CapabilityError> {
+        let update = MessageUpdate::read(&update)?;
+        let id = id_of(&update.id.to_string_lossy())?;
+        if let Some(content) = &update.content {
+            let content = content.to_string_lossy().into_owned();
+            self.client.update(id, content).await.map_err(refused)?;
+        }
+        if update.complete {
+            self.client.complete(id).await.map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    async fn failed(&self, failure: Value) -> Result<(), CapabilityError> {
+        let failure = MessageFailure::read(&failure)?;
+        let id = id_of(&failure.id.to_string_lossy())?;
+        let error = failure.error.to_string_lossy().into_owned();
+        let code = failure.code.map(|code| code.to_string_lossy().into_owned());
+        self.client.error(id, error, code).await.map_err(refused)
+    }
+
+    async fn published(&self, event: Value) -> Result<Value, CapabilityError> {
+        let event = TurnEvent::read(&event)?;
+        let payload = json_of(&event.payload)?;
+        let kind = event.kind.to_string_lossy().into_owned();
+        let ordinal = {
+            let mut changed = self.changed();
+            changed.events += 1;
+            changed.events - 1
+        };
+        let published = self.client.publish(kind, payload, event.persist);
+        published.await.map_err(refused)?;
+        let name = format!("publish:{ordinal}");
+        let key = &self.client.identity().key;
+        Ok(Value::from(
+            self.client.trigger().operation(key, &name).to_string(),
+        ))
+    }
+
+    fn timer(&self, timer: &Value) -> Result<(), CapabilityError> {
+        let timer = TurnTimer::read(timer)?;
+        let name = timer.name.to_string_lossy().into_owned();
+        let payload = json_of(&timer.payload)?;
+        let set = match timer.due {
+            TimerDue::At(at) => self.client.set_timer(name, millis(at), payload),
+            TimerDue::After(after) => {
+                let due = self.began.saturating_add(millis(after));
+                self.client.set_timer(name, due, payload)
+            }
+            TimerDue::Cron(cron, zone) => {
+                let zone = zone.map(|zone| zone.to_string_lossy().into_owned());
+                let cron = cron.to_string_lossy();
+                self.client.set_cron(name, &cron, zone.as_deref(), payload)
+            }
+        };
+        set.map_err(refused)
+    }
+}
+
+/// A time of a program, which was judged already.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is at least 0, and casts saturate"
+)]
+fn millis(time: f64) -> u64 {
+    time as u64
+}
+
+fn now<'a, T: Send + 'a>(
+    result: Result<T, CapabilityError>,
+) -> std::pin::Pin<Box<dyn Future<Output = Result<T, CapabilityError>> + Send + 'a>> {
+    Box::pin(std::future::ready(result))
+}
+
+impl AgentTurn for LiveTurn {
+    fn state(&self) -> Reply<'_> {
+        now(Ok(Value::from(&Json::Object(self.changed().state.clone()))))
+    }
+
+    fn set_state(&self, state: Value, replace: bool) -> Done<'_> {
+        now(json_of(&state).and_then(|over| {
+            let Json::Object(over) = over else {
+                return Err(CapabilityError::new("agentSetState: an object is expected"));
+            };
+            let mut changed = self.changed();
+            if replace {
+                changed.state = over;
+                return Ok(());
+            }
+            let before = Json::Object(std::mem::take(&mut changed.state));
+            if let Json::Object(merged) = deep_merge(&before, &Json::Object(over)) {
+                changed.state = merged;
+            }
+            Ok(())
+        }))
+    }
+
+    fn settings(&self) -> Reply<'_> {
+        now(Ok(Value::from(&self.changed().settings)))
+    }
+
+    fn set_settings(&self, settings: Value) -> Done<'_> {
+        now(json_of(&settings).and_then(|over| {
+            if !over.is_object() {
+                return Err(CapabilityError::new(
+                    "agentSetSettings: an object is expected",
+                ));
+            }
+            let mut changed = self.changed();
+            changed.settings = deep_merge(&changed.settings, &over);
+            let laid = changed.laid.take().unwrap_or_else(|| json!({}));
+            changed.laid = Some(deep_merge(&laid, &over));
+            Ok(())
+        }))
+    }
+
+    fn identity(&self) -> Reply<'_> {
+        now(Ok(Value::from(&identity(&self.client))))
+    }
+
+    fn send(&self, message: Value) -> Reply<'_> {
+        Box::pin(self.sent(message))
+    }
+
+    fn update(&self, update: Value) -> Done<'_> {
+        Box::pin(self.updated(update))
+    }
+
+    fn fail(&self, failure: Value) -> Done<'_> {
+        Box::pin(self.failed(failure))
+    }
+
+    fn publish(&self, event: Value) -> Reply<'_> {
+        Box::pin(self.published(event))
+    }
+
+    fn set_timer(&self, timer: Value) -> Done<'_> {
+        now(self.timer(&timer))
+    }
+
+    fn cancel_timer(&self, name: Value) -> Done<'_> {
+        now(timer_name(&name).and_then(|name| {
+            let name = name.to_string_lossy().into_owned();
+            self.client.cancel_timer(name).map_err(refused)
+        }))
+    }
+}
+
+/// Who an agent is, as its program sees it.
+pub(super) fn identity(client: &TurnClient) -> Json {
+    let key = &client.identity().key;
+    json!({
+        "agent": key.agent(),
+        "channel": key.channel(),
+        "handle": key.handle(),
+        "id": key.as_str(),
+        "participant": key.participant(),
+    })
+}
+
+/// An event as a program sees it.
+pub(super) fn event(event: &a99_runtime::Event) -> Json {
+    let mut json = serde_json::to_value(event).unwrap_or_default();
+    if let (Body::Message(message), Json::Object(members)) = (&event.body, &mut json)
+        && message.id.is_nil()
+    {
+        members.insert("id".to_owned(), json!(event.id));
+    }
+    json
+}

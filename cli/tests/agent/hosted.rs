@@ -1,0 +1,136 @@
+//! Hosts that tests start, and end by a signal.
+
+use serde_json::Value as Json;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long something that must happen is waited for, on machines that have much to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A host; killed if the test fails.
+pub struct Hosted {
+    child: Child,
+    lines: Receiver<Json>,
+    seen: Vec<Json>,
+}
+
+/// Starts the binary, with standard output as a pipe.
+pub fn spawn(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_a99"))
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("the binary starts")
+}
+
+/// The lines of JSON in a text.
+pub fn lines(text: &str) -> Vec<Json> {
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
+}
+
+/// Lines of a process, as they come.
+fn told(stdout: ChildStdout) -> Receiver<Json> {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let Ok(json) = serde_json::from_str(&line) else {
+                break;
+            };
+            if tell.send(json).is_err() {
+                break;
+            }
+        }
+    });
+    told
+}
+
+/// Lines of a process until one that is waited for.
+pub fn until(child: &mut Child, is_it: impl Fn(&Json) -> bool) -> Vec<Json> {
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    let started = Instant::now();
+    let mut seen = Vec::new();
+    let mut reader = BufReader::with_capacity(1, stdout);
+    while started.elapsed() < PATIENCE {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        let json: Json = serde_json::from_str(&line).expect(&line);
+        let found = is_it(&json);
+        seen.push(json);
+        if found {
+            return seen;
+        }
+    }
+    panic!("it did not come: {seen:?}");
+}
+
+impl Hosted {
+    /// Starts a host and waits until it runs.
+    pub fn start(place: &[&str]) -> Hosted {
+        let mut child = spawn(&[&["agent", "host", "--json"], place].concat());
+        let lines = told(child.stdout.take().expect("a pipe"));
+        let mut host = Hosted {
+            child,
+            lines,
+            seen: Vec::new(),
+        };
+        host.wait_for("started");
+        host
+    }
+
+    /// Waits for something that the host says.
+    pub fn wait_for(&mut self, event: &str) -> Json {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let Ok(line) = line else {
+                panic!("no `{event}` after {:?}", self.seen);
+            };
+            self.seen.push(line.clone());
+            if line["event"] == event {
+                return line;
+            }
+        }
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where its socket is.
+    pub fn socket(&self) -> String {
+        let started = self.seen.iter().find(|line| line["event"] == "started");
+        let socket = started.and_then(|line| line["socket"].as_str());
+        socket.expect("it said so").to_owned()
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Ends it by SIGTERM. Gives all that it said.
+    pub fn end(mut self) -> Vec<Json> {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.expect("kill runs").success());
+        self.wait_for("stopped");
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{status}: {:?}", self.seen);
+        std::mem::take(&mut self.seen)
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
