@@ -14,7 +14,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 17] = [
+const SECTIONS: &[(&str, &str, &[List])] = &[
     (
         "Command",
         "What the command `a99` itself finds.",

@@ -212,7 +212,7 @@ async fn a_drain_cancels_what_does_not_end_and_says_whose() {
             .drain(Duration::from_millis(50))
             .await
             .expect("drained");
-        assert_eq!(cut, [a.clone()]);
+        assert_eq!(cut, std::slice::from_ref(&a));
         assert_eq!(calls.called().last().map(String::as_str), Some("sleep"));
         let refused = host.invite(&a, json!({})).await.expect_err("it stops");
         assert_eq!(refused.code(), "host.stopping");
