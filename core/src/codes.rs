@@ -155,6 +155,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "shell.",
     "source.",
     "sqlite.",
+    "step.",
     "store.",
     "xml.",
 ];

@@ -15,6 +15,7 @@ mod replay;
 mod script;
 mod stored;
 mod suspended;
+mod turn;
 mod vm_engine;
 
 pub use compare::{Difference, Rules, condition_difference, outcome_difference};

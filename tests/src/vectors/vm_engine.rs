@@ -7,10 +7,9 @@ use a99_core::error::ErrorCode;
 use a99_core::value::Value;
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
-    AgentCall, AgentReply, AgentRunner, AgentTurn, BoxFuture, Capabilities, CapabilityError, Done,
-    Embedder, Fetch, FixedClock, Llm, LlmBattery, SeededRandom, Shell, ShellCommand, ShellError,
-    ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler,
-    TurnQuery, Xml,
+    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Embedder, Fetch,
+    FixedClock, Llm, LlmBattery, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind,
+    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{
     AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, CostModel,
@@ -69,7 +68,7 @@ impl Route {
 }
 
 /// Every scripted capability.
-struct Scripted(SharedScript);
+pub(super) struct Scripted(SharedScript);
 
 impl Scripted {
     fn ask(&self, method: &str, args: &[Value]) -> Reply {
@@ -79,7 +78,7 @@ impl Scripted {
             .call(method, args)
     }
 
-    fn reply(
+    pub(super) fn reply(
         &self,
         method: &'static str,
         args: Vec<Value>,
@@ -91,7 +90,7 @@ impl Scripted {
         })
     }
 
-    fn provides(&self, method: &str) -> bool {
+    pub(super) fn provides(&self, method: &str) -> bool {
         self.0
             .lock()
             .unwrap_or_else(|e| e.into_inner())
@@ -105,7 +104,7 @@ pub(super) async fn wait(ms: f64) {
     }
 }
 
-type Answer<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
+pub(super) type Answer<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
 
 impl Fetch for Scripted {
     fn fetch(&self, url: Value, options: Value) -> Answer<'_> {
@@ -282,73 +281,6 @@ impl Scripted {
             let failed = |e: CapabilityError| ShellError::new(ShellErrorKind::Failed, e.message);
             answer.await.map(read).map_err(failed)
         })
-    }
-}
-
-impl Scripted {
-    fn done(&self, method: &'static str, args: Vec<Value>) -> Done<'_> {
-        let answer = self.reply(method, args);
-        Box::pin(async move { answer.await.map(drop) })
-    }
-}
-
-impl AgentTurn for Scripted {
-    fn state(&self) -> Answer<'_> {
-        self.reply("agentTurn.state", vec![])
-    }
-
-    fn set_state(&self, state: Value, replace: bool) -> Done<'_> {
-        self.done("agentTurn.setState", vec![state, replace.into()])
-    }
-
-    fn settings(&self) -> Answer<'_> {
-        self.reply("agentTurn.settings", vec![])
-    }
-
-    fn set_settings(&self, settings: Value) -> Done<'_> {
-        self.done("agentTurn.setSettings", vec![settings])
-    }
-
-    fn identity(&self) -> Answer<'_> {
-        self.reply("agentTurn.identity", vec![])
-    }
-
-    fn send(&self, message: Value) -> Answer<'_> {
-        self.reply("agentTurn.send", vec![message])
-    }
-
-    fn update(&self, update: Value) -> Done<'_> {
-        self.done("agentTurn.update", vec![update])
-    }
-
-    fn fail(&self, failure: Value) -> Done<'_> {
-        self.done("agentTurn.fail", vec![failure])
-    }
-
-    fn publish(&self, event: Value) -> Answer<'_> {
-        self.reply("agentTurn.publish", vec![event])
-    }
-
-    fn set_timer(&self, timer: Value) -> Done<'_> {
-        self.done("agentTurn.setTimer", vec![timer])
-    }
-
-    fn cancel_timer(&self, name: Value) -> Done<'_> {
-        self.done("agentTurn.cancelTimer", vec![name])
-    }
-
-    fn has_storage(&self) -> bool {
-        self.provides("agentTurn.storage")
-    }
-
-    fn storage(&self, how: TurnQuery, sql: Value, params: Value) -> Answer<'_> {
-        let how = match how {
-            TurnQuery::Exec => "exec",
-            TurnQuery::Run => "run",
-            TurnQuery::Get => "get",
-            TurnQuery::All => "query",
-        };
-        self.reply("agentTurn.storage", vec![how.into(), sql, params])
     }
 }
 

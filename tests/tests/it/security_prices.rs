@@ -8,8 +8,8 @@ use a99_core::costs::{
     crossing_text, work,
 };
 use agent99::capabilities::{
-    MAX_KEY_BYTES, MemoryDom, MemoryLocalStorage, MemoryProcedures, MemoryShell, Reply, Script,
-    Shell, Store, StoreMethod,
+    MAX_KEY_BYTES, MemoryDom, MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryTurn, Reply,
+    Script, Shell, Store, StoreMethod,
 };
 use agent99::{
     AtomBody, AtomDef, Binding, Capabilities, CostModel, Engine, Params, Value, all_atoms, json,
@@ -107,6 +107,13 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
     let rows = || Capabilities::none().with_store(Rows(json!([text(answer)]).into()));
     let dom = || Capabilities::none().with_dom(MemoryDom::new().with(&key, &text(answer)));
     let storage = || Capabilities::none().with_local_storage(MemoryLocalStorage::new());
+    let turn = || {
+        let whole = || Value::from(json!({"a": text(answer)}));
+        let rows = by_key(json!([text(answer)]));
+        let turn = MemoryTurn::new().with_state(whole()).with_settings(whole());
+        let turn = turn.with_identity(whole()).with_storage(rows.into());
+        Capabilities::none().with_agent_turn(turn)
+    };
     let procedures = || Capabilities::none().with_procedures(MemoryProcedures::default());
     let store = || json!({"store": {}});
     Some(match op {
@@ -236,6 +243,32 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
         }
         "domText" | "domValue" | "domClick" => Call::of(json!({"selector": key}), dom()),
         "domInput" => Call::of(json!({"selector": key, "value": text(n)}), dom()),
+        "agentState" | "agentSettings" | "agentIdentity" => Call::of(json!({}), turn()),
+        "agentSetState" => Call::of(json!({"state": {"a": text(n)}, "replace": true}), turn()),
+        "agentSetSettings" => Call::of(json!({"settings": {"a": text(n)}}), turn()),
+        "agentSend" => Call::of(
+            json!({"content": key, "replyTo": key, "at": [key], "contentType": key,
+                "metadata": {"a": key}, "partial": true}),
+            turn(),
+        ),
+        "agentUpdate" => Call::of(
+            json!({"id": key, "content": key, "contentType": key, "complete": true}),
+            turn(),
+        ),
+        "agentFail" => Call::of(json!({"id": key, "error": key, "code": key}), turn()),
+        "agentPublish" => Call::of(
+            json!({"type": key, "payload": [key], "persist": true}),
+            turn(),
+        ),
+        "agentSetTimer" => Call::of(
+            json!({"name": "t", "cron": key, "zone": key, "payload": [key]}),
+            turn(),
+        ),
+        "agentCancelTimer" => Call::of(json!({"name": text(n.min(128))}), turn()),
+        "agentStorageExec" => Call::of(json!({"sql": key}), turn()),
+        "agentStorageRun" | "agentStorageGet" | "agentStorageQuery" => {
+            Call::of(json!({"sql": key, "params": numbers(n)}), turn())
+        }
         "localStorageGet" => Call::of(json!({"key": key}), storage()),
         "localStorageSet" => Call::of(json!({"key": key, "value": text(n)}), storage()),
         _ => return None,

@@ -1,11 +1,8 @@
 //! Why a turn of a program did not get to its end.
 
 use a99_runtime_engine::{StoreCode, StoreError, TurnResult};
-use agent99::{ErrorCode, HostCode, Outcome};
+use agent99::{ErrorCode, Outcome};
 use std::fmt;
-
-/// The code of a call of which nobody knows how it ended.
-pub const UNKNOWN_OUTCOME: HostCode = HostCode::new(ProgramCode::UnknownOutcome.name());
 
 /// What is wrong with a turn of a program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -113,6 +110,9 @@ pub struct ProgramEnd {
     pub outcome: Outcome,
     /// Whether it may go better if the turn is tried again: a call failed, or time was up.
     pub is_retryable: bool,
+    /// Whether the run failed by a call of which nobody knows how it ended
+    /// ([`ProgramCode::UnknownOutcome`]).
+    pub is_unknown: bool,
 }
 
 impl ProgramEnd {
@@ -135,14 +135,17 @@ pub fn turn_result(end: &Result<ProgramEnd, ProgramError>) -> TurnResult {
         Ok(ProgramEnd {
             outcome,
             is_retryable,
+            is_unknown,
         }) => match &outcome.error {
             None => TurnResult::Done,
             Some(error) if error.code == ErrorCode::Aborted => TurnResult::Cancelled,
             Some(error) => TurnResult::Failed {
-                code: error
-                    .host_code
-                    .map_or(error.code.as_str(), |code| code.as_str())
-                    .to_owned(),
+                code: match (is_unknown, error.host_code) {
+                    (true, _) => ProgramCode::UnknownOutcome.name(),
+                    (false, Some(code)) => code.as_str(),
+                    (false, None) => error.code.as_str(),
+                }
+                .to_owned(),
                 error: error.message.to_string(),
                 is_final: !is_retryable,
             },

@@ -12,7 +12,7 @@ mod run;
 mod start;
 
 pub use class::CallClass;
-pub use error::{ProgramCode, ProgramEnd, ProgramError, UNKNOWN_OUTCOME, turn_result};
+pub use error::{ProgramCode, ProgramEnd, ProgramError, turn_result};
 pub use journal::{AGAIN, CallJournal, CallRow, FAILED, MemoryJournal, START_ROW, StoreJournal};
 pub use start::{AgentProgram, ProgramSource};
 
@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ended.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnUnknown {
-    /// It fails with [`UNKNOWN_OUTCOME`], which the program may catch.
+    /// It fails, which the program may catch ([`ProgramCode::UnknownOutcome`]).
     #[default]
     Fail,
     /// It is made again.

@@ -3,7 +3,7 @@
 use super::answer::Answered;
 use super::class::{CallClass, Classes};
 use super::environment::RunEnvironment;
-use super::error::{ProgramEnd, ProgramError, UNKNOWN_OUTCOME};
+use super::error::{ProgramEnd, ProgramError};
 use super::journal::{AGAIN, CallJournal, CallRow, FAILED};
 use super::start::Start;
 use super::{OnUnknown, lock};
@@ -84,6 +84,7 @@ impl Shared {
             under_way: Vec::new(),
             step: None,
             failed: Vec::new(),
+            is_unknown: false,
         };
         driven.drive().await
     }
@@ -156,6 +157,8 @@ struct Driven<'a> {
     /// The last step, and which of its calls failed.
     step: Option<u64>,
     failed: Vec<CallRow>,
+    /// Whether nobody knows of one of them how it ended.
+    is_unknown: bool,
 }
 
 impl Driven<'_> {
@@ -211,6 +214,7 @@ impl Driven<'_> {
         if self.step != Some(call.step) {
             self.step = Some(call.step);
             self.failed.clear();
+            self.is_unknown = false;
         }
         let CallClass::Journaled(class) = self.classes.class(&call) else {
             let (id, atom, deadline) = (call.id.clone(), call.atom.to_string(), call.deadline);
@@ -255,9 +259,9 @@ impl Driven<'_> {
                         "{}: nobody knows whether it was done when the turn ran before",
                         call.atom
                     );
-                    let error = AtomError::new(text).with_host_code(UNKNOWN_OUTCOME);
-                    // The run has made it, and goes on by it.
-                    let _ = self.run.answer(&call.id, Err(error));
+                    self.is_unknown = true;
+                    // A call whose time was up takes no answer.
+                    let _ = self.run.answer(&call.id, Err(AtomError::new(text)));
                     return Ok(());
                 }
                 JournalStatus::Started => {}
@@ -368,8 +372,11 @@ impl Driven<'_> {
 
     /// The end of the run. Calls by whose failure it ended are made again next time.
     async fn end(self, outcome: Outcome) -> Result<ProgramEnd, ProgramError> {
-        let mut is_retryable = ProgramEnd::is_stop(&outcome);
-        if outcome.error.is_some() && !is_retryable {
+        let is_stop = ProgramEnd::is_stop(&outcome);
+        let is_unknown = self.is_unknown && outcome.error.is_some() && !is_stop;
+        let mut is_retryable = is_stop;
+        // What is not known is not tried again without being asked.
+        if outcome.error.is_some() && !is_stop && !is_unknown {
             for mut row in self.failed {
                 if let JournalStatus::Failed(code, _) = &mut row.status {
                     AGAIN.clone_into(code);
@@ -381,6 +388,7 @@ impl Driven<'_> {
         Ok(ProgramEnd {
             outcome,
             is_retryable,
+            is_unknown,
         })
     }
 }
