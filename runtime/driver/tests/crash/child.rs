@@ -99,7 +99,6 @@ async fn run(
     if finish {
         finish_all(&host).await;
         check::check(folder, mode, store, true).await;
-        println!("published {} events", next - 1);
         return;
     }
     let publishing = publish(&host, next, &handled);

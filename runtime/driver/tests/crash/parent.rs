@@ -1,5 +1,6 @@
 //! The process that kills the other one again and again.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -133,11 +134,12 @@ pub(crate) fn kills(mode: &str, kills: u64, seed: u64) {
         let text = std::fs::read_to_string(folder.join(what)).unwrap_or_default();
         text.lines().count()
     };
-    println!(
+    let figures = format!(
         "{mode}: {at_points} kills at points, {at_random} at random, {ended} ended well, in \
          {took:.1?}: {} events run, {} alarms, {} steps",
         lines("runs"),
         lines("alarms"),
         lines("steps"),
     );
+    writeln!(std::io::stderr(), "{figures}").expect("a place for figures");
 }

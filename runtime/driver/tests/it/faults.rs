@@ -28,7 +28,7 @@ fn hears() -> Script {
 }
 
 #[tokio::test]
-async fn f9_2_1_events_during_on_wake_are_delivered() {
+async fn fault_9_2_1_events_during_on_wake_are_delivered() {
     let files = Files::new();
     let script = hears();
     let calls = script.clone();
@@ -47,7 +47,7 @@ async fn f9_2_1_events_during_on_wake_are_delivered() {
 }
 
 #[tokio::test]
-async fn f9_2_1_events_while_it_sleeps_are_delivered_as_themselves() {
+async fn fault_9_2_1_events_while_it_sleeps_are_delivered_as_themselves() {
     let files = Files::new();
     let script = hears();
     let host = builder().agent("a", move |_| script.clone());
@@ -66,7 +66,7 @@ async fn f9_2_1_events_while_it_sleeps_are_delivered_as_themselves() {
 }
 
 #[tokio::test]
-async fn f9_2_1_events_in_the_gap_of_a_listener_are_read() {
+async fn fault_9_2_1_events_in_the_gap_of_a_listener_are_read() {
     let files = Files::new();
     let host = builder().start(store(&files.path())).await.expect("a host");
     say(&host, "c", "one").await;
@@ -84,7 +84,7 @@ async fn f9_2_1_events_in_the_gap_of_a_listener_are_read() {
 }
 
 #[tokio::test]
-async fn f9_2_1_events_of_handlers_that_failed_are_tried_again() {
+async fn fault_9_2_1_events_of_handlers_that_failed_are_tried_again() {
     let files = Files::new();
     let counter = Counter {
         on_message: Arc::new(|_, attempt| match attempt {
@@ -103,7 +103,7 @@ async fn f9_2_1_events_of_handlers_that_failed_are_tried_again() {
 }
 
 #[tokio::test]
-async fn f9_2_2_what_was_handled_does_not_come_again_after_a_crash() {
+async fn fault_9_2_2_what_was_handled_does_not_come_again_after_a_crash() {
     // Past the lock, so that the first host may live on as if it had been killed.
     let files = Files::new();
     let open = || {
@@ -130,7 +130,7 @@ async fn f9_2_2_what_was_handled_does_not_come_again_after_a_crash() {
 }
 
 #[tokio::test]
-async fn f9_2_3_a_change_during_a_write_is_kept() {
+async fn fault_9_2_3_a_change_during_a_write_is_kept() {
     let files = Files::new();
     let counter = Counter {
         policy: a99_runtime::Policy {
@@ -151,7 +151,7 @@ async fn f9_2_3_a_change_during_a_write_is_kept() {
 }
 
 #[tokio::test]
-async fn f9_2_4_a_state_that_cannot_be_read_is_not_wiped() {
+async fn fault_9_2_4_a_state_that_cannot_be_read_is_not_wiped() {
     let files = Files::new();
     let first = store(&files.path());
     let host = builder().agent("a", |_| Counter::default());
@@ -162,7 +162,7 @@ async fn f9_2_4_a_state_that_cannot_be_read_is_not_wiped() {
     assert!(host.settled(LONG).await);
     closed(host, first).await;
     let change = |sql: &str| {
-        let file = rusqlite::Connection::open(files.path()).expect("a file");
+        let file = a99_sqlite::rusqlite::Connection::open(files.path()).expect("a file");
         file.execute(sql, []).expect("changed");
     };
     change("UPDATE agent_state SET version = 7");
@@ -180,7 +180,7 @@ async fn f9_2_4_a_state_that_cannot_be_read_is_not_wiped() {
 }
 
 #[tokio::test]
-async fn f9_2_5_the_checkpoint_never_goes_back() {
+async fn fault_9_2_5_the_checkpoint_never_goes_back() {
     let files = Files::new();
     let counter = Counter {
         policy: a99_runtime::Policy {
@@ -205,7 +205,7 @@ async fn f9_2_5_the_checkpoint_never_goes_back() {
 }
 
 #[tokio::test]
-async fn f9_2_6_a_commit_that_failed_is_made_again() {
+async fn fault_9_2_6_a_commit_that_failed_is_made_again() {
     let files = Files::new();
     let opened = SqliteRuntime::open_past_lock(files.path(), StoreOptions::default());
     let host = builder().agent("a", |_| Counter::default());
@@ -220,7 +220,7 @@ async fn f9_2_6_a_commit_that_failed_is_made_again() {
     // Somebody else has the file for a while.
     let path = files.path();
     let other = tokio::task::spawn_blocking(move || {
-        let file = rusqlite::Connection::open(path).expect("a file");
+        let file = a99_sqlite::rusqlite::Connection::open(path).expect("a file");
         file.busy_timeout(Duration::from_secs(5)).expect("a wait");
         file.execute_batch("BEGIN IMMEDIATE").expect("the lock");
         std::thread::sleep(Duration::from_millis(300));
@@ -231,7 +231,7 @@ async fn f9_2_6_a_commit_that_failed_is_made_again() {
 }
 
 #[tokio::test]
-async fn f9_2_7_errors_of_handlers_are_told_and_end_no_agent() {
+async fn fault_9_2_7_errors_of_handlers_are_told_and_end_no_agent() {
     let files = Files::new();
     let told = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&told);
@@ -262,7 +262,7 @@ async fn f9_2_7_errors_of_handlers_are_told_and_end_no_agent() {
 }
 
 #[tokio::test]
-async fn f9_2_8_on_sleep_waits_for_handlers() {
+async fn fault_9_2_8_on_sleep_waits_for_handlers() {
     let files = Files::new();
     let is_running = Arc::new(AtomicBool::new(false));
     let inner = Arc::clone(&is_running);
@@ -294,7 +294,7 @@ async fn f9_2_8_on_sleep_waits_for_handlers() {
 }
 
 #[tokio::test]
-async fn f9_3_9_who_goes_wakes_nobody() {
+async fn fault_9_3_9_who_goes_wakes_nobody() {
     let files = Files::new();
     let script = Script::idle();
     let calls = script.clone();
@@ -320,7 +320,7 @@ async fn f9_3_9_who_goes_wakes_nobody() {
 }
 
 #[tokio::test]
-async fn f9_3_11_an_idle_agent_sleeps() {
+async fn fault_9_3_11_an_idle_agent_sleeps() {
     let files = Files::new();
     let host = builder()
         .options(HostOptions {
@@ -336,7 +336,7 @@ async fn f9_3_11_an_idle_agent_sleeps() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn f9_3_12_an_agent_that_is_woken_from_all_sides_lives_once() {
+async fn fault_9_3_12_an_agent_that_is_woken_from_all_sides_lives_once() {
     let files = Files::new();
     let lives = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&lives);
@@ -365,7 +365,7 @@ async fn f9_3_12_an_agent_that_is_woken_from_all_sides_lives_once() {
 }
 
 #[tokio::test]
-async fn f9_3_13_an_agent_lives_under_each_of_its_handles() {
+async fn fault_9_3_13_an_agent_lives_under_each_of_its_handles() {
     let files = Files::new();
     let host = builder().agent("a", |_| Counter::default());
     let host = host.start(store(&files.path())).await.expect("a host");
@@ -384,7 +384,7 @@ async fn f9_3_13_an_agent_lives_under_each_of_its_handles() {
 }
 
 #[tokio::test]
-async fn f9_4_16_an_event_without_content_harms_no_reader() {
+async fn fault_9_4_16_an_event_without_content_harms_no_reader() {
     let files = Files::new();
     let script = hears();
     let host = builder().agent("a", move |_| script.clone());
@@ -406,7 +406,7 @@ async fn f9_4_16_an_event_without_content_harms_no_reader() {
 }
 
 #[tokio::test]
-async fn f9_4_19_agents_that_nobody_granted_cannot_be_invited() {
+async fn fault_9_4_19_agents_that_nobody_granted_cannot_be_invited() {
     let files = Files::new();
     let host = builder().agent("a", |_| Counter::default());
     let host = host.start(store(&files.path())).await.expect("a host");
@@ -416,7 +416,7 @@ async fn f9_4_19_agents_that_nobody_granted_cannot_be_invited() {
 }
 
 #[tokio::test]
-async fn f9_4_20_the_host_decides_whose_a_handle_is() {
+async fn fault_9_4_20_the_host_decides_whose_a_handle_is() {
     let files = Files::new();
     let host = builder()
         .agent("a", |_| Counter::default())
@@ -429,7 +429,7 @@ async fn f9_4_20_the_host_decides_whose_a_handle_is() {
 }
 
 #[tokio::test]
-async fn f9_5_21_events_of_types_of_ones_own_reach_agents() {
+async fn fault_9_5_21_events_of_types_of_ones_own_reach_agents() {
     let files = Files::new();
     let sends = Script::new(|turn, call| {
         Box::pin(async move {
@@ -454,7 +454,7 @@ async fn f9_5_21_events_of_types_of_ones_own_reach_agents() {
 }
 
 #[tokio::test]
-async fn f9_5_22_an_answer_that_is_whole_ends_its_parts() {
+async fn fault_9_5_22_an_answer_that_is_whole_ends_its_parts() {
     let files = Files::new();
     let asks = Script::new(|turn, call| {
         Box::pin(async move {
@@ -506,7 +506,7 @@ async fn f9_5_22_an_answer_that_is_whole_ends_its_parts() {
 }
 
 #[tokio::test]
-async fn f9_5_24_an_agent_does_not_answer_itself() {
+async fn fault_9_5_24_an_agent_does_not_answer_itself() {
     let files = Files::new();
     let host = builder().agent("a", |_| Counter::default());
     let host = host.start(store(&files.path())).await.expect("a host");
@@ -518,7 +518,7 @@ async fn f9_5_24_an_agent_does_not_answer_itself() {
 }
 
 #[tokio::test]
-async fn f9_5_26_what_a_user_changed_outlives_the_configuration() {
+async fn fault_9_5_26_what_a_user_changed_outlives_the_configuration() {
     let files = Files::new();
     let first = store(&files.path());
     let tells = || {

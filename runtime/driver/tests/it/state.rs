@@ -71,7 +71,7 @@ async fn run<const VERSION: u32>(path: &Path, says: &str) -> (Option<Value>, u32
 }
 
 fn rows(path: &Path, sql: &str) -> Vec<(i64, String)> {
-    let file = rusqlite::Connection::open(path).expect("a file");
+    let file = a99_sqlite::rusqlite::Connection::open(path).expect("a file");
     let mut find = file.prepare(sql).expect("SQL");
     let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
     rows.expect("rows").map(|row| row.expect("a row")).collect()
@@ -138,7 +138,7 @@ async fn a_step_that_fails_leaves_the_state_as_it_was() {
 async fn a_state_of_a_later_version_is_refused() {
     let files = Files::new();
     run::<3>(&files.path(), r#"{"count":1}"#).await;
-    let file = rusqlite::Connection::open(files.path()).expect("a file");
+    let file = a99_sqlite::rusqlite::Connection::open(files.path()).expect("a file");
     file.execute("UPDATE agent_state SET version = 9", [])
         .expect("changed");
     drop(file);
@@ -150,7 +150,7 @@ async fn a_state_that_is_damaged_is_refused() {
     for damaged in ["{\"count\":", "[1]"] {
         let files = Files::new();
         run::<3>(&files.path(), r#"{"count":1}"#).await;
-        let file = rusqlite::Connection::open(files.path()).expect("a file");
+        let file = a99_sqlite::rusqlite::Connection::open(files.path()).expect("a file");
         file.execute("UPDATE agent_state SET state = ?1", [damaged])
             .expect("changed");
         drop(file);

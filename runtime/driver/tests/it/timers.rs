@@ -178,7 +178,7 @@ async fn a_timer_that_comes_again_outlives_a_turn_that_was_cut_off() {
     assert!(host.settled(LONG).await);
     let timer = host.inspect(&a()).await.expect("there").timers.remove(0);
     closed(host, first).await;
-    let file = rusqlite::Connection::open(files.path()).expect("a file");
+    let file = a99_sqlite::rusqlite::Connection::open(files.path()).expect("a file");
     let begun = format!("timer:{}:hourly", timer.due);
     file.execute(
         "INSERT INTO agent_inflight (key, trigger, attempt, started_at) VALUES ('a/c/a', ?1, 1, 0)",
