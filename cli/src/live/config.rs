@@ -238,11 +238,14 @@ fn agent_of(
     let new = mistakes.into_iter().filter(|(at, _)| !seen.contains(at));
     wrong.borrow_mut().extend(new);
 
-    let name = needed(fields, "name", "\"echo\"");
-    let program = needed(fields, "program", "\"echo.ajs\"");
+    let name = needed(fields, "name", "\"echo\"", OF_AGENT);
+    let program = needed(fields, "program", "\"echo.ajs\"", OF_AGENT);
     let mut channels = fields.texts("channel", "\"general\"");
     channels.extend(fields.texts("channels", "[\"general\", \"news\"]"));
-    if channels.is_empty() && fields.get("channel").or(fields.get("channels")).is_none() {
+    if channels.is_empty()
+        && fields.get("channels").is_none()
+        && fields.is_missing("channel", OF_AGENT)
+    {
         fields.blame(
             fields.at,
             "it lives on no channel",
@@ -295,8 +298,13 @@ fn agent_of(
     })
 }
 
-fn needed(fields: &Fields<'_, '_>, key: &str, example: &'static str) -> Option<At<String>> {
-    if fields.get(key).is_none() {
+fn needed(
+    fields: &Fields<'_, '_>,
+    key: &str,
+    example: &'static str,
+    known: &[&'static str],
+) -> Option<At<String>> {
+    if fields.is_missing(key, known) {
         let help = format!("add `{key} = {example}`");
         fields.blame(fields.at, &format!("`{key}` is missing"), help);
     }
@@ -373,8 +381,8 @@ fn timers(
     for table in fields.tables("timers", "[{ name = \"tick\", cron = \"0 9 * * *\" }]") {
         let timer = Fields::new(table, "[[agent]]: `timers`", places, wrong);
         timer.refuse_others(OF_TIMER);
-        let name = needed(&timer, "name", "\"tick\"");
-        let cron = needed(&timer, "cron", "\"0 9 * * MON-FRI\"");
+        let name = needed(&timer, "name", "\"tick\"", OF_TIMER);
+        let cron = needed(&timer, "cron", "\"0 9 * * MON-FRI\"", OF_TIMER);
         let zone = timer.text("zone", "\"Europe/Berlin\"");
         let payload = timer.json("payload").map_or(Json::Null, |(_, json)| json);
         let (Some((at, name)), Some((cron_at, cron))) = (name, cron) else {

@@ -73,6 +73,15 @@ impl<'a, 't> Fields<'a, 't> {
         self.wrong.borrow_mut().push((at, failure));
     }
 
+    /// Whether a key is missing: not there, and no other that is most likely it.
+    pub(super) fn is_missing(&self, key: &str, known: &[&'static str]) -> bool {
+        let mut words = self.table.iter().map(|(word, _)| word.get_ref().as_ref());
+        !words.any(|word: &str| {
+            let is_near = || suggest(word, std::iter::once(key)).is_some();
+            word == key || !known.contains(&word) && is_near()
+        })
+    }
+
     /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'t>>> {
         self.table
