@@ -160,7 +160,7 @@ impl<'a> Lower<'_, 'a> {
                     Holds::List(Items::Objects) if by_number => Holds::Object(Members::Unknown),
                     Holds::List(Items::Texts) if by_number => Holds::Made,
                     Holds::List(Items::Schema(schema)) if by_number => {
-                        super::holds::of_schema(self.s.doc, schema)
+                        of_schema(self.s.doc, schema)
                     }
                     _ => Holds::Any,
                 }
@@ -263,5 +263,29 @@ pub(super) fn of_text(text: &[u8]) -> Holds {
     match number {
         true => Holds::Made,
         false => Holds::Text,
+    }
+}
+
+/// What a schema says of a value.
+pub(super) fn of_schema(doc: &Document, schema: NodeId) -> Holds {
+    let kind = doc.get(schema, "type").and_then(|n| doc.str(n));
+    match kind {
+        Some(b"number" | b"integer") => Holds::Number,
+        Some(b"string") => Holds::Text,
+        Some(b"boolean") => Holds::Bool,
+        Some(b"array") => {
+            let items = doc.get(schema, "items");
+            Holds::List(items.map_or(Items::Unknown, Items::Schema))
+        }
+        Some(b"object") => {
+            let open = doc.get(schema, "additionalProperties");
+            let open = open.is_some_and(|n| !matches!(doc.kind(n), Kind::Bool(false)));
+            let named = doc.get(schema, "properties");
+            match named.filter(|n| !open && !doc.is_empty(*n)) {
+                Some(_) => Holds::Object(Members::Schema(schema)),
+                None => Holds::Object(Members::Unknown),
+            }
+        }
+        _ => Holds::Any,
     }
 }

@@ -1,7 +1,7 @@
 //! What variables hold: the kind of value that the steps before give a name, as
 //! far as those steps say it.
 
-use super::gives::of_text;
+use super::gives::{of_schema, of_text};
 use super::origins::Origin;
 use super::{Lower, Writer};
 use crate::ir::{Ir, expr_text};
@@ -201,30 +201,6 @@ impl Holds {
             Holds::Date => Receiver::Date,
             Holds::Any | Holds::Bool | Holds::Object(_) | Holds::Answered => return None,
         })
-    }
-}
-
-/// What a schema says of a value.
-pub(super) fn of_schema(doc: &Document, schema: NodeId) -> Holds {
-    let kind = doc.get(schema, "type").and_then(|n| doc.str(n));
-    match kind {
-        Some(b"number" | b"integer") => Holds::Number,
-        Some(b"string") => Holds::Text,
-        Some(b"boolean") => Holds::Bool,
-        Some(b"array") => {
-            let items = doc.get(schema, "items");
-            Holds::List(items.map_or(Items::Unknown, Items::Schema))
-        }
-        Some(b"object") => {
-            let open = doc.get(schema, "additionalProperties");
-            let open = open.is_some_and(|n| !matches!(doc.kind(n), Kind::Bool(false)));
-            let named = doc.get(schema, "properties");
-            match named.filter(|n| !open && !doc.is_empty(*n)) {
-                Some(_) => Holds::Object(Members::Schema(schema)),
-                None => Holds::Object(Members::Unknown),
-            }
-        }
-        _ => Holds::Any,
     }
 }
 
