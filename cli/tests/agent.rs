@@ -177,7 +177,7 @@ fn a_file_is_read_again() {
         "{out}"
     );
     // What is wrong with it is told, and all stays as it was.
-    folder.file("agents.toml", "[[agent]]\nnam = \"a\"\n");
+    folder.file("agents.toml", &agent("a", "Hi").replace("name", "nam"));
     let wrong = a99(
         &["agent", "reload", "--store", &folder.path("agents.db")],
         b"",
