@@ -5,7 +5,7 @@ use super::holds::{Holds, Items, Members};
 use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
-use a99_core::json::NodeId;
+use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::Form;
 use a99_core::text::wtf8_to_string_lossy;
 

@@ -7,7 +7,7 @@ use super::{Lower, Writer};
 use crate::ir::{Ir, expr_text};
 use crate::vars::{VarId, VarMap};
 use a99_core::builtins::{self, Receiver};
-use a99_core::json::{Document, Kind, NodeId};
+use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{Effect, Form, JsonKinds};
 
 /// So deep an expression is looked into for what it gives.

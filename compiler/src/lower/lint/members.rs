@@ -151,7 +151,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let items = doc.get(step, "items")?;
         if let Holds::List(Items::Schema(schema)) = self.holds_of_value(items) {
-            let holds = super::holds::of_schema(doc, schema);
+            let holds = super::gives::of_schema(doc, schema);
             return matches!(holds, Holds::Object(Members::Schema(_)))
                 .then(|| self.members_of(holds));
         }

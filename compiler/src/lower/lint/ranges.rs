@@ -1,6 +1,7 @@
 //! Ranges: numbers that a value never is, and items that no list has.
 
-use super::holds::{Holds, Items, Members, of_schema};
+use super::gives::of_schema;
+use super::holds::{Holds, Items, Members};
 use super::origins::Origin;
 use super::{Finding, Lower};
 use crate::expr::{BinOp, UnOp};

@@ -288,7 +288,7 @@ impl<'a> Lower<'_, 'a> {
     /// A variable that is returned: is it of the type that the schema says?
     pub(super) fn lint_returned_kind(&mut self, name: &[u8], property: NodeId) {
         let doc = self.s.doc;
-        let said = super::holds::of_schema(doc, property);
+        let said = super::gives::of_schema(doc, property);
         let holds = self.holds_of_name(name);
         let (Some(wanted), Some(kind)) = (said.kind(), holds.kind()) else {
             return;

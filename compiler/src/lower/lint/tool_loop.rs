@@ -1,7 +1,8 @@
 //! Tools of `llmToolLoop`: what models and their services do not understand.
 
 use super::bodies::mentions;
-use super::holds::{Holds, of_schema};
+use super::gives::of_schema;
+use super::holds::Holds;
 use super::{Finding, Lower};
 use crate::lower::tools::{Calling, ToolNode};
 use a99_core::diag::{codes, excerpt, suggest};

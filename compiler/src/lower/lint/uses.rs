@@ -33,7 +33,7 @@ impl<'a> Lower<'_, 'a> {
             return false;
         }
         if let ("join", Holds::List(Items::Schema(items))) = (op, holds)
-            && matches!(super::holds::of_schema(self.s.doc, items), Holds::Object(_))
+            && matches!(super::gives::of_schema(self.s.doc, items), Holds::Object(_))
         {
             let shown = super::text_of(self.s.doc, node).unwrap_or_default();
             let message = format!(
