@@ -7,6 +7,9 @@ use crate::key::{Millis, Trigger};
 /// Conflicts after which a turn has failed.
 pub(super) const MAX_CONFLICTS: u32 = 32;
 
+/// Conflicts after which the others wait for a turn.
+const PATIENCE: u32 = 3;
+
 /// How far a turn is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -39,6 +42,18 @@ pub(super) struct Turn {
     is_recorded: bool,
     /// Whether its start is taken back: it is left to the next one, and killed nothing.
     pub(super) is_leaving: bool,
+}
+
+impl Turn {
+    /// Whether others were committed before it too often. It runs, or ended and is written
+    /// next.
+    pub(super) fn is_starving(&self) -> bool {
+        let goes_on = matches!(
+            self.phase,
+            Phase::Running | Phase::Committing(TurnEnd::Done)
+        );
+        goes_on && self.conflicts >= PATIENCE
+    }
 }
 
 impl Machine {

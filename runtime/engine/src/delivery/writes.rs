@@ -41,7 +41,7 @@ impl Machine {
                     let at = self.add_turn(trigger, Phase::Committing(TurnEnd::Lost));
                     self.writes.push_front(self.turns[at].id);
                 }
-                let next = self.writes.pop_front();
+                let next = self.pop_write();
                 if next.is_none() && !self.must_save(now) {
                     return;
                 }
@@ -60,6 +60,20 @@ impl Machine {
                 });
             }
         }
+    }
+
+    /// The next turn to be written. Where one conflicted often, others that change the state
+    /// wait for it: those that begin later would come first each time.
+    fn pop_write(&mut self) -> Option<TurnId> {
+        let starving = self.turns.iter().filter(|turn| turn.is_starving());
+        let starving = starving.map(|turn| turn.id).min();
+        let waits = |id: TurnId| {
+            let phase = self.place(id).map(|at| &self.turns[at].phase);
+            let is_done = phase == Some(&Phase::Committing(TurnEnd::Done));
+            is_done && starving.is_some_and(|first| first != id)
+        };
+        let at = self.writes.iter().position(|id| !waits(*id))?;
+        self.writes.remove(at)
     }
 
     /// Whether progress that no turn commits is to be kept now.
