@@ -143,11 +143,13 @@ async fn fault_9_2_3_a_change_during_a_write_is_kept() {
     let host = host.start(store(&files.path())).await.expect("a host");
     let a = key("a/c/a");
     host.invite(&a, json!({})).await.expect("invited");
-    for n in 0..100 {
+    for n in 0..300 {
         say(&host, "c", &n.to_string()).await;
     }
     assert!(host.settled(LONG).await);
-    assert_eq!(counted(&host, &a).await.count, 100);
+    let info = host.inspect(&a).await.expect("there");
+    assert_eq!(info.dead_letters, []);
+    assert_eq!(counted(&host, &a).await.count, 300);
 }
 
 #[tokio::test]
