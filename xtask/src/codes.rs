@@ -127,7 +127,7 @@ struct CodeRow {
 /// form and for names that are taken.
 pub(crate) fn with_sections(f: impl FnOnce(&[Section<'_>]) -> String) -> Result<String, Failed> {
     let mut found = Vec::new();
-    for (title, about, lists) in SECTIONS {
+    for (title, about, lists) in SECTIONS.iter().copied() {
         let mut rows = Vec::new();
         for (path, of) in lists {
             let text =

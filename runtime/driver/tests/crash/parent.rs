@@ -98,10 +98,10 @@ pub(crate) fn kills(mode: &str, kills: u64, seed: u64) {
         if dice.below(4) == 0 {
             command.env("A99_CRASH_DRAIN", dice.below(30).to_string());
         }
-        let point = round % 2 == 0;
+        let point = round % 4 != 0;
         if point {
-            let at = usize::try_from(round / 2).expect("small") % POINTS.len();
-            let wanted = format!("{}:{}", POINTS[at], 1 + dice.below(12));
+            let at = usize::try_from(round).expect("small") % POINTS.len();
+            let wanted = format!("{}:{}", POINTS[at], 1 + dice.below(6));
             how = format!("{how}, {wanted}");
             command.env("A99_KILL_POINT", wanted);
             if POINTS[at].starts_with("sleep") {
