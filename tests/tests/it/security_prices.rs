@@ -261,7 +261,8 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
             turn(),
         ),
         "agentSetTimer" => Call::of(
-            json!({"name": "t", "cron": key, "zone": key, "payload": [key]}),
+            json!({"name": "t", "at": null, "after": null, "cron": key, "zone": key,
+                "payload": [key]}),
             turn(),
         ),
         "agentCancelTimer" => Call::of(json!({"name": text(n.min(128))}), turn()),
