@@ -4,6 +4,7 @@ use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
 use crate::error::{AgentError, codes};
 use crate::methods::{MethodCall, Methods};
 use crate::turn::{Turn, TurnClient};
+use a99_core::schema::{Schema, validate};
 use a99_runtime_engine::{
     BoxFuture, Event, EventOptions, Migration, Policy, Seq, Trigger, deep_merge,
 };
@@ -111,11 +112,21 @@ impl<A: Agent> Typed<A> {
                     let message = format!("no method '{name}'");
                     return Err(AgentError::new(codes::NO_METHOD, message).fatal());
                 };
+                check_arguments(&name, &method.parameters, &call.args)?;
                 return (method.execute)(agent, turn, call).await.map(Some);
             }
         }
         Ok(None)
     }
+}
+
+/// Refuses arguments that are not what a method takes.
+fn check_arguments(name: &str, parameters: &Value, args: &Value) -> Result<(), AgentError> {
+    let schema = Schema::parse(&agent99::Value::from(parameters));
+    validate(&agent99::Value::from(args), &schema).map_err(|fault| {
+        let message = format!("the arguments of '{name}' do not fit: {fault}");
+        AgentError::new(codes::BAD_ARGUMENTS, message).fatal()
+    })
 }
 
 impl<A: Agent> Runner for Typed<A> {

@@ -76,6 +76,20 @@ fn answers() -> Script {
             Method::new("panics", |_, _, _| Box::pin(async { panic!("a fault") })),
         )
         .with(
+            "strict",
+            Method::<Script>::new("takes a text", |_, turn, _| {
+                Box::pin(async move {
+                    turn.state_mut().count += 1_000;
+                    Ok(json!("taken"))
+                })
+            })
+            .parameters(json!({
+                "type": "object",
+                "properties": {"n": {"type": "string"}},
+                "required": ["n"],
+            })),
+        )
+        .with(
             "slow",
             Method::new("is slow", |_, _, _| {
                 Box::pin(async {
@@ -133,6 +147,7 @@ async fn calls_are_answered_or_say_why_not() {
         ("b fail", "err mine"),
         ("b panic", "err execution-error"),
         ("b slow", "err timeout"),
+        ("b strict", "err validation-error"),
         ("b nothing", "err method-not-found"),
         ("nobody double", "err provider-not-found"),
         // The chain of calls would hold itself.
