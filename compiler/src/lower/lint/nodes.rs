@@ -372,6 +372,19 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// Whether a text names a tool or members of a schema: those are texts.
+    fn is_declared(&self, node: NodeId, key: Option<&[u8]>) -> bool {
+        let doc = self.s.doc;
+        let has = |names: &[&str]| names.iter().any(|name| doc.get(node, name).is_some());
+        match key {
+            Some(key) => key == b"name" && has(&["parameters", "inputSchema", "input_schema"]),
+            None => doc.parent(node).is_some_and(|parent| {
+                let lists = ["required", "enum"];
+                lists.iter().any(|name| doc.get(parent, name) == Some(node))
+            }),
+        }
+    }
+
     /// Texts inside a literal that equal variables: they stay texts.
     pub(in crate::lower) fn lint_literal(&mut self, node: NodeId) {
         if !self.lints() {
@@ -395,7 +408,10 @@ impl<'a> Lower<'_, 'a> {
         for (key, child) in members {
             match doc.kind(child) {
                 Kind::String(text)
-                    if self.vars.knows(text) && !text.is_empty() && !self.is_source() =>
+                    if self.vars.knows(text)
+                        && !text.is_empty()
+                        && !self.is_source()
+                        && !self.is_declared(node, key) =>
                 {
                     let shown = Self::shown(text);
                     let place = match key {
