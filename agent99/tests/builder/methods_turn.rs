@@ -85,6 +85,10 @@ pub(crate) fn rows() -> Vec<Row> {
             r#"{"op":"agentStorageGet","sql":"SELECT 1"}"#,
         ),
         (
+            new().agent_storage_get("SELECT ?", [1]),
+            r#"{"op":"agentStorageGet","sql":"SELECT ?","params":[1]}"#,
+        ),
+        (
             new().agent_storage_query("SELECT ?", [1]),
             r#"{"op":"agentStorageQuery","sql":"SELECT ?","params":[1]}"#,
         ),
