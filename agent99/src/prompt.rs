@@ -55,10 +55,11 @@ impl Engine {
             }
         }
         out.push_str("Atoms (`?`: optional):\n");
+        let of_turn = a99_atoms::turn_atoms();
         for (sig, is_own) in atoms(self) {
             match form == PromptForm::Full {
                 true => described(sig, &mut out),
-                false if is_own && SELDOM.contains(&&*sig.name) => {}
+                false if is_own && is_seldom(sig, SELDOM, &of_turn) => {}
                 false => line(&signature(sig), sig, is_own, &mut out),
             }
         }
@@ -210,6 +211,12 @@ fn builtins(out: &mut String) {
             );
         }
     }
+}
+
+/// Whether the short texts leave an atom out: those of a list, and those through which agents
+/// that live act on their turns.
+fn is_seldom(sig: &AtomSig, listed: &[&str], of_turn: &crate::AtomSet) -> bool {
+    listed.contains(&&*sig.name) || of_turn.get(&sig.name).is_some()
 }
 
 #[cfg(test)]

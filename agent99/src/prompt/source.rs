@@ -114,21 +114,6 @@ pub(super) const SELDOM: &[&str] = &[
     "domInput",
     "localStorageGet",
     "localStorageSet",
-    "agentState",
-    "agentSetState",
-    "agentSettings",
-    "agentSetSettings",
-    "agentIdentity",
-    "agentSend",
-    "agentUpdate",
-    "agentFail",
-    "agentPublish",
-    "agentSetTimer",
-    "agentCancelTimer",
-    "agentStorageExec",
-    "agentStorageRun",
-    "agentStorageGet",
-    "agentStorageQuery",
     "storeQueryWhere",
     "llmPredictBattery",
     "llmChat",
@@ -147,11 +132,12 @@ pub(super) fn text(engine: &Engine) -> String {
     let sets = engine.atoms().get("memberSet").is_some();
     let mut out = RULES.replace("MEMBERS", MEMBERS[usize::from(!sets)]);
     out.push_str("Atoms (`?`: optional):\n");
+    let of_turn = a99_atoms::turn_atoms();
     for (sig, is_own) in atoms(engine) {
         let is_form = sig
             .form
             .is_some_and(|form| !matches!(form, Form::AgentRun | Form::Memoize));
-        if is_form || (is_own && SELDOM.contains(&&*sig.name)) {
+        if is_form || (is_own && super::is_seldom(sig, SELDOM, &of_turn)) {
             continue;
         }
         let mut call = signature(sig);
