@@ -3,9 +3,9 @@
 use super::error::{BAD_CHECKPOINT, UNKNOWN};
 use super::wire::{Change, Refusal, SendCall};
 use a99_core::diag::{excerpt, suggest};
-use a99_runtime::{AgentInfo, AgentKey, Body, Event, EventKind, Message, Sender, Seq, Uuid};
+use a99_runtime::{AgentInfo, AgentKey, Body, Event, Message, Sender, Seq, Uuid};
 use a99_runtime_engine::{
-    AgentStore, ChannelStore, NewEvent, Progress, StoreCode, check_part, derived,
+    AgentStore, ChannelStore, NewEvent, Progress, StoreCode, check_part, derived, published, unique,
 };
 use a99_runtime_stores::SqliteRuntime;
 use serde_json::{Value as Json, json};
@@ -147,22 +147,13 @@ pub(super) async fn append(
     mut message: Message,
 ) -> Result<(Arc<Event>, bool), Refusal> {
     let id = match &call.key {
-        Some(key) => derived(&["publish", &call.channel, &sender.id.to_string(), key]),
+        Some(key) => published(&call.channel, sender.id, key),
         None => fresh()?,
     };
     message.id = id;
-    let event = Event {
-        id,
-        seq: None,
-        kind: EventKind::Persisted,
-        ts: 0,
-        sender: Arc::new(sender),
-        hops: 0,
-        body: Body::Message(message),
-        attachments: Vec::new(),
-    };
-    let channel = call.channel.clone();
-    let appended = store.append(vec![NewEvent { channel, event }], None, now());
+    let (sender, body) = (Arc::new(sender), Body::Message(message));
+    let event = NewEvent::new(&call.channel, id, sender, 0, body);
+    let appended = store.append(vec![event], None, now());
     let one = appended.await?.into_iter().next();
     let one = one.ok_or_else(|| Refusal::new("store.unavailable", "nothing was appended"))?;
     Ok((one.event, one.is_new))
@@ -172,9 +163,7 @@ fn fresh() -> Result<Uuid, Refusal> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Refusal::new("store.unavailable", format!("no randomness: {error}")))?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    Ok(Uuid::from_bytes(bytes))
+    Ok(unique(bytes))
 }
 
 /// How an agent is, as far as a store knows that no host has.

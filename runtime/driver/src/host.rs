@@ -18,8 +18,8 @@ use crate::shared::Shared;
 use crate::subscription::Subscription;
 use a99_capabilities::{AiProvider, Clock, Random, SystemClock, SystemRandom};
 use a99_runtime_engine::{
-    AgentKey, Attachment, Body, DeadLetter, Event, EventKind, Fence, NewEvent, PresenceAction,
-    Registration, Sender, Seq, TimerRow, TurnCommit, Uuid, check_part, deep_merge, derived,
+    AgentKey, Attachment, Body, DeadLetter, Event, Fence, NewEvent, PresenceAction, Registration,
+    Sender, Seq, TimerRow, TurnCommit, Uuid, check_part, published,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -201,9 +201,8 @@ impl Host {
     pub async fn publish(&self, channel: &str, publish: Publish) -> Result<Published, AgentError> {
         check_part("channel", channel)
             .map_err(|error| AgentError::new(error.code(), error.to_string()).fatal())?;
-        let sender = publish.sender.id.to_string();
         let id = match &publish.key {
-            Some(key) => derived(&["publish", channel, &sender, key]),
+            Some(key) => published(channel, publish.sender.id, key),
             None => self.0.shared.fresh(),
         };
         let mut body = publish.body;
@@ -212,19 +211,8 @@ impl Host {
         {
             message.id = id;
         }
-        let event = NewEvent {
-            channel: channel.to_owned(),
-            event: Event {
-                id,
-                seq: None,
-                kind: EventKind::Persisted,
-                ts: 0,
-                sender: Arc::new(publish.sender),
-                hops: 0,
-                body,
-                attachments: publish.attachments,
-            },
-        };
+        let mut event = NewEvent::new(channel, id, Arc::new(publish.sender), 0, body);
+        event.event.attachments = publish.attachments;
         let now = self.0.shared.now();
         let appended = self.0.shared.hub().append(vec![event], None, now).await?;
         let one = appended.into_iter().next();
@@ -336,18 +324,14 @@ impl Host {
             return Err(AgentError::new(codes::NOT_REGISTERED, message));
         }
         let agents = self.0.shared.agents();
-        let _gate = self.0.shared.settings_gate.lock().await;
-        let row = agents.load(key).await?;
-        let saved = row.and_then(|row| row.settings);
-        let saved = saved.as_deref().map(serde_json::from_str).transpose()?;
-        let saved = saved.unwrap_or_else(|| Value::Object(Map::new()));
-        let merged = deep_merge(&saved, partial);
         let fence = Fence {
             epoch: agents.epoch(key),
             key: key.clone(),
         };
+        // Agents hear of changes in the order in which they were kept.
+        let (_gate, merged) = self.0.shared.merged_settings(key, partial).await?;
         let mut commit = TurnCommit::new(fence, self.0.shared.now());
-        commit.settings = Some(merged.to_string());
+        commit.settings = Some(merged);
         agents.commit(commit).await?;
         locked(&self.0.slots).signal(key, Signal::Settings(partial.clone()));
         Ok(())

@@ -4,8 +4,12 @@ use crate::bus::{Participant, Waits};
 use crate::hub::{Hub, Listener};
 use crate::options::HostOptions;
 use a99_capabilities::{AiProvider, Clock, Random};
-use a99_runtime_engine::{AgentStore, ChannelStore, Millis, Uuid};
+use a99_runtime_engine::{
+    AgentKey, AgentStore, ChannelStore, Millis, StoreCode, StoreError, Uuid, deep_merge, unique,
+};
+use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::sync::MutexGuard;
 
 pub(crate) struct Shared {
     agents: Arc<dyn AgentStore>,
@@ -17,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
     /// Held while settings are read, changed and written: turns and hosts both do that.
-    pub(crate) settings_gate: tokio::sync::Mutex<()>,
+    settings_gate: tokio::sync::Mutex<()>,
     pub(crate) presence: Box<dyn Presence>,
 }
 
@@ -67,6 +71,25 @@ impl Shared {
         &self.hub
     }
 
+    /// What users changed of an agent's settings as the store has it, with more laid over it,
+    /// as JSON text. Nobody else changes them while the guard is held.
+    pub(crate) async fn merged_settings(
+        &self,
+        key: &AgentKey,
+        changes: &Value,
+    ) -> Result<(MutexGuard<'_, ()>, String), StoreError> {
+        let gate = self.settings_gate.lock().await;
+        let row = self.agents.load(key).await?;
+        let saved = row.and_then(|row| row.settings);
+        let saved = saved.as_deref().map(serde_json::from_str).transpose();
+        let saved = saved.map_err(|error| {
+            let message = format!("the settings cannot be read: {error}");
+            StoreError::new(StoreCode::Unreadable, message)
+        })?;
+        let saved = saved.unwrap_or_else(|| json!({}));
+        Ok((gate, deep_merge(&saved, changes).to_string()))
+    }
+
     /// The present; a clock that is none gives 0.
     #[allow(
         clippy::cast_possible_truncation,
@@ -81,8 +104,6 @@ impl Shared {
     pub(crate) fn fresh(&self) -> Uuid {
         let mut bytes = [0; 16];
         self.random.fill(&mut bytes);
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        Uuid::from_bytes(bytes)
+        unique(bytes)
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::error::{AgentError, codes};
 use crate::kill;
-use a99_runtime_engine::{AgentStore, Fence, JournalRow, JournalStatus, StepClass, Trigger};
+use a99_runtime_engine::{
+    AgentStore, Fence, JournalRow, JournalStatus, StepClass, Trigger, digest,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -45,13 +47,6 @@ impl Step {
         self.body = digest(text.as_bytes());
         Ok(self)
     }
-}
-
-/// FNV-1a, 64 bits: it tells questions apart that differ by accident.
-pub(crate) fn digest(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 /// The steps of a turn, read when the first one is made.

@@ -8,8 +8,8 @@ use crate::hub::locked;
 use crate::shared::Shared;
 use crate::step::Journal;
 use a99_runtime_engine::{
-    AgentKey, Attachment, Body, Delivery, Event, EventKind, Fence, NewEvent, Sender, Seq,
-    TimerChange, Trigger, Uuid, deep_merge_into,
+    AgentKey, Attachment, Body, Delivery, Fence, NewEvent, Sender, Seq, TimerChange, Trigger, Uuid,
+    deep_merge_into,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -164,19 +164,10 @@ impl TurnInner {
     }
 
     fn event(&self, id: Uuid, body: Body, attachments: Vec<Attachment>) -> NewEvent {
-        NewEvent {
-            channel: self.fence.key.channel().to_owned(),
-            event: Event {
-                id,
-                seq: None,
-                kind: EventKind::Persisted,
-                ts: 0,
-                sender: Arc::clone(&self.sender),
-                hops: self.hops,
-                body,
-                attachments,
-            },
-        }
+        let (channel, sender) = (self.fence.key.channel(), Arc::clone(&self.sender));
+        let mut new = NewEvent::new(channel, id, sender, self.hops, body);
+        new.event.attachments = attachments;
+        new
     }
 
     /// A durable operation: with the commit, or at once where the mode says so.

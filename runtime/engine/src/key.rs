@@ -139,12 +139,7 @@ impl AgentKey {
     /// The shard that it belongs to, by FNV-1a of its text.
     #[must_use]
     pub fn shard(&self) -> u16 {
-        let hash = self
-            .text
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |h, byte| {
-                (h ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            });
+        let hash = digest(self.text.as_bytes());
         u16::try_from(hash % u64::from(SHARDS)).unwrap_or_default()
     }
 
@@ -153,6 +148,26 @@ impl AgentKey {
     pub fn participant(&self) -> Uuid {
         derived(&["participant", self.as_str()])
     }
+}
+
+/// FNV-1a, 64 bits: it tells apart what differs by accident.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The identity of what somebody publishes under a key: the same whoever appends it.
+#[must_use]
+pub fn published(channel: &str, sender: Uuid, key: &str) -> Uuid {
+    derived(&["publish", channel, &sender.to_string(), key])
+}
+
+/// An identity that nothing else has, of random bytes (UUID version 4).
+#[must_use]
+pub fn unique(random: [u8; 16]) -> Uuid {
+    uuid::Builder::from_random_bytes(random).into_uuid()
 }
 
 /// An identity that follows from texts: the same texts, the same identity (UUID version 5).

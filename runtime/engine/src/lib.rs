@@ -27,6 +27,7 @@ pub use event::{Attachment, Body, Event, EventKind, Message, PauseStatus, Presen
 pub use filter::{EventOptions, FilterContext, is_agent_debug_event, should_yield_event};
 pub use key::{
     AgentKey, Epoch, KeyError, MAX_PART_BYTES, Millis, SHARDS, Seq, Trigger, check_part, derived,
+    digest, published, unique,
 };
 pub use merge::{deep_merge, deep_merge_into, restricted};
 pub use migrate::{Migrated, Migration, StateError, migrate};

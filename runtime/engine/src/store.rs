@@ -4,7 +4,7 @@
 //! epoch that it was begun under ([`Fence`]) and changes nothing if that is not the newest.
 
 use crate::delivery::Progress;
-use crate::event::{Event, Sender};
+use crate::event::{Body, Event, EventKind, Sender};
 use crate::key::{AgentKey, Epoch, Millis, Seq, Trigger};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -141,6 +141,26 @@ pub struct NewEvent {
     pub channel: String,
     /// The event; `seq` and `ts` are the store's.
     pub event: Event,
+}
+
+impl NewEvent {
+    /// An event without attachments.
+    #[must_use]
+    pub fn new(channel: &str, id: Uuid, sender: Arc<Sender>, hops: u8, body: Body) -> NewEvent {
+        NewEvent {
+            channel: channel.to_owned(),
+            event: Event {
+                id,
+                seq: None,
+                kind: EventKind::Persisted,
+                ts: 0,
+                sender,
+                hops,
+                body,
+                attachments: Vec::new(),
+            },
+        }
+    }
 }
 
 /// What became of an event.

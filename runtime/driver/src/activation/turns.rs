@@ -10,8 +10,8 @@ use crate::runner::{Output, Work};
 use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient, TurnInner};
 use a99_runtime_engine::{
-    Body, CommitFault, DeadLetter, Event, EventKind, Input, NewEvent, NewState, Progress, Receipt,
-    StopReason, StoreCode, StoreError, Trigger, TurnCommit, TurnEnd, TurnId, deep_merge,
+    Body, CommitFault, DeadLetter, Event, Input, NewEvent, NewState, Progress, Receipt, StopReason,
+    StoreCode, StoreError, Trigger, TurnCommit, TurnEnd, TurnId, deep_merge,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -42,23 +42,27 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
     AgentError::new(codes::PANIC, format!("the handler panicked: {text}"))
 }
 
-/// Commits, with what is changed of the settings that stand in the store now.
+/// Commits, with what is changed of the settings.
 async fn write(
     shared: &Shared,
     mut commit: TurnCommit,
-    settings: Option<Value>,
+    settings: Option<&Value>,
 ) -> Result<Receipt, StoreError> {
-    let agents = shared.agents();
     let Some(settings) = settings else {
-        return agents.commit(commit).await;
+        return shared.agents().commit(commit).await;
     };
-    let _gate = shared.settings_gate.lock().await;
-    let row = agents.load(&commit.fence.key).await?;
-    let saved = row.and_then(|row| row.settings);
-    let saved = saved.and_then(|saved| serde_json::from_str(&saved).ok());
-    let saved = saved.unwrap_or_else(|| json!({}));
-    commit.settings = Some(deep_merge(&saved, &settings).to_string());
-    agents.commit(commit).await
+    let (_gate, merged) = shared.merged_settings(&commit.fence.key, settings).await?;
+    commit.settings = Some(merged);
+    shared.agents().commit(commit).await
+}
+
+/// The state that a handler left, if it is another than the one that it began with.
+fn changed(output: &Output, began: &str, version: u32, base: u64) -> Option<NewState> {
+    (output.json != began).then(|| NewState {
+        json: output.json.clone(),
+        version,
+        base,
+    })
 }
 
 impl Activation {
@@ -289,7 +293,7 @@ impl Activation {
         }
         self.work.push(Box::pin(async move {
             kill::point("commit.before");
-            let written = write(&shared, *commit, settings).await;
+            let written = write(&shared, *commit, settings.as_ref()).await;
             kill::point("commit.after");
             Happened::Committed(turn, about, written)
         }));
@@ -325,11 +329,8 @@ impl Activation {
                 };
                 // Against what it began with: what others committed since is not its doing,
                 // and two that make the same of one state are two changes.
-                commit.state = (output.json != *running.base).then(|| NewState {
-                    json: output.json.clone(),
-                    version: self.runner.version(),
-                    base: running.revision,
-                });
+                let version = self.runner.version();
+                commit.state = changed(output, &running.base, version, running.revision);
             }
             TurnEnd::Dead {
                 code,
@@ -359,23 +360,15 @@ impl Activation {
             Body::Message(message) => message.id,
             _ => event.id,
         };
-        Some(NewEvent {
-            channel: self.fence.key.channel().to_owned(),
-            event: Event {
-                id: trigger.operation(&self.fence.key, "dead"),
-                seq: None,
-                kind: EventKind::Persisted,
-                ts: 0,
-                sender: Arc::clone(&self.sender),
-                hops: event.hops.saturating_add(1),
-                body: Body::Error {
-                    id,
-                    error: error.to_owned(),
-                    code: Some(code.to_owned()),
-                },
-                attachments: Vec::new(),
-            },
-        })
+        let key = &self.fence.key;
+        let body = Body::Error {
+            id,
+            error: error.to_owned(),
+            code: Some(code.to_owned()),
+        };
+        let (sender, hops) = (Arc::clone(&self.sender), event.hops.saturating_add(1));
+        let told = trigger.operation(key, "dead");
+        Some(NewEvent::new(key.channel(), told, sender, hops, body))
     }
 
     pub(super) fn committed(
@@ -467,11 +460,7 @@ impl Activation {
         let output = output?;
         let mut commit = TurnCommit::new(self.fence.clone(), self.shared.now());
         (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
-        commit.state = (*output.json != *self.json).then(|| NewState {
-            json: output.json.clone(),
-            version: self.runner.version(),
-            base: self.revision,
-        });
+        commit.state = changed(&output, &self.json, self.runner.version(), self.revision);
         let changes_nothing = commit.outbox.is_empty()
             && commit.timers.is_empty()
             && commit.state.is_none()
@@ -482,7 +471,8 @@ impl Activation {
         }
         commit.trigger = Some(trigger.clone());
         kill::point("hook.before");
-        let receipt = write(&self.shared, commit.clone(), output.settings.clone()).await?;
+        let settings = output.settings.as_ref();
+        let receipt = write(&self.shared, commit.clone(), settings).await?;
         kill::point("hook.after");
         self.shared.hub().tell(&receipt.appended);
         let running = Running {

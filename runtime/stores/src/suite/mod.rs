@@ -8,9 +8,8 @@ mod channels;
 mod journal;
 
 use a99_runtime_engine::{
-    AgentKey, AgentStore, Attachment, Body, BoxFuture, ChannelStore, Event, EventKind, Fence,
-    KeyError, Message, NewEvent, NewState, Progress, Sender, StoreCode, StoreError, Trigger,
-    TurnCommit, derived,
+    AgentKey, AgentStore, Attachment, Body, BoxFuture, ChannelStore, Fence, KeyError, Message,
+    NewEvent, NewState, Progress, Sender, StoreCode, StoreError, Trigger, TurnCommit, derived,
 };
 use std::fmt;
 use std::future::poll_fn;
@@ -129,19 +128,11 @@ fn fence(store: &impl AgentStore, key: &AgentKey) -> Fence {
 
 /// What an agent says on its channel, under the identity of some text.
 fn said(key: &AgentKey, id: &str, text: &str) -> NewEvent {
-    NewEvent {
-        channel: key.channel().to_owned(),
-        event: Event {
-            id: derived(&[id]),
-            seq: None,
-            kind: EventKind::Persisted,
-            ts: 0,
-            sender: Arc::new(Sender::agent(key)),
-            hops: 1,
-            body: Body::Message(Message::text(text)),
-            attachments: Vec::new(),
-        },
-    }
+    let (sender, body) = (
+        Arc::new(Sender::agent(key)),
+        Body::Message(Message::text(text)),
+    );
+    NewEvent::new(key.channel(), derived(&[id]), sender, 1, body)
 }
 
 fn attached(mut event: NewEvent, data: &[u8]) -> NewEvent {

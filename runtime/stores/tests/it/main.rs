@@ -10,8 +10,8 @@ mod processes;
 
 use a99_capabilities::block_on;
 use a99_runtime_engine::{
-    AgentKey, AgentStore, Body, ChannelStore, Event, EventKind, Fence, Message, NewEvent, NewState,
-    Progress, Sender, Trigger, TurnCommit, derived,
+    AgentKey, AgentStore, Body, ChannelStore, Fence, Message, NewEvent, NewState, Progress, Sender,
+    Trigger, TurnCommit, derived,
 };
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use std::path::Path;
@@ -34,19 +34,11 @@ fn fence(store: &SqliteRuntime, key: &AgentKey) -> Fence {
 
 /// What an agent says, under the identity of some text.
 fn event(key: &AgentKey, id: &str, text: &str) -> NewEvent {
-    NewEvent {
-        channel: key.channel().to_owned(),
-        event: Event {
-            id: derived(&[id]),
-            seq: None,
-            kind: EventKind::Persisted,
-            ts: 0,
-            sender: Arc::new(Sender::agent(key)),
-            hops: 0,
-            body: Body::Message(Message::text(text)),
-            attachments: Vec::new(),
-        },
-    }
+    let (sender, body) = (
+        Arc::new(Sender::agent(key)),
+        Body::Message(Message::text(text)),
+    );
+    NewEvent::new(key.channel(), derived(&[id]), sender, 0, body)
 }
 
 /// The `n`th turn of an agent, from 1, which counts and says so: afterwards its state, its
