@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-#[path = "../../host/postgres/tests/it/cluster.rs"]
+#[path = "../../host/postgres/tests/server/cluster.rs"]
 #[allow(
     dead_code,
     clippy::unwrap_used,

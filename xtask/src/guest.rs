@@ -4,9 +4,10 @@
 //! The command builds the image; it is built here with the sandbox in it, so
 //! that other tasks do without wasmtime.
 
-use crate::shell::{Failed, cargo, failed, root, run};
+use crate::shell::{Failed, cargo, failed, metadata, root, run};
 use crate::stage::{Outcome, Progress};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The profile of everything with wasmtime in it.
@@ -30,7 +31,8 @@ const PACKAGES: [&str; 12] = [
 ];
 
 /// All packages but those that cannot do without wasmtime, or whose tests cannot:
-/// they are among [`with_wasmtime`].
+/// they are among [`with_wasmtime`]. Always together, as those are. What needs a server of
+/// PostgreSQL when it runs is among them where it is only compiled.
 pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--workspace",
     "--features",
@@ -69,26 +71,33 @@ pub(crate) fn with_wasmtime(command: &str) -> Command {
     cargo
 }
 
-/// The command with the sandbox in it.
-fn sandbox(command: &str) -> Command {
-    let mut sandbox = cargo("run");
-    sandbox.arg("--quiet").args(PROFILE);
-    sandbox.args(["--package", "a99-cli", "--features", "sandbox"]);
-    sandbox.args(["--", "sandbox", command]);
-    sandbox.current_dir(root());
-    sandbox
-}
-
 /// Calls `a99 sandbox build` with these flags.
 pub(crate) fn build(flags: &[&str]) -> Result<(), Failed> {
-    // The command's own last line says what failed.
-    run(sandbox("build").args(flags)).map_err(|_| Failed(String::new()))
+    let mut build = cargo("run");
+    build.arg("--quiet").args(PROFILE);
+    build.args(["--package", "a99-cli", "--features", "sandbox"]);
+    build.args(["--", "sandbox", "build"]).args(flags);
+    build_with(&mut build)
 }
 
-/// Builds the image. A failure is one, unless the doctor says that this machine
-/// cannot build images or run guests.
+fn build_with(command: &mut Command) -> Result<(), Failed> {
+    // The command's own last line says what failed.
+    run(command.current_dir(root())).map_err(|_| Failed(String::new()))
+}
+
+/// Compiles the tests of all that has wasmtime in it, the command as they need it among
+/// them, and builds the image with that command. A failure is one, unless the doctor says
+/// that this machine cannot build images or run guests.
 pub(crate) fn build_where_possible() -> Result<Outcome, Failed> {
-    let Err(failure) = build(&[]) else {
+    run(with_wasmtime("test").arg("--no-run"))?;
+    let target = metadata()?["target_directory"].as_str().map(PathBuf::from);
+    let target = target.ok_or_else(|| failed("cargo metadata", "no target folder"))?;
+    let sandbox = |command| {
+        let mut sandbox = Command::new(target.join(PROFILE[1]).join("a99"));
+        sandbox.args(["sandbox", command]);
+        sandbox
+    };
+    let Err(failure) = build_with(&mut sandbox("build")) else {
         return Ok(Outcome::Passed);
     };
     // It fails where it finds problems, and says them all the same.
@@ -114,9 +123,10 @@ fn unable(report: &str) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// What is said of tests whose image is not there; the stage before says why.
-pub(crate) fn no_image() -> Outcome {
-    Outcome::Skipped("needs the guest's image".to_owned())
+/// Runs what needs no image: the engine as WebAssembly, which is among [`test`] too.
+pub(crate) fn test_without_image(progress: &Progress) -> Result<(), Failed> {
+    let mut engine = with_wasmtime("test");
+    progress.tests(engine.args(["--test", "c2w", "--", "engine::"]))
 }
 
 /// Runs all tests of the sandbox, with the image that was built last: without

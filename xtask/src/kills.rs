@@ -8,7 +8,7 @@ use crate::stage::Progress;
 const STORES: [(&str, &str, &str); 3] = [
     ("a99-sqlite", "it", ""),
     ("a99-vectors", "store", "sqlite"),
-    ("a99-postgres", "it", "cluster"),
+    ("a99-postgres", "server", "cluster"),
 ];
 
 /// Runs the long tests of all stores, or of one crate.

@@ -13,7 +13,7 @@ pub(crate) fn test() -> Result<(), Failed> {
     stages.run("tidy", |_| tidy::tidy());
     stages.run("clippy", |_| {
         let mut clippy = cargo("clippy");
-        clippy.args(guest::WITHOUT_WASMTIME);
+        clippy.args(guest::WITHOUT_WASMTIME).args(CLUSTER);
         clippy.args(["--all-targets", "--", "-D", "warnings"]);
         run(&mut clippy)
     });
@@ -25,15 +25,14 @@ pub(crate) fn test() -> Result<(), Failed> {
     stages.end()
 }
 
-/// Crates whose tests start servers of PostgreSQL, and the programs that do.
-const WITH_POSTGRES: [(&str, &str); 3] = [
-    ("a99-postgres", "it"),
-    ("a99-vectors", "server"),
-    ("a99-cli", "server"),
+/// The features of crates whose tests, all named `server`, start servers of PostgreSQL.
+const CLUSTER: [&str; 2] = [
+    "--features",
+    "a99-postgres/cluster,a99-vectors/cluster,a99-cli/cluster",
 ];
 
 /// Random programs in the source form that CI asks Node about.
-const SOURCES_OF_CI: u64 = 4_000;
+const SOURCES_OF_CI: u64 = 2_000;
 
 /// The same for `cargo xtask sources`, unless it says otherwise.
 const SOURCES: u64 = 20_000;
@@ -41,8 +40,8 @@ const SOURCES: u64 = 20_000;
 /// The tests of the source form that ask Node.
 fn beside_node(count: u64) -> Command {
     let mut test = cargo("test");
-    test.args(["--package", "a99-testkit", "--test", "it"]);
-    test.args(["--", "--ignored", "source"]);
+    test.args(guest::WITHOUT_WASMTIME);
+    test.args(["--test", "it", "--", "--ignored", "source"]);
     test.env("A99_SOURCES", count.to_string());
     test
 }
@@ -63,7 +62,7 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
 /// what needs Node, Python, PostgreSQL, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(13);
+    let mut stages = Stages::of(11);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -73,27 +72,18 @@ pub(crate) fn slow() -> Result<(), Failed> {
     });
     stages.run("code of pages in other languages", |progress| {
         let mut test = cargo("test");
-        test.args(["--package", "a99-cli", "--test", "pages"]);
-        progress.tests(test.args(["--", "--ignored"]))
+        test.args(guest::WITHOUT_WASMTIME);
+        progress.tests(test.args(["--test", "pages", "--", "--ignored"]))
     });
     stages.run("the source form beside Node", |progress| {
         progress.tests(&mut beside_node(SOURCES_OF_CI))
     });
     // A feature, because it needs the server: what a contributor runs before each change
     // needs nothing but the toolchain.
-    stages.run("clippy of the tests with PostgreSQL", |_| {
-        WITH_POSTGRES.iter().try_for_each(|(package, _)| {
-            let mut clippy = cargo("clippy");
-            clippy.args(["--package", package, "--features", "cluster"]);
-            run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
-        })
-    });
     stages.run("tests with PostgreSQL", |progress| {
-        WITH_POSTGRES.iter().try_for_each(|(package, program)| {
-            let mut test = cargo("test");
-            test.args(["--package", package, "--features", "cluster"]);
-            progress.tests(test.args(["--test", program]))
-        })
+        let mut test = cargo("test");
+        test.args(guest::WITHOUT_WASMTIME).args(CLUSTER);
+        progress.tests(test.args(["--test", "server"]))
     });
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a
@@ -107,14 +97,10 @@ pub(crate) fn slow() -> Result<(), Failed> {
         let mut doc = guest::with_wasmtime("doc");
         run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
     });
-    stages.run("the engine as WebAssembly", |progress| {
-        let mut test = guest::with_wasmtime("test");
-        progress.tests(test.args(["--test", "c2w", "--", "engine::"]))
-    });
     if stages.attempt("the guest's image", |_| guest::build_where_possible()) {
         stages.run("tests with the guest", guest::test);
     } else {
-        stages.attempt("tests with the guest", |_| Ok(guest::no_image()));
+        stages.run("tests without the guest", guest::test_without_image);
     }
     stages.end()
 }

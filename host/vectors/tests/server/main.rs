@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 #![cfg(unix)]
 
-#[path = "../../../postgres/tests/it/cluster.rs"]
+#[path = "../../../postgres/tests/server/cluster.rs"]
 #[allow(dead_code, reason = "the tests of the server need more of it")]
 mod cluster;
 #[path = "../common/mod.rs"]

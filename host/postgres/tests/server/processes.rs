@@ -2,7 +2,7 @@
 //! server killed meanwhile.
 //!
 //! The processes are this program, started for the one test [`child`]. The long forms:
-//! `cargo test -p a99-postgres --features cluster --test it -- --ignored long_`.
+//! `cargo test -p a99-postgres --features cluster --test server -- --ignored long_`.
 
 #![allow(clippy::print_stdout, reason = "what processes tell the test")]
 
