@@ -139,13 +139,16 @@ pub(crate) const fn is_dotted(name: &str) -> bool {
 /// Families of crates above this one, which have no code of a host either;
 /// [`faults`] names one that is missing here.
 const OTHER_FAMILIES: &[&str] = &[
+    "agent.",
     "ai.",
     "boundary.",
+    "call.",
     "cli.",
     "config.",
     "egress.",
     "embed.",
     "fetch.",
+    "host.",
     "image.",
     "models.",
     "mount.",
@@ -155,8 +158,12 @@ const OTHER_FAMILIES: &[&str] = &[
     "shell.",
     "source.",
     "sqlite.",
+    "state.",
     "step.",
+    "storage.",
     "store.",
+    "timer.",
+    "turn.",
     "xml.",
 ];
 

@@ -41,6 +41,21 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
         &[("runtime/driver/src/program/error.rs", "ProgramCode")],
     ),
     (
+        "Turns of agents",
+        "Why a handler of an agent failed, an operation of its turn was refused, or a turn was \
+         given up ([runtime](runtime.md)).",
+        &[
+            ("runtime/driver/src/error.rs", ""),
+            ("runtime/engine/src/codes.rs", ""),
+            ("runtime/driver/src/program/journal.rs", ""),
+        ],
+    ),
+    (
+        "States of agents",
+        "Why an agent does not start with the state that is kept for it.",
+        &[("runtime/engine/src/migrate.rs", "StateError")],
+    ),
+    (
         "Fetches",
         "Why `HttpFetch` gave no answer. Programs see the message.",
         &[("host/http/src/error.rs", "FetchCode")],
@@ -178,7 +193,7 @@ fn scan(text: &str, of: &str) -> Result<Vec<CodeRow>, String> {
                 in_enum = true;
             } else if line == "}" {
                 in_enum = false;
-            } else if in_enum && !code.is_empty() {
+            } else if in_enum && is_variant(line) {
                 variants.push((word(code), sentence));
             } else if of.is_empty() && is_const(code) {
                 rows.extend(codes(code).map(|(name, alias)| CodeRow {
@@ -220,6 +235,12 @@ fn word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
+/// Whether a line of an enum begins a variant: its members stand deeper.
+fn is_variant(line: &str) -> bool {
+    let inner = line.strip_prefix("    ");
+    inner.is_some_and(|inner| inner.starts_with(char::is_alphabetic))
+}
+
 fn is_const(line: &str) -> bool {
     let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
     let line = line.strip_prefix("pub ").unwrap_or(line);
@@ -258,7 +279,7 @@ mod tests {
 
     #[test]
     fn lists_are_read() {
-        let text = "/// The kind.\npub enum K {\n    /// One of\n    /// [`x`].\n    One,\n    \
+        let text = "/// The kind.\npub enum K {\n    /// One of\n    /// [`x`].\n    One {\n        /// A member.\n        x: u8,\n    },\n    \
                     /// Two.\n    Two(P),\n}\nimpl K {\n    match self {\n        \
                     Self::One => (\"a.one\", \"a.One\"),\n        K::Two(_) => \"a.two\",\n        \
                     Self::One => \"not. a code\",\n    }\n}\n";

@@ -190,7 +190,7 @@ mod tests {
     /// left out where it is not to be compiled, and all of them are tested with it.
     #[test]
     fn wasmtime_is_compiled_only_where_it_is_said() {
-        let metadata = crate::shell::metadata().expect("the manifests");
+        let metadata = metadata().expect("the manifests");
         let packages = metadata["packages"].as_array().expect("packages");
         let mut brings: Vec<&str> = vec!["wasmtime", "wasmtime-wasi", "wasmtime-wizer"];
         let ours = brings.len();

@@ -13,6 +13,8 @@ pub struct AgentError {
 
 /// Codes of errors that the runtime gives.
 pub mod codes {
+    use crate::program::ProgramCode;
+
     /// The handler panicked.
     pub const PANIC: &str = "turn.panic";
     /// The handler gave an error without a code of its own.
@@ -23,9 +25,9 @@ pub mod codes {
     pub const OVER: &str = "turn.over";
     /// An operation has the name of another one of the turn, or says something else than
     /// it did when the turn ran before.
-    pub const CHANGED_BODY: &str = "step.changed_body";
+    pub const CHANGED_BODY: &str = ProgramCode::ChangedBody.name();
     /// It is not known how a step ended that may not be made twice.
-    pub const UNKNOWN_OUTCOME: &str = "step.unknown_outcome";
+    pub const UNKNOWN_OUTCOME: &str = ProgramCode::UnknownOutcome.name();
     /// A step failed, and its error was kept.
     pub const STEP_FAILED: &str = "step.failed";
     /// A value is none that JSON has, or not of the type that is wanted.

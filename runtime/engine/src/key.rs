@@ -62,7 +62,7 @@ impl KeyError {
     /// The stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
-        "agent.bad_key"
+        crate::codes::BAD_KEY
     }
 }
 

@@ -6,6 +6,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod codes;
 mod delivery;
 mod event;
 mod filter;

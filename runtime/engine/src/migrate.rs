@@ -28,21 +28,21 @@ pub enum StateError {
         /// The agent's.
         known: u32,
     },
-    /// A step is missing.
+    /// No migration leads on from the version of the state.
     NoStep {
         /// From this version.
         from: u32,
         /// The agent's.
         known: u32,
     },
-    /// A step failed.
+    /// A migration failed.
     Failed {
         /// From this version.
         from: u32,
         /// What it said.
         message: String,
     },
-    /// The row, or what a step gave, is no state.
+    /// What is kept, or what a migration gave, is no state of the type that the agent has.
     Unreadable {
         /// Of this version.
         version: u32,

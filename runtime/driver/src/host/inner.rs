@@ -149,7 +149,7 @@ impl Inner {
             Ended::Stopped(reason) => {
                 let code = match reason {
                     StopReason::Fenced => "store.fenced",
-                    _ => "turn.dead",
+                    _ => a99_runtime_engine::codes::DEAD,
                 };
                 let message = format!("{key} stopped: {code}");
                 self.shared

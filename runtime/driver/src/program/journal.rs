@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 /// The row of a run's start.
 pub const START_ROW: &str = "run";
 
-/// The code of a call that failed: the program is told of it again.
+/// A call of a program failed: the program is told of it again.
 pub const FAILED: &str = "call.failed";
 
-/// The code of a call that failed and by whose error the run ended: it is made again when the
-/// turn is tried again.
+/// A call of a program failed, and the run ended by its error: it is made again when the turn
+/// is tried again.
 pub const AGAIN: &str = "call.again";
 
 /// A row of the journal: a call, or the start of the run.

@@ -2,6 +2,7 @@
 
 use super::machine::{Item, Machine};
 use super::{Command, Delivery, OnDead, StopReason, TurnEnd, TurnId, TurnResult};
+use crate::codes;
 use crate::key::{Millis, Trigger};
 
 /// Conflicts after which a turn has failed.
@@ -101,7 +102,7 @@ impl Machine {
             self.turns[at].is_alone = is_suspect && !is_ahead;
             if deaths >= self.policy.max_deaths.max(1) {
                 let error = format!("the process was cut off {deaths} times while this turn ran");
-                self.give_up(at, "turn.killed_the_process", error, deaths);
+                self.give_up(at, codes::KILLED_THE_PROCESS, error, deaths);
             } else if is_suspect || is_ahead {
                 let id = self.turns[at].id;
                 self.writes.push_back(id);
@@ -197,7 +198,7 @@ impl Machine {
             }
             TurnResult::Cancelled => {
                 let error = "the turn was cancelled".to_owned();
-                self.fail(now, at, "turn.cancelled", error, false);
+                self.fail(now, at, codes::CANCELLED, error, false);
             }
         }
     }
@@ -205,7 +206,7 @@ impl Machine {
     /// Gives a turn up because the agent stops. That is nothing to stop for.
     fn commit_cancelled(&mut self, at: usize) {
         let end = TurnEnd::Dead {
-            code: "turn.cancelled".to_owned(),
+            code: codes::CANCELLED.to_owned(),
             error: "the agent was stopped".to_owned(),
             attempts: 1,
         };
@@ -220,7 +221,7 @@ impl Machine {
         if is_at_most_once || turn.conflicts >= MAX_CONFLICTS {
             turn.conflicts = 0;
             let error = "the state was changed since the turn read it".to_owned();
-            self.fail(now, at, "turn.conflict", error, false);
+            self.fail(now, at, codes::CONFLICT, error, false);
         } else if self.ending.is_some() {
             self.leave(at);
         } else {

@@ -3,6 +3,7 @@
 use super::machine::{Item, Machine};
 use super::turns::Phase;
 use super::{Command, CommitFault, Delivery, Progress, TurnEnd, TurnId};
+use crate::codes;
 use crate::key::{Millis, Trigger};
 use crate::retry::Retry;
 
@@ -201,7 +202,7 @@ impl Machine {
         } else if fault == CommitFault::Refused {
             self.writing = None;
             let error = "the store refused the turn's start".to_owned();
-            self.give_up(at, "turn.refused", error, 1);
+            self.give_up(at, codes::REFUSED, error, 1);
         } else if self.ending.is_some() {
             self.drop_turn(id);
         } else {
@@ -226,7 +227,7 @@ impl Machine {
             self.conflict(now, at);
         } else {
             let error = "the store refused what the turn changed".to_owned();
-            self.fail(now, at, "turn.refused", error, false);
+            self.fail(now, at, codes::REFUSED, error, false);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Judge of histories: one pass over the facts, then what must hold in the end.
 
 use super::{Committed, Fact, History, Kind, Origin, Send, Setup, Violation};
+use crate::codes;
 use crate::delivery::{Delivery, OnDead, Progress, TurnEnd};
 use crate::key::{Epoch, Millis, Seq, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,7 +260,7 @@ impl Judge {
         let (failures, is_final) = (turn.failures, turn.is_final);
         let recorded = turn.recorded.clone();
         let is_enough = match code {
-            "turn.killed_the_process" => {
+            codes::KILLED_THE_PROCESS => {
                 let counts = |epoch: &&Epoch| {
                     !self.closed.contains(epoch) || self.doubts.contains(&(at, **epoch))
                 };
@@ -267,7 +268,7 @@ impl Judge {
                 let deaths = u64::try_from(deaths).unwrap_or(u64::MAX);
                 attempts >= setup.max_deaths && deaths >= attempts.into()
             }
-            "turn.cancelled" if is_once => true,
+            codes::CANCELLED if is_once => true,
             _ => (failures >= setup.max_attempts || is_final || is_once) && failures >= attempts,
         };
         let stops = setup.on_dead == OnDead::Stop && !is_once;
