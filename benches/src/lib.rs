@@ -8,6 +8,7 @@
 pub mod programs;
 pub mod rates;
 pub mod stops;
+pub mod turns;
 
 use a99_vm::atom::Scope;
 use a99_vm::coerce::to_number;

@@ -73,6 +73,8 @@ Usage: cargo xtask TASK
   stops [FILTER]             CPU time from a deadline, an abort or the end of the
                              fuel to the end of the run, in every long operation
                              (bench profile); fails above a millisecond
+  agents [--json] [ROW]      turns, waking, replay, memory and start of agents that
+                             a host runs (bench profile)
   kills [CRATE]              300 kills of processes that write to each store, and a
                              minute of four that count together (PostgreSQL)
   crash [--kills N] [--mode at-most-once|at-least-once|exactly-once-state] [--seed S]
@@ -145,6 +147,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("simulate", args) => run_example("a99-runtime-engine", "simulate", args),
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
+        ("agents", args) => run_program("a99-benches", "agents", args),
         ("embed", []) => embed::test(&stage::Progress::default()),
         ("kills", args @ ([] | [_])) => {
             kills::test(args.first().copied(), &stage::Progress::default())

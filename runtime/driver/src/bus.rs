@@ -4,7 +4,7 @@ use crate::error::{AgentError, codes};
 use crate::subscription::Subscription;
 use a99_runtime_engine::{AgentKey, Body, Event, Uuid};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,9 @@ pub struct Participant {
     /// The agent's key, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentKey>,
+    /// What else it says about itself.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
 }
 
 impl Participant {

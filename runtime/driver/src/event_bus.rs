@@ -3,8 +3,9 @@
 use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
 use crate::error::AgentError;
 use crate::turn::{SendOptions, Sent, TurnClient};
-use a99_runtime_engine::{AgentKey, Body, BoxFuture, Uuid};
+use a99_runtime_engine::{AgentKey, Body, BoxFuture, Event, Seq, Uuid};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 type Reply<'a, T> = BoxFuture<'a, Result<T, AgentError>>;
@@ -107,7 +108,8 @@ pub trait EventBus: Send + Sync {
     /// Says that a group of tools goes to another.
     fn announce_tool_role_handoff(&self, group: String, from: Uuid, to: Uuid) -> Reply<'_, ()>;
 
-    /// Gives the channel a title, at once: `title` of its configuration.
+    /// Gives the channel a title, at once: `title` of its configuration. The channel hears of
+    /// it by an event of the type [`CHANNEL_CONFIG`], whose payload is what was changed.
     fn set_channel_title(&self, title: String) -> Reply<'_, ()>;
 
     /// The configuration of the channel.
@@ -120,7 +122,28 @@ pub trait EventBus: Send + Sync {
             .filter_map(|who| who.agent)
             .collect()
     }
+
+    /// Names of the agents that can be invited, sorted.
+    fn list_agents(&self) -> Vec<String>;
+
+    /// Puts an agent on the channel, at once, or changes its configuration. Errors:
+    /// `agent.unknown`, `agent.bad_key`, `handle-conflict`.
+    fn invite_agent(&self, name: &str, handle: &str, config: Value) -> Reply<'_, AgentKey>;
+
+    /// Takes an agent off the channel, at once; its turns end and its state stays. Whether it
+    /// was there.
+    fn remove_agent(&self, name: &str, handle: &str) -> Reply<'_, bool>;
+
+    /// The newest events of the channel before a place, or of all, oldest first, at most
+    /// [`HISTORY_EVENTS`]. [`conversation`](crate::conversation) makes a dialogue of them.
+    fn history(&self, before: Option<Seq>, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
 }
+
+/// The type of events that tell of a change of a channel's configuration.
+pub const CHANNEL_CONFIG: &str = "channel-config";
+
+/// Events that [`EventBus::history`] gives at a time.
+pub const HISTORY_EVENTS: usize = 1_000;
 
 fn methods_of(who: &Participant) -> Vec<Value> {
     let methods = who.methods.as_array().into_iter().flatten();
@@ -131,6 +154,15 @@ fn methods_of(who: &Participant) -> Vec<Value> {
         told
     });
     told.collect()
+}
+
+impl TurnClient {
+    /// The key of an agent on this channel.
+    fn beside(&self, name: &str, handle: &str) -> Result<AgentKey, AgentError> {
+        let handle = handle.strip_prefix('@').unwrap_or(handle);
+        AgentKey::new(name, EventBus::channel(self), handle)
+            .map_err(|error| AgentError::new(error.code(), error.to_string()).fatal())
+    }
 }
 
 impl EventBus for TurnClient {
@@ -232,8 +264,45 @@ impl EventBus for TurnClient {
         Box::pin(async move {
             let store = self.0.shared.hub().store();
             let changes = json!({"title": title});
+            let body = Body::Custom {
+                name: CHANNEL_CONFIG.to_owned(),
+                payload: changes.clone(),
+            };
+            // Whoever hears of it finds it.
             store.update_channel_config(self.channel(), changes).await?;
-            Ok(())
+            self.0.at_once("channel-config", body).await.map(drop)
+        })
+    }
+
+    fn list_agents(&self) -> Vec<String> {
+        self.0.shared.presence.known()
+    }
+
+    fn invite_agent(&self, name: &str, handle: &str, config: Value) -> Reply<'_, AgentKey> {
+        let key = self.beside(name, handle);
+        Box::pin(async move {
+            self.0.going_on()?;
+            let key = key?;
+            self.0.shared.presence.invite(key.clone(), config).await?;
+            Ok(key)
+        })
+    }
+
+    fn remove_agent(&self, name: &str, handle: &str) -> Reply<'_, bool> {
+        let key = self.beside(name, handle);
+        Box::pin(async move {
+            self.0.going_on()?;
+            self.0.shared.presence.remove(key?).await
+        })
+    }
+
+    fn history(&self, before: Option<Seq>, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
+        Box::pin(async move {
+            let store = self.0.shared.hub().store();
+            // As far as a store can count.
+            let before = before.unwrap_or(Seq::MAX >> 1);
+            let most = most.min(HISTORY_EVENTS);
+            Ok(store.read_before(self.channel(), before, most).await?)
         })
     }
 

@@ -22,7 +22,7 @@ use a99_runtime_engine::{
     Sender, Seq, TimerRow, TurnCommit, Uuid, check_part, published,
 };
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use slots::Slots;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -286,7 +286,7 @@ impl Host {
         who: &Participant,
         action: PresenceAction,
     ) -> Result<(), AgentError> {
-        let mut metadata = Map::new();
+        let mut metadata = who.metadata.clone();
         for (name, value) in [
             ("name", &who.name),
             ("type", &who.kind),

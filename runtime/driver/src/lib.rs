@@ -10,6 +10,7 @@ mod activation;
 mod agent;
 mod bus;
 mod context;
+mod conversation;
 mod cron;
 mod error;
 mod event_bus;
@@ -37,9 +38,10 @@ pub use context::{
     ContextParts, EMBEDDED, OnAdvance, Row, RunResult, RuntimeContext, RuntimeFactory, StorageApi,
     create_runtime_context,
 };
+pub use conversation::{Said, Speaker, conversation};
 pub use cron::next as next_occurrence;
 pub use error::{AgentError, codes};
-pub use event_bus::{EventBus, MethodResult, tool_role_winner};
+pub use event_bus::{CHANNEL_CONFIG, EventBus, HISTORY_EVENTS, MethodResult, tool_role_winner};
 pub use host::{AgentInfo, Host, HostBuilder, Publish, Published};
 pub use log::{AgentLogger, LogEntry, LogLevel};
 pub use methods::{Method, MethodCall, Methods};

@@ -1,11 +1,13 @@
 //! What all agents of a host share: stores, channels, clock, randomness, model.
 
 use crate::bus::{Participant, Waits};
+use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
 use crate::options::HostOptions;
 use a99_capabilities::{AiProvider, Clock, Random};
 use a99_runtime_engine::{
-    AgentKey, AgentStore, ChannelStore, Millis, StoreCode, StoreError, Uuid, deep_merge, unique,
+    AgentKey, AgentStore, BoxFuture, ChannelStore, Millis, StoreCode, StoreError, Uuid, deep_merge,
+    unique,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -31,6 +33,15 @@ pub(crate) trait Presence: Send + Sync {
 
     /// Whether everybody but one is a person.
     fn is_solo(&self, channel: &str, me: Uuid) -> bool;
+
+    /// Names of the agents that can be invited, sorted.
+    fn known(&self) -> Vec<String>;
+
+    /// [`Host::invite`](crate::Host::invite).
+    fn invite(&self, key: AgentKey, config: Value) -> BoxFuture<'_, Result<(), AgentError>>;
+
+    /// [`Host::remove`](crate::Host::remove).
+    fn remove(&self, key: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>>;
 }
 
 impl Shared {

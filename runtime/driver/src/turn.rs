@@ -129,7 +129,7 @@ impl TurnInner {
         locked(&self.changes).outbox.push(event);
     }
 
-    fn going_on(&self) -> Result<(), AgentError> {
+    pub(crate) fn going_on(&self) -> Result<(), AgentError> {
         match self.is_over.load(Ordering::Acquire) {
             false => Ok(()),
             true => Err(AgentError::new(

@@ -1,20 +1,28 @@
 //! Inside of a host: who wakes, and what becomes of those that end.
 
-use super::Inner;
 use super::slots::{Phase, Start};
+use super::{Host, Inner};
 use crate::activation::{Ended, Loading};
 use crate::bus::Participant;
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::log::LogLevel;
 use crate::shared::Presence;
-use a99_runtime_engine::{AgentKey, Event, EventKind, Seq, StopReason, StoreCode, Uuid};
+use a99_runtime_engine::{AgentKey, BoxFuture, Event, EventKind, Seq, StopReason, StoreCode, Uuid};
+use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Knows who is on the channels of a host.
 pub(super) struct Present(pub(super) Weak<Inner>);
+
+impl Present {
+    fn host(&self) -> Result<Host, AgentError> {
+        let inner = self.0.upgrade().map(Host);
+        inner.ok_or_else(|| AgentError::new(codes::STOPPING, "the host is gone"))
+    }
+}
 
 impl Presence for Present {
     fn roster(&self, channel: &str) -> Vec<Participant> {
@@ -26,6 +34,22 @@ impl Presence for Present {
     fn is_solo(&self, channel: &str, me: Uuid) -> bool {
         let inner = self.0.upgrade();
         inner.is_some_and(|inner| locked(&inner.slots).is_solo(channel, me))
+    }
+
+    fn known(&self) -> Vec<String> {
+        let inner = self.0.upgrade();
+        let known = inner.map(|inner| inner.factories.keys().cloned().collect());
+        let mut known: Vec<String> = known.unwrap_or_default();
+        known.sort_unstable();
+        known
+    }
+
+    fn invite(&self, key: AgentKey, config: Value) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(async move { self.host()?.invite(&key, config).await })
+    }
+
+    fn remove(&self, key: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>> {
+        Box::pin(async move { self.host()?.remove(&key).await })
     }
 }
 
@@ -53,6 +77,7 @@ impl Inner {
                 kind: connect.kind.unwrap_or_else(|| "agent".to_owned()),
                 methods,
                 agent: Some(identity.key.clone()),
+                metadata: connect.extra_metadata,
             });
         }
         roster

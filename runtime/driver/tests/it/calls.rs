@@ -185,6 +185,7 @@ async fn h07_answers_of_others_are_no_answers() {
         kind: "panel".to_owned(),
         methods: Value::Null,
         agent: None,
+        metadata: serde_json::Map::new(),
     };
     host.join("c", joining).await.expect("joined");
     let mut events = host.subscribe("c", None, false).await.expect("a log");
@@ -274,6 +275,7 @@ async fn handles_belong_to_one_participant_of_a_channel() {
         kind: "panel".to_owned(),
         methods: Value::Null,
         agent: None,
+        metadata: serde_json::Map::new(),
     };
     let refused = host.invite(&key("b/c/Echo"), json!({})).await;
     assert_eq!(refused.expect_err("taken").code(), "handle-conflict");

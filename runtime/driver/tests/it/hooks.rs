@@ -172,6 +172,7 @@ async fn presence_wakes_nobody_and_idle_agents_do_not_flap() {
             kind: "panel".to_owned(),
             methods: Value::Null,
             agent: None,
+            metadata: serde_json::Map::new(),
         };
         host.join("c", ann).await.expect("joined");
         assert!(host.leave("c", Uuid::from_u128(n)).await.expect("left"));

@@ -1,6 +1,7 @@
 //! Agents on a host, with stores of files.
 
 mod attacks;
+mod bus;
 mod calls;
 mod delivery;
 mod echo;
