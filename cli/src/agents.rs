@@ -117,6 +117,9 @@ impl fmt::Display for AgentArg {
 
 /// What the run is granted with its sub-agents: they are granted what it is, and run with
 /// its options.
+///
+/// # Errors
+/// Those of [`registry`].
 pub(crate) fn grant(
     engine: &Engine,
     config: &InForce,
@@ -124,13 +127,30 @@ pub(crate) fn grant(
     options: &RunOptions,
     set: Capabilities,
 ) -> Result<Capabilities, Failure> {
+    let registry = registry(engine, config, keys, options, &set)?;
+    Ok(registry.map_or(set, |registry| registry.capabilities()))
+}
+
+/// The sub-agents of a run, unless there are none: they are granted what it is, and run with
+/// its options.
+///
+/// # Errors
+/// A program that is rejected or has no signature that counts; a share that is too large; a
+/// name that is none; a script that answers in their place.
+pub(crate) fn registry(
+    engine: &Engine,
+    config: &InForce,
+    keys: Option<&TrustedKeys>,
+    options: &RunOptions,
+    set: &Capabilities,
+) -> Result<Option<AgentRegistry>, Failure> {
     let agents = &config.set.agent;
     if agents.is_empty() {
-        return Ok(set);
+        return Ok(None);
     }
     let wrong = |at: usize, why: String, help: &str| config.wrong("agent", at, why, help);
     if config.yields("agent", set.agent.is_some()) {
-        return Ok(set);
+        return Ok(None);
     }
     if set.agent.is_some() {
         let why = "it and the script's `agent` exclude each other".to_owned();
@@ -152,7 +172,7 @@ pub(crate) fn grant(
         let agent = SubAgent::new(agent).share(share).limits(limits);
         registry = registry.sub_agent(&arg.name, agent.options(options.clone()));
     }
-    let registry = registry.granted(set).build();
+    let registry = registry.granted(set.clone()).build();
     let registry = registry.map_err(|error| {
         let named = config.named("agent", 0);
         Failure::coded(
@@ -161,7 +181,7 @@ pub(crate) fn grant(
             "give each agent a name of its own",
         )
     })?;
-    Ok(registry.capabilities())
+    Ok(Some(registry))
 }
 
 #[cfg(test)]

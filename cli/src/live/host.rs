@@ -163,7 +163,7 @@ async fn start(
         }
     }
     let builder = Host::builder().logger(move |entry: &LogEntry<'_>| report.entry(entry));
-    let builder = programs.add(builder, store).await?;
+    let builder = programs.add(builder);
     let host = builder.start(Arc::clone(store)).await?;
     for (key, spec) in file.keys() {
         if !there.contains(key) {

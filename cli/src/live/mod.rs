@@ -21,7 +21,6 @@ mod serve;
 mod show;
 mod socket;
 mod timers;
-mod turn;
 mod wire;
 
 use crate::failure::Failure;

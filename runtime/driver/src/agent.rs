@@ -65,6 +65,12 @@ pub trait Agent: Send + Sync + Sized + 'static {
         &[]
     }
 
+    /// The state of an agent that has none yet. What a state of before lacks has its default
+    /// still, not what stands here.
+    fn initial_state(&self) -> Self::State {
+        Self::State::default()
+    }
+
     /// Settings that hold where neither configuration nor user says otherwise.
     fn default_settings(&self) -> Self::Settings {
         Self::Settings::default()

@@ -2,6 +2,7 @@
 //! sleep.
 
 mod builder;
+mod calls;
 mod inner;
 mod slots;
 mod timers;

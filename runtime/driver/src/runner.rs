@@ -163,7 +163,7 @@ impl<A: Agent> Runner for Typed<A> {
     }
 
     fn initial(&self) -> Result<Output, AgentError> {
-        Self::output(A::State::default())
+        Self::output(self.agent.initial_state())
     }
 
     fn decode(&self, json: Value) -> Result<Output, AgentError> {

@@ -3,7 +3,7 @@
 use crate::error::{AgentError, codes};
 use crate::kill;
 use a99_runtime_engine::{
-    AgentStore, Fence, JournalRow, JournalStatus, StepClass, Trigger, digest,
+    AgentStore, Fence, JournalRow, JournalStatus, StepClass, StoreError, Trigger, digest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -72,8 +72,13 @@ impl Journal {
         self.rows.try_lock().map_or(true, |rows| rows.is_some())
     }
 
+    /// What the turn answers to.
+    pub(crate) fn trigger(&self) -> &Trigger {
+        &self.trigger
+    }
+
     /// What is kept of a step.
-    pub(crate) async fn find(&self, name: &str) -> Result<Option<JournalRow>, AgentError> {
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<JournalRow>, StoreError> {
         let mut rows = self.rows.lock().await;
         if rows.is_none() {
             let kept = self.store.journal(&self.fence.key, &self.trigger).await?;
@@ -93,7 +98,7 @@ impl Journal {
         class: StepClass,
         body: u64,
         status: JournalStatus,
-    ) -> Result<(), AgentError> {
+    ) -> Result<(), StoreError> {
         let row = JournalRow {
             trigger: self.trigger.clone(),
             name: name.to_owned(),

@@ -1,9 +1,10 @@
 //! Journal of a turn: which calls of a program began, and what came of them.
 
 use super::lock;
+use crate::step::Journal;
+use crate::turn::TurnClient;
 use a99_runtime_engine::{
-    AgentStore, BoxFuture, Fence, JournalRow, JournalStatus, StepClass, StoreCode, StoreError,
-    Trigger,
+    AgentStore, BoxFuture, Fence, JournalStatus, StepClass, StoreCode, StoreError, Trigger,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -92,66 +93,64 @@ impl CallJournal for MemoryJournal {
     }
 }
 
-/// The journal of a turn in a store of agents. Rows are read once, and looked up in memory.
-pub struct StoreJournal {
-    store: Arc<dyn AgentStore>,
-    fence: Fence,
-    trigger: Trigger,
-    rows: MemoryJournal,
-}
+/// The journal of a turn in a store of agents: the rows that steps of agents in Rust have
+/// too. They are read once, and looked up in memory.
+pub struct StoreJournal(Journal);
 
 impl fmt::Debug for StoreJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreJournal")
-            .field("trigger", &self.trigger)
+            .field("trigger", self.0.trigger())
             .finish_non_exhaustive()
     }
 }
 
 impl StoreJournal {
     /// The journal of the turn of an agent that answers to this.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn load(
-        store: Arc<dyn AgentStore>,
-        fence: Fence,
-        trigger: Trigger,
-    ) -> Result<StoreJournal, StoreError> {
-        let rows = MemoryJournal::new();
-        for row in store.journal(&fence.key, &trigger).await? {
-            rows.put(CallRow {
-                name: row.name,
-                class: row.class,
-                body: row.body,
-                status: row.status,
-            })?;
-        }
-        Ok(StoreJournal {
-            store,
-            fence,
-            trigger,
-            rows,
-        })
+    #[must_use]
+    pub fn new(store: Arc<dyn AgentStore>, fence: Fence, trigger: Trigger) -> StoreJournal {
+        StoreJournal(Journal::of(store, fence, trigger))
     }
 }
 
 impl CallJournal for StoreJournal {
     fn find(&self, name: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
-        self.rows.find(name)
+        find(&self.0, name.to_owned())
     }
 
     fn record(&self, row: CallRow) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            let kept = JournalRow {
-                trigger: self.trigger.clone(),
-                name: row.name.clone(),
-                class: row.class,
-                body: row.body,
-                status: row.status.clone(),
-            };
-            self.store.record_step(self.fence.clone(), kept).await?;
-            self.rows.put(row)
-        })
+        record(&self.0, row)
     }
+}
+
+/// The journal of a turn that a host runs.
+pub(super) struct TurnJournal(pub(super) TurnClient);
+
+impl CallJournal for TurnJournal {
+    fn find(&self, name: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        find(&self.0.0.journal, name.to_owned())
+    }
+
+    fn record(&self, row: CallRow) -> BoxFuture<'_, Result<(), StoreError>> {
+        record(&self.0.0.journal, row)
+    }
+}
+
+fn find(journal: &Journal, name: String) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+    Box::pin(async move {
+        let found = journal.find(&name).await?;
+        Ok(found.map(|row| CallRow {
+            name: row.name,
+            class: row.class,
+            body: row.body,
+            status: row.status,
+        }))
+    })
+}
+
+fn record(journal: &Journal, row: CallRow) -> BoxFuture<'_, Result<(), StoreError>> {
+    Box::pin(async move {
+        let kept = journal.keep(&row.name, row.class, row.body, row.status);
+        kept.await
+    })
 }

@@ -1,24 +1,33 @@
 //! Programs as handlers of events: runs that are driven by hand, with a journal of what they
 //! ask of the world, so that a turn can be run again (D91).
 //!
-//! [`ProgramHandler`] is what a host has of an agent, [`ProgramTurn`] what it has of a turn.
+//! [`ProgramAgent`] is an agent of a [`Host`](crate::Host) whose events a program handles.
+//! Beneath it, and for other hosts, [`ProgramHandler`] is what a host has of an agent,
+//! [`ProgramTurn`] what it has of a turn.
 
+mod agent;
 mod answer;
+mod builder;
 mod class;
 mod environment;
 mod error;
 mod journal;
 mod run;
 mod start;
+mod turn;
 
+pub use agent::{ProgramAgent, TurnRun};
+pub use builder::{ProgramAgentBuilder, ProgramMethod};
 pub use class::CallClass;
 pub use error::{ProgramCode, ProgramEnd, ProgramError, turn_result};
 pub use journal::{AGAIN, CallJournal, CallRow, FAILED, MemoryJournal, START_ROW, StoreJournal};
 pub use start::{AgentProgram, ProgramSource};
 
+use crate::shared::Shared as HostShared;
 use a99_capabilities::{AgentTurn, Capabilities, Clock, Random};
 use agent99::{AgentRegistry, Engine, RunOptions, Value};
 use run::Shared;
+use start::Start;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -168,6 +177,20 @@ impl ProgramHandler {
         }
     }
 
+    /// The same on a host: with its clock and randomness, unless there are others, and with
+    /// the programs that its store keeps.
+    fn hosted(
+        &self,
+        host: &HostShared,
+        clock: Option<&Arc<dyn Clock>>,
+        random: Option<&Arc<dyn Random>>,
+    ) -> ProgramHandler {
+        let mut handler = self.clone();
+        handler.clock = Arc::clone(clock.unwrap_or(&host.clock));
+        handler.random = Arc::clone(random.unwrap_or(&host.random));
+        handler.programs(Arc::new(start::KeptIn(Arc::clone(host.agents()))))
+    }
+
     /// Runs a turn to its end: with this program, or with the one that it began with. The turn
     /// may be run any number of times with its journal; dropping the future ends the run.
     ///
@@ -179,8 +202,25 @@ impl ProgramHandler {
         program: &AgentProgram,
         turn: ProgramTurn,
     ) -> Result<ProgramEnd, ProgramError> {
-        let start = start::of_turn(&*turn.journal, program.hash(), &*self.clock, &*self.random);
-        let start = start.await?;
+        let start = self.start(program, &*turn.journal).await?;
+        self.handle_from(start, program, turn).await
+    }
+
+    /// What a turn began with: what its journal says, or what is kept there now.
+    async fn start(
+        &self,
+        program: &AgentProgram,
+        journal: &dyn CallJournal,
+    ) -> Result<Start, ProgramError> {
+        start::of_turn(journal, program.hash(), &*self.clock, &*self.random).await
+    }
+
+    async fn handle_from(
+        &self,
+        start: Start,
+        program: &AgentProgram,
+        turn: ProgramTurn,
+    ) -> Result<ProgramEnd, ProgramError> {
         let older = match start.program == *program.hash() {
             true => None,
             false => Some(start::older(&self.engine, self.programs.as_deref(), &start).await?),
@@ -210,6 +250,20 @@ impl ProgramHandler {
             start.now,
         );
         run.await
+    }
+}
+
+/// What tests of programs need that answer calls as they were answered before.
+#[cfg(feature = "testing")]
+pub mod testing {
+    use agent99::{AtomError, Fuel, HostReply};
+
+    /// The answer that the text of a journal's row has, and what the atom took of the run's
+    /// fuel beside it; nothing for a text that is none of an answer.
+    #[must_use]
+    pub fn answered(text: &str) -> Option<(Result<HostReply, AtomError>, Fuel)> {
+        let answered = super::answer::Answered::decode(text)?;
+        Some((answered.result, answered.charged))
     }
 }
 

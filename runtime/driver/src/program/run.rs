@@ -7,6 +7,7 @@ use super::error::{ProgramEnd, ProgramError};
 use super::journal::{AGAIN, CallJournal, CallRow, FAILED};
 use super::start::Start;
 use super::{OnUnknown, lock};
+use crate::kill;
 use a99_capabilities::{Capabilities, Clock, MemoryProcedures, ProcedureLimits, StoredValue};
 use a99_runtime_engine::{BoxFuture, JournalStatus, StepClass};
 use agent99::{
@@ -211,6 +212,7 @@ impl Driven<'_> {
 
     /// Answers a call from the journal, or makes it.
     async fn begin(&mut self, call: Call) -> Result<(), ProgramError> {
+        kill::point("call.before");
         if self.step != Some(call.step) {
             self.step = Some(call.step);
             self.failed.clear();

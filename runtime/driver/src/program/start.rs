@@ -8,6 +8,7 @@ use a99_runtime_engine::{AgentStore, BoxFuture, JournalStatus, StepClass, StoreE
 use agent99::artifact::{ArtifactError, EncodeOptions};
 use agent99::{Agent, Engine, Map, Value};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// Where programs are found by their hash.
 pub trait ProgramSource: Send + Sync {
@@ -18,6 +19,15 @@ pub trait ProgramSource: Send + Sync {
 impl<T: AgentStore + ?Sized> ProgramSource for T {
     fn program(&self, hash: [u8; 32]) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
         AgentStore::program(self, hash)
+    }
+}
+
+/// Programs of a store of agents.
+pub(super) struct KeptIn(pub(super) Arc<dyn AgentStore>);
+
+impl ProgramSource for KeptIn {
+    fn program(&self, hash: [u8; 32]) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
+        self.0.program(hash)
     }
 }
 

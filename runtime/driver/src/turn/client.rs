@@ -227,14 +227,25 @@ impl TurnClient {
         payload: Value,
         persist: bool,
     ) -> Result<(), AgentError> {
+        let published = self.published(name.into(), payload, persist);
+        published.await.map(drop)
+    }
+
+    /// [`TurnClient::publish`], and the event's identity.
+    pub(crate) async fn published(
+        &self,
+        name: String,
+        payload: Value,
+        persist: bool,
+    ) -> Result<Uuid, AgentError> {
         let operation = self.0.operation("publish", None)?;
-        let name = name.into();
         let body = Body::Custom { name, payload };
         let event = self.0.event(operation, body, Vec::new());
         match persist {
-            true => self.0.durable(event).await.map(drop),
-            false => self.pass(event).await,
+            true => self.0.durable(event).await.map(drop)?,
+            false => self.pass(event).await?,
         }
+        Ok(operation)
     }
 
     /// Who is on the channel.

@@ -8,6 +8,7 @@ mod echo;
 mod faults;
 mod fencing;
 mod hooks;
+mod programs;
 mod script;
 mod splice;
 mod state;

@@ -1,17 +1,23 @@
 //! Turn of an agent as its program has it: what the program asks goes to the host's turn.
 
-use a99_runtime::{AgentError, Body, SendOptions, TurnClient, Uuid, deep_merge};
-use agent99::Value;
-use agent99::capabilities::{
+use super::lock;
+use crate::error::AgentError;
+use crate::methods::MethodCall;
+use crate::turn::{SendOptions, TurnClient};
+use a99_capabilities::{
     AgentTurn, CapabilityError, Done, MessageFailure, MessageUpdate, Reply, TimerDue, TurnEvent,
     TurnMessage, TurnTimer, timer_name,
 };
+use a99_runtime_engine::{Body, Event, Uuid, deep_merge};
+use agent99::Value;
 use serde_json::{Map, Value as Json, json};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-/// The turn of a program.
-pub(super) struct LiveTurn {
+/// The turn of a host, as its program may act on it.
+pub(super) struct HostTurn {
     client: TurnClient,
+    /// When the turn ran for the first time, in milliseconds since the Unix epoch: "in ten
+    /// minutes" is the same time when it runs again.
     began: u64,
     changed: Mutex<Changed>,
 }
@@ -24,7 +30,6 @@ pub(super) struct Changed {
     settings: Json,
     /// What was laid over the settings, an object.
     pub(super) laid: Option<Json>,
-    events: u32,
 }
 
 /// The value as JSON.
@@ -46,23 +51,27 @@ fn id_of(text: &str) -> Result<Uuid, CapabilityError> {
     })
 }
 
-impl LiveTurn {
-    /// Of a turn with this state and these settings.
-    pub(super) fn new(client: TurnClient, state: Map<String, Json>, settings: Json) -> LiveTurn {
-        LiveTurn {
-            began: client.now(),
+impl HostTurn {
+    /// Of a turn that began then, with this state and these settings.
+    pub(super) fn new(
+        client: TurnClient,
+        began: f64,
+        state: Map<String, Json>,
+        settings: Json,
+    ) -> HostTurn {
+        HostTurn {
+            began: millis(began),
             client,
             changed: Mutex::new(Changed {
                 state,
                 settings,
                 laid: None,
-                events: 0,
             }),
         }
     }
 
     fn changed(&self) -> MutexGuard<'_, Changed> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.changed)
     }
 
     /// What the program changed.
@@ -127,18 +136,8 @@ impl LiveTurn {
         let event = TurnEvent::read(&event)?;
         let payload = json_of(&event.payload)?;
         let kind = event.kind.to_string_lossy().into_owned();
-        let ordinal = {
-            let mut changed = self.changed();
-            changed.events += 1;
-            changed.events - 1
-        };
-        let published = self.client.publish(kind, payload, event.persist);
-        published.await.map_err(refused)?;
-        let name = format!("publish:{ordinal}");
-        let key = &self.client.identity().key;
-        Ok(Value::from(
-            self.client.trigger().operation(key, &name).to_string(),
-        ))
+        let published = self.client.published(kind, payload, event.persist);
+        Ok(Value::from(published.await.map_err(refused)?.to_string()))
     }
 
     fn timer(&self, timer: &Value) -> Result<(), CapabilityError> {
@@ -161,11 +160,11 @@ impl LiveTurn {
     }
 }
 
-/// A time of a program, which was judged already.
+/// A time of a clock, or of a program, which was judged already.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "it is at least 0, and casts saturate"
+    reason = "casts saturate, and NaN is 0"
 )]
 fn millis(time: f64) -> u64 {
     time as u64
@@ -177,7 +176,7 @@ fn now<'a, T: Send + 'a>(
     Box::pin(std::future::ready(result))
 }
 
-impl AgentTurn for LiveTurn {
+impl AgentTurn for HostTurn {
     fn state(&self) -> Reply<'_> {
         now(Ok(Value::from(&Json::Object(self.changed().state.clone()))))
     }
@@ -264,7 +263,7 @@ pub(super) fn identity(client: &TurnClient) -> Json {
 }
 
 /// An event as a program sees it.
-pub(super) fn event(event: &a99_runtime::Event) -> Json {
+pub(super) fn event(event: &Event) -> Json {
     let mut json = serde_json::to_value(event).unwrap_or_default();
     if let (Body::Message(message), Json::Object(members)) = (&event.body, &mut json)
         && message.id.is_nil()
@@ -272,4 +271,15 @@ pub(super) fn event(event: &a99_runtime::Event) -> Json {
         members.insert("id".to_owned(), json!(event.id));
     }
     json
+}
+
+/// A call of a method as a program sees it, in the form that its event has.
+pub(super) fn method_call(name: &str, call: &MethodCall) -> Json {
+    json!({
+        "type": "method-call",
+        "callId": call.call_id,
+        "methodName": name,
+        "args": call.args,
+        "sender": call.caller,
+    })
 }

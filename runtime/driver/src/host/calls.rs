@@ -1,0 +1,58 @@
+//! Calls of agents' methods by those who are no agents.
+
+use super::{Host, Publish};
+use crate::bus::{CALL_TIMEOUT, MethodCallHandle};
+use crate::error::{AgentError, codes};
+use crate::subscription::Subscription;
+use a99_runtime_engine::{AgentKey, Body, Sender};
+use serde_json::Value;
+use std::time::Duration;
+
+impl Host {
+    /// Calls a method of an agent of this host for somebody who is none, a person for
+    /// instance. The call is durable when this returns; the handle has the answer, which is
+    /// waited for as long as is said here, as the method says, or a minute.
+    ///
+    /// # Errors
+    /// `agent.not_registered`; `method-not-found` with the methods that there are; those of
+    /// the store.
+    pub async fn call_method(
+        &self,
+        caller: Sender,
+        key: &AgentKey,
+        method: &str,
+        args: Value,
+        timeout: Option<Duration>,
+    ) -> Result<MethodCallHandle, AgentError> {
+        let channel = key.channel();
+        let roster = self.roster(channel);
+        let provider = roster.iter().find(|who| who.agent.as_ref() == Some(key));
+        let provider = provider.ok_or_else(|| {
+            let message = format!("{key} is on no channel of this host");
+            AgentError::new(codes::NOT_REGISTERED, message)
+        })?;
+        let advertised = provider.check_method(method)?;
+        let call_id = self.0.shared.fresh();
+        let body = Body::MethodCall {
+            call_id,
+            method_name: method.to_owned(),
+            provider_id: provider.id,
+            args,
+        };
+        let publish = Publish {
+            body,
+            sender: caller,
+            key: None,
+            attachments: Vec::new(),
+        };
+        let seq = self.publish(channel, publish).await?.event.seq;
+        Ok(MethodCallHandle {
+            call_id,
+            provider: provider.id,
+            results: Subscription::new(self.0.shared.hub(), channel, seq, false).await?,
+            limit: timeout.or(advertised).unwrap_or(CALL_TIMEOUT),
+            is_complete: false,
+            waiting: None,
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! Agent whose events a program handles: a source, JSON or `.a99b` that nobody trusts.
+
+use super::builder::{ProgramAgentBuilder, Settled};
+use super::journal::TurnJournal;
+use super::turn::{self, HostTurn};
+use super::{AgentProgram, ProgramArgs, ProgramEnd, ProgramError, ProgramTurn, lock, turn_result};
+use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
+use crate::error::{AgentError, codes};
+use crate::methods::{Method, MethodCall, Methods};
+use crate::turn::{Turn, TurnClient};
+use a99_capabilities::AgentTurn;
+use a99_runtime_engine::{
+    AgentKey, AgentStore, Event, EventOptions, Policy, Seq, StoreError, Trigger, TurnResult,
+};
+use agent99::{Engine, Value};
+use serde_json::{Map, Value as Json, json};
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+/// How much longer a turn may take than the run of its program.
+const BEYOND: Duration = Duration::from_secs(5);
+
+/// An agent whose events a program handles.
+///
+/// The program gets an object of `event`, `state`, `settings` and `identity`, acts on its turn
+/// by atoms (`agentSetState`, `agentSend`, `agentSetTimer` and others), and asks the world for
+/// what it is granted. Its turn is a turn as any other: state, messages and timers are one
+/// commit, answers of calls are steps, and after a crash it goes on at the call that was under
+/// way, with the program that it began with (D91).
+///
+/// A clone is the same agent: what makes agents for a host gives one to each key.
+///
+/// ```
+/// use a99_runtime::program::ProgramAgent;
+/// use a99_runtime::{AgentKey, Body, Host, Message, Publish, Sender};
+/// use a99_runtime_stores::{SqliteRuntime, StoreOptions};
+/// use agent99::Engine;
+/// use serde_json::json;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::new();
+/// let program = engine.compile(r#"{"a99": 4, "op": "seq", "steps": [
+///     {"op": "agentSetState", "state": {"heard": {"=": "(state.heard ?? 0) + 1"}}},
+///     {"op": "agentSend", "content": {"=": "'You said: ' + event.content"}}
+/// ]}"#)?;
+/// let agent = ProgramAgent::builder(&engine, program).build()?;
+///
+/// let folder = tempfile::tempdir()?;
+/// let store = SqliteRuntime::open(folder.path().join("agents.db"), StoreOptions::default())?;
+/// let host = Host::builder().agent("parrot", move |_| agent.clone());
+/// let host = host.start(Arc::new(store)).await?;
+/// let parrot: AgentKey = "parrot/general/parrot".parse()?;
+/// host.invite(&parrot, json!({})).await?;
+///
+/// let hello = Publish {
+///     body: Body::Message(Message::text("hello")),
+///     sender: Sender::default(),
+///     key: None,
+///     attachments: Vec::new(),
+/// };
+/// host.publish("general", hello).await?;
+/// assert!(host.settled(Duration::from_secs(10)).await);
+/// assert_eq!(host.inspect(&parrot).await?.state, Some(json!({"heard": 1})));
+/// host.drain(Duration::from_secs(5)).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ProgramAgent(Arc<Hosted>);
+
+/// What all agents of a program share.
+struct Hosted {
+    program: AgentProgram,
+    settled: Settled,
+    /// The store that keeps the program, as far as this process knows.
+    kept: Mutex<Option<Weak<dyn AgentStore>>>,
+}
+
+impl fmt::Debug for ProgramAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgramAgent").finish_non_exhaustive()
+    }
+}
+
+/// How the run of a turn ended: whose, which, and what came of it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct TurnRun<'a> {
+    /// The agent.
+    pub key: &'a AgentKey,
+    /// What the turn answers to.
+    pub trigger: &'a Trigger,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+    /// What came of the run, with the fuel that it used; what kept it from its end otherwise.
+    pub end: &'a Result<ProgramEnd, ProgramError>,
+}
+
+impl ProgramAgent {
+    /// A builder of agents of a program, which an engine has compiled or loaded. They are
+    /// granted nothing.
+    #[must_use]
+    pub fn builder(engine: &Engine, program: agent99::Agent) -> ProgramAgentBuilder {
+        ProgramAgentBuilder::new(engine, program)
+    }
+
+    pub(super) fn of(program: AgentProgram, settled: Settled) -> ProgramAgent {
+        ProgramAgent(Arc::new(Hosted {
+            program,
+            settled,
+            kept: Mutex::default(),
+        }))
+    }
+
+    /// The program, with its hash.
+    #[must_use]
+    pub fn program(&self) -> &AgentProgram {
+        &self.0.program
+    }
+
+    /// Keeps the program in the store, where a turn that begins with it finds it when another
+    /// process, with another program, goes on with it.
+    async fn keep(&self, store: &Arc<dyn AgentStore>) -> Result<(), StoreError> {
+        let wanted = Arc::downgrade(store);
+        let is_kept = |kept: &Weak<dyn AgentStore>| Weak::ptr_eq(kept, &wanted);
+        if lock(&self.0.kept).as_ref().is_some_and(is_kept) {
+            return Ok(());
+        }
+        let program = &self.0.program;
+        store
+            .keep_program(*program.hash(), program.bytes().to_vec())
+            .await?;
+        *lock(&self.0.kept) = Some(wanted);
+        Ok(())
+    }
+
+    /// Runs the program on an event, and gives its result.
+    async fn run(&self, turn: &mut Turn<'_, Self>, event: Json) -> Result<Json, AgentError> {
+        let settled = &self.0.settled;
+        let client = turn.client();
+        let store = Arc::clone(client.0.shared.agents());
+        self.keep(&store).await?;
+        let (clock, random) = (settled.clock.as_ref(), settled.random.as_ref());
+        let handler = settled.handler.hosted(&client.0.shared, clock, random);
+        let journal = Arc::new(TurnJournal(client.clone()));
+        let program = &self.0.program;
+        let start = handler.start(program, &*journal).await;
+        let began = start.as_ref().map_or(0.0, |start| start.now);
+        let settings = Json::Object(turn.settings().clone());
+        let args = ProgramArgs {
+            event: Value::from(&event),
+            state: Value::from(&Json::Object(turn.state().clone())),
+            settings: Value::from(&settings),
+            identity: Value::from(&turn::identity(&client)),
+        };
+        let acts = HostTurn::new(client.clone(), began, turn.state().clone(), settings);
+        let acts = Arc::new(acts);
+        let program_turn = ProgramTurn {
+            args: (settled.args)(args),
+            journal,
+            turn: Some(Arc::clone(&acts) as Arc<dyn AgentTurn>),
+        };
+        let end = match start {
+            Ok(start) => handler.handle_from(start, program, program_turn).await,
+            Err(error) => Err(error),
+        };
+        self.tell(&client, &end);
+        match turn_result(&end) {
+            TurnResult::Done => {
+                let changed = acts.end();
+                *turn.state_mut() = changed.state;
+                if let Some(laid) = changed.laid {
+                    turn.update_settings(&laid)?;
+                }
+                match end {
+                    Ok(end) => turn::json_of(&end.outcome.result).map_err(|error| {
+                        AgentError::new(codes::BAD_VALUE, error.to_string()).fatal()
+                    }),
+                    Err(_) => Ok(Json::Null),
+                }
+            }
+            TurnResult::Failed {
+                code,
+                error,
+                is_final,
+            } => {
+                let error = AgentError::new(code, error);
+                Err(if is_final { error.fatal() } else { error })
+            }
+            TurnResult::Cancelled => Err(AgentError::new(codes::TIMEOUT, "the run was cancelled")),
+        }
+    }
+
+    fn tell(&self, client: &TurnClient, end: &Result<ProgramEnd, ProgramError>) {
+        if let Some(told) = &self.0.settled.on_end {
+            told(&TurnRun {
+                key: &client.identity().key,
+                trigger: client.trigger(),
+                attempt: client.attempt(),
+                end,
+            });
+        }
+    }
+
+    /// Runs the program on what happened.
+    async fn handle(&self, turn: &mut Turn<'_, Self>, event: Json) -> TurnOutcome {
+        let result = self.run(turn, event).await?;
+        if !self.0.settled.is_state_of_result {
+            return Ok(());
+        }
+        match result {
+            Json::Object(state) => *turn.state_mut() = state,
+            Json::Null => {}
+            _ => {
+                let text = "the program gives its state, and this is no object";
+                return Err(AgentError::new(codes::BAD_VALUE, text).fatal());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the program on a call of a method.
+    async fn answer(
+        &self,
+        turn: &mut Turn<'_, Self>,
+        name: &str,
+        call: MethodCall,
+    ) -> Result<Json, AgentError> {
+        self.run(turn, turn::method_call(name, &call)).await
+    }
+}
+
+impl Agent for ProgramAgent {
+    type State = Map<String, Json>;
+    type Settings = Map<String, Json>;
+
+    fn initial_state(&self) -> Self::State {
+        self.0.settled.state.clone()
+    }
+
+    fn default_settings(&self) -> Self::Settings {
+        self.0.settled.settings.clone()
+    }
+
+    fn connect_options(&self, _: &Identity, _: Seq) -> ConnectOptions {
+        self.0.settled.connect.clone()
+    }
+
+    fn event_options(&self) -> EventOptions {
+        self.0.settled.events
+    }
+
+    fn policy(&self) -> Policy {
+        self.0.settled.policy
+    }
+
+    fn turn_timeout(&self) -> Duration {
+        self.0.settled.time_of_turn.saturating_add(BEYOND)
+    }
+
+    fn methods(&self) -> Methods<ProgramAgent> {
+        let mut methods = Methods::none();
+        for (name, told) in &self.0.settled.methods {
+            let called = name.clone();
+            let method = Method::new(
+                told.description.clone(),
+                move |agent: &ProgramAgent, turn, call| {
+                    let called = called.clone();
+                    Box::pin(async move { agent.answer(turn, &called, call).await })
+                },
+            );
+            methods = methods.with(name.clone(), told.lay_over(method));
+        }
+        methods
+    }
+
+    async fn on_event(&self, turn: &mut Turn<'_, Self>, event: Event) -> TurnOutcome {
+        self.handle(turn, turn::event(&event)).await
+    }
+
+    async fn on_alarm(&self, turn: &mut Turn<'_, Self>, alarm: Alarm) -> TurnOutcome {
+        let event = json!({
+            "type": "timer",
+            "name": alarm.name,
+            "due": alarm.due,
+            "payload": alarm.payload,
+        });
+        self.handle(turn, event).await
+    }
+}
