@@ -9,8 +9,8 @@ mod write;
 pub(crate) use agent::{AgentArgs, AgentCommand};
 #[cfg(all(feature = "agent", unix))]
 pub(crate) use agent::{
-    CheckpointArgs, DurabilityArg, HostArgs, InspectAgentArgs, LogsArgs, NewAgentArgs, PlaceArgs,
-    ReloadArgs, SendArgs,
+    CallArgs, CheckpointArgs, DurabilityArg, HostArgs, InspectAgentArgs, LogsArgs, NewAgentArgs,
+    PlaceArgs, ReloadArgs, SendArgs,
 };
 pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
 pub(crate) use dev::{DevArgs, DevCommand, ModelServerArgs};

@@ -3,6 +3,9 @@
 mod harness;
 #[path = "agent/hosted.rs"]
 mod hosted;
+#[cfg(feature = "http")]
+#[path = "agent/programs.rs"]
+mod programs;
 
 use harness::{Sandbox, a99};
 use hosted::{Hosted, lines};

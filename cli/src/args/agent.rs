@@ -2,6 +2,7 @@
 
 use super::EXIT_CODES;
 use crate::duration::time;
+use crate::input::JsonArg;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,13 @@ Example:
   a99 agent send general 'What is new?' --at news --wait --timeout 1m
 
 Without a host the message is put into the store's file, for its next start.";
+
+const CALL_EXAMPLE: &str = "\
+Example:
+  a99 agent call till pay '{\"amount\": 5}'
+
+The answer is printed as JSON. What goes wrong in the method is told with its code, and the
+command ends with 1; with 5 if no answer came in time.";
 
 const LOGS_EXAMPLE: &str = "\
 Example:
@@ -75,6 +83,9 @@ agents.toml:
   respond-when-solo = false   with it: all messages, while no other agent is there
   replay = \"all\"              or skip: what came before it was on the channel
   timers = [{ name = \"tick\", cron = \"0 9 * * MON-FRI\", zone = \"Europe/Berlin\" }]
+  methods = { pay = { description = \"Pays.\", parameters = { type = \"object\" } } }
+                              what others may ask it, also [agent.methods.pay]; and
+                              returns, a JSON Schema too, timeout = \"30s\"
   fuel = 1000                 of a turn; timeout, heap-mib, quota, cost and the grants
   allow = [\"net:a.example\"]   (allow, store, llm, embed, ...) are those of agent99.toml";
 
@@ -101,6 +112,9 @@ pub(crate) enum AgentCommand {
     /// Send a message to a channel
     #[command(after_help = format!("{SEND_EXAMPLE}\n\n{EXIT_CODES}"))]
     Send(SendArgs),
+    /// Call a method of an agent and print its answer; a host must run
+    #[command(after_help = format!("{CALL_EXAMPLE}\n\n{EXIT_CODES}"))]
+    Call(CallArgs),
     /// Print the log of a channel
     #[command(after_help = format!("{LOGS_EXAMPLE}\n\n{EXIT_CODES}"))]
     Logs(LogsArgs),
@@ -122,6 +136,7 @@ impl AgentArgs {
             AgentCommand::New(args) => args.json,
             AgentCommand::Host(args) => args.json,
             AgentCommand::Send(args) => args.place.json,
+            AgentCommand::Call(args) => args.place.json,
             AgentCommand::Logs(args) => args.place.json,
             AgentCommand::Inspect(args) => args.place.json,
             AgentCommand::Checkpoint(args) => args.place.json,
@@ -211,6 +226,28 @@ pub(crate) struct SendArgs {
     /// How long to wait
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", allow_hyphen_values = true)]
     pub timeout: Duration,
+    /// Where the agents are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Options of `agent call`.
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The agent: AGENT/CHANNEL/HANDLE, or its name if it is on one channel
+    #[arg(value_name = "AGENT/CHANNEL/HANDLE")]
+    pub key: String,
+    /// The method
+    pub method: String,
+    /// Its arguments as JSON, or `@` and a file that has them [default: {}]
+    #[arg(value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
+    pub args: Option<JsonArg>,
+    /// The handle of whoever calls
+    #[arg(long = "as", value_name = "HANDLE", default_value = "user")]
+    pub sender: String,
+    /// How long to wait [default: as the method says, or a minute]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    pub timeout: Option<Duration>,
     /// Where the agents are.
     #[command(flatten)]
     pub place: PlaceArgs,

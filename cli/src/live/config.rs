@@ -2,12 +2,14 @@
 
 mod fields;
 mod include;
+mod methods;
 
 use crate::args::{DurabilityArg, KEYS};
 use crate::config::file::{Mistakes, Places, Reading, several, table_of, text_of};
 use crate::config::{BAD_VALUE, InForce};
 use crate::failure::{Failure, USAGE};
 use crate::models::SECTION;
+use a99_runtime::program::ProgramMethod;
 use a99_runtime::{AgentKey, Delivery, EventOptions, OnDead, Policy, Replay, next_occurrence};
 use a99_runtime_stores::Durability;
 use fields::{At, Fields};
@@ -47,6 +49,7 @@ const OF_AGENT: &[&str] = &[
     "respond-when-solo",
     "replay",
     "timers",
+    "methods",
 ];
 
 /// Settings that the time and the randomness of a turn replace.
@@ -105,6 +108,8 @@ pub(super) struct AgentSpec {
     pub(super) replay: Replay,
     /// Its timers.
     pub(super) timers: Vec<TimerSpec>,
+    /// What others may ask it to do, by name.
+    pub(super) methods: Vec<(String, ProgramMethod)>,
     /// Limits and grants of its runs.
     pub(super) run: InForce,
 }
@@ -271,6 +276,7 @@ fn agent_of(
     let replay = fields.word("replay", &[("all", Replay::All), ("skip", Replay::Skip)]);
     let policy = policy(fields, places, wrong);
     let timers = timers(fields, places, wrong);
+    let methods = methods::methods(fields, places, wrong);
     let keys = name
         .as_ref()
         .map(|name| keys(fields, name, &channels, handle.as_ref()));
@@ -294,6 +300,7 @@ fn agent_of(
         events,
         replay: replay.unwrap_or_default(),
         timers,
+        methods,
         run: run?,
     })
 }

@@ -80,11 +80,11 @@ fn joined<'k>(keys: impl Iterator<Item = &'k AgentKey>) -> String {
 ///
 /// # Errors
 /// A handle that is none, or an agent's.
-pub(super) fn sender(keys: &[AgentKey], call: &SendCall) -> Result<Sender, Refusal> {
-    let handle = call.sender.strip_prefix('@').unwrap_or(&call.sender);
+pub(super) fn sender(keys: &[AgentKey], channel: &str, sender: &str) -> Result<Sender, Refusal> {
+    let handle = sender.strip_prefix('@').unwrap_or(sender);
     check_part("handle", handle).map_err(|error| bad_part(&error))?;
-    check_part("channel", &call.channel).map_err(|error| bad_part(&error))?;
-    let agent = on(keys, &call.channel).find(|key| key.handle().eq_ignore_ascii_case(handle));
+    check_part("channel", channel).map_err(|error| bad_part(&error))?;
+    let agent = on(keys, channel).find(|key| key.handle().eq_ignore_ascii_case(handle));
     if let Some(agent) = agent {
         let text = format!("the handle @{handle} is {agent}'s on this channel");
         return Err(
@@ -290,10 +290,12 @@ mod tests {
             sender: "Echo".to_owned(),
             ..SendCall::default()
         };
-        let code = sender(&some(), &call).expect_err("an agent's").code;
+        let code = sender(&some(), &call.channel, &call.sender)
+            .expect_err("an agent's")
+            .code;
         assert_eq!(code, "handle-conflict");
         call.sender = "ann".to_owned();
-        assert!(sender(&some(), &call).is_ok());
+        assert!(sender(&some(), &call.channel, &call.sender).is_ok());
         call.at = vec!["@ECHO".to_owned()];
         assert_eq!(message(&some(), &call).map(|m| m.at.len()), Ok(1));
         call.at = vec!["nws".to_owned()];

@@ -3,6 +3,7 @@
 //! A host has the store of its agents open, and a Unix socket beside it. The other commands
 //! ask the host ([`wire`]); where none runs, they open the store themselves.
 
+pub(crate) mod call;
 pub(crate) mod checkpoint;
 mod client;
 mod config;

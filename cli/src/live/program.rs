@@ -89,6 +89,9 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
     if let Some(time) = spec.time_of_run() {
         builder = builder.deadline(time);
     }
+    for (name, method) in &spec.methods {
+        builder = builder.method(name, method.clone());
+    }
     let agent = builder.build();
     let agent = agent.map_err(|error| Failure::about(&named, error))?;
     Ok((agent, opened))

@@ -110,7 +110,7 @@ fn queued(place: &Place, call: &SendCall, is_json: bool) -> Result<Exit, Failure
         let mut keys = known::keys(opened.store()).await?;
         let described = place.file.iter().flat_map(|file| file.keys());
         keys.extend(described.map(|(key, _)| key.clone()));
-        let sender = known::sender(&keys, call)?;
+        let sender = known::sender(&keys, &call.channel, &call.sender)?;
         let message = known::message(&keys, call)?;
         known::append(opened.store(), call, sender, message).await
     });

@@ -5,9 +5,11 @@ use super::error::BAD_REQUEST;
 use super::host::Live;
 use super::logs::known_channel;
 use super::socket::Listening;
-use super::wire::{Answer, Call, LogsCall, MAX_LINE, Refusal, Request, Said, SendCall, line};
+use super::wire::{
+    Answer, Call, LogsCall, MAX_LINE, MethodCall, Refusal, Request, Said, SendCall, line,
+};
 use super::{inspect, known};
-use a99_runtime::{AgentKey, DeadLetter, Event, Publish, Seq, Subscription};
+use a99_runtime::{AgentKey, DeadLetter, Event, Publish, Seq, Subscription, codes};
 use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
 use serde_json::{Value as Json, json};
 use std::io;
@@ -146,6 +148,7 @@ impl Connection {
         let live = Arc::clone(&self.live);
         match request.call {
             Call::Send(call) => self.send(request.id, &call).await,
+            Call::Method(call) => self.call(call).await,
             Call::Logs(call) => self.logs(request.id, &call).await,
             Call::Inspect(call) => Ok(inspected(&live, call.agent.as_deref()).await?),
             Call::Checkpoint(call) => {
@@ -162,7 +165,7 @@ impl Connection {
             let current = live.held().await;
             let keys = current.host.agents();
             let publish = Publish {
-                sender: known::sender(&keys, call)?,
+                sender: known::sender(&keys, &call.channel, &call.sender)?,
                 body: a99_runtime::Body::Message(known::message(&keys, call)?),
                 key: call.key.clone(),
                 attachments: Vec::new(),
@@ -189,6 +192,32 @@ impl Connection {
             }
         }
         Ok(result)
+    }
+
+    /// Calls a method, and waits for its answer as long as the client does.
+    async fn call(&mut self, call: MethodCall) -> Result<Json, Stop> {
+        let live = Arc::clone(&self.live);
+        let mut changed = live.changed.subscribe();
+        let host = live.host().await;
+        let keys = host.agents();
+        let key = known::resolve(&keys, &call.agent)?;
+        let sender = known::sender(&keys, key.channel(), &call.sender)?;
+        let limit = call.timeout_ms.map(Duration::from_millis);
+        let asked = host.call_method(sender, &key, &call.name, call.args, limit);
+        let handle = match asked.await {
+            Ok(handle) => handle,
+            Err(error) => return Ok(super::call::told(Err(error))),
+        };
+        tokio::select! {
+            biased;
+            answer = handle.result() => Ok(super::call::told(answer)),
+            _ = changed.changed() => {
+                let text = "another host took the place of the one that was asked";
+                let help = "the answer comes into the log: `a99 agent logs CHANNEL`";
+                Err(Refusal::new(codes::STOPPING, text).helped(help).into())
+            }
+            () = closed(&mut self.input) => Err(gone(io::ErrorKind::BrokenPipe.into())),
+        }
     }
 
     /// Hands on what follows on a channel until nothing more does.

@@ -27,6 +27,9 @@ pub(super) struct Request {
 pub(super) enum Call {
     /// Puts a message on a channel.
     Send(SendCall),
+    /// Calls a method of an agent.
+    #[serde(rename = "call")]
+    Method(MethodCall),
     /// Events of a channel.
     Logs(LogsCall),
     /// All agents, or one of them.
@@ -53,6 +56,20 @@ pub(super) struct SendCall {
     /// How long to wait until the agents are done, with all that follows; not at all if none.
     #[serde(default)]
     pub(super) wait_ms: Option<u64>,
+}
+
+/// A call of a method. Its answer is `{"answer": ...}`, or `{"error": {"code", "message"}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct MethodCall {
+    pub(super) agent: String,
+    pub(super) name: String,
+    pub(super) args: Json,
+    /// The handle of whoever calls.
+    pub(super) sender: String,
+    /// How long to wait; as long as the method says if none.
+    #[serde(default)]
+    pub(super) timeout_ms: Option<u64>,
 }
 
 /// Events of a channel.
