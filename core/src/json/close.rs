@@ -2,7 +2,7 @@
 
 use super::parse::{Parser, closer};
 use super::recover::{MAX_POINTER, excerpt, pointer_limited};
-use super::{NONE, Tag, word};
+use super::{NONE, Tag, filter, word};
 use crate::diag::{Diagnostic, LineIndex, codes};
 use crate::pointer;
 use crate::text::wtf8_to_string_lossy;
@@ -30,15 +30,17 @@ impl Parser<'_> {
         else {
             return;
         };
-        if object {
-            self.find_duplicates(base);
-        }
+        let names = match object {
+            true => self.find_duplicates(base),
+            false => 0,
+        };
         let start = word(self.links.len());
         let count = word(self.pending.len() - base);
         self.links.extend(self.pending.drain(base..));
         let end = word(self.pos);
         if let Some(node) = self.nodes.get_mut(node as usize) {
             (node.a, node.b, node.end) = (start, count, end);
+            node.set_names(names);
         }
         self.stack.pop();
         self.add_child(node);
@@ -58,11 +60,18 @@ impl Parser<'_> {
         &buffer[node.a as usize..(node.a + node.b) as usize]
     }
 
-    fn find_duplicates(&mut self, base: usize) {
+    /// Reports keys that appear twice; gives the filter of the names.
+    fn find_duplicates(&mut self, base: usize) -> u32 {
+        let mut names = 0;
         let members = &self.pending[base..];
         let mut twice: Vec<(u32, u32)> = Vec::new();
         if members.len() <= FEW_MEMBERS {
-            for (index, &at) in members.iter().enumerate().skip(1) {
+            for (index, &at) in members.iter().enumerate() {
+                let before = names;
+                names |= filter::of(self.key(at));
+                if names != before {
+                    continue;
+                }
                 // Lengths differ mostly, and are at hand.
                 let size = self.nodes[at as usize - 1].b;
                 let first = members[..index].iter().find(|&&other| {
@@ -74,6 +83,7 @@ impl Parser<'_> {
             // Randomly keyed: crafted keys cannot collide (security C10).
             let mut seen: HashMap<&[u8], u32> = HashMap::with_capacity(members.len());
             for &at in members {
+                names |= filter::of(self.key(at));
                 match seen.get(self.key(at)) {
                     Some(&first) => twice.push((first, at)),
                     None => {
@@ -85,6 +95,7 @@ impl Parser<'_> {
         if !twice.is_empty() {
             self.report_duplicates(&twice);
         }
+        names
     }
 
     fn report_duplicates(&mut self, twice: &[(u32, u32)]) {

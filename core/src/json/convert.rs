@@ -1,6 +1,6 @@
 //! Documents from values and values from documents, without recursion.
 
-use super::{Document, Kind, NONE, Node, NodeId, Tag, number_words, word};
+use super::{Document, Kind, NONE, Node, NodeId, Tag, filter, number_words, word};
 use crate::text::Text;
 use crate::value::{Map, Value};
 use std::sync::OnceLock;
@@ -16,6 +16,8 @@ struct ToValueFrame<'v> {
     node: u32,
     /// Where its children start in `pending`.
     base: usize,
+    /// The filter of the names of its members.
+    names: u32,
     rest: Rest<'v>,
 }
 
@@ -24,6 +26,7 @@ impl Document {
         let at = word(self.nodes.len());
         self.nodes.push(Node {
             tag,
+            names: [0; 3],
             parent,
             start: NONE,
             end: NONE,
@@ -71,7 +74,12 @@ pub(super) fn from_value<E>(
         pending.push(node);
         if let Some(rest) = rest {
             let base = pending.len();
-            frames.push(ToValueFrame { node, base, rest });
+            frames.push(ToValueFrame {
+                node,
+                base,
+                names: 0,
+                rest,
+            });
         }
         loop {
             let Some(frame) = frames.last_mut() else {
@@ -80,10 +88,11 @@ pub(super) fn from_value<E>(
             let child = match &mut frame.rest {
                 Rest::Array(items) => items.next(),
                 Rest::Object(members) => {
-                    let node = frame.node;
+                    let (node, names) = (frame.node, &mut frame.names);
                     members
                         .find(|(_, value)| !value.is_undefined())
                         .map(|(key, value)| {
+                            *names |= filter::of(key.as_bytes());
                             doc.push_string(node, key);
                             doc.keys += 1;
                             value
@@ -99,6 +108,7 @@ pub(super) fn from_value<E>(
             doc.links.extend(pending.drain(frame.base..));
             if let Some(node) = doc.nodes.get_mut(frame.node as usize) {
                 (node.a, node.b) = (start, count);
+                node.set_names(frame.names);
             }
             frames.pop();
         }

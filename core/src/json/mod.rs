@@ -13,6 +13,7 @@
 
 mod close;
 mod convert;
+mod filter;
 mod format;
 mod index;
 mod number;
@@ -106,6 +107,8 @@ enum Tag {
 #[derive(Copy, Clone, Debug)]
 struct Node {
     tag: Tag,
+    /// Of an object, which of the names in [`filter`] its members may have.
+    names: [u8; 3],
     parent: u32,
     start: u32,
     end: u32,
@@ -304,17 +307,27 @@ impl Document {
 
     /// The member of that name.
     #[must_use]
+    #[inline]
     pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
         self.member(id, key.as_bytes())
     }
 
     /// The member of that name, which is WTF-8.
     #[must_use]
+    #[inline]
     pub fn member(&self, id: NodeId, key: &[u8]) -> Option<NodeId> {
+        // Only of objects a bit is set.
+        match self.node(id) {
+            Some(object) if object.may_have(filter::of(key)) => self.search(id, key),
+            _ => None,
+        }
+    }
+
+    /// The same for an object that may have it.
+    fn search(&self, id: NodeId, key: &[u8]) -> Option<NodeId> {
         let members = self.children(id, Tag::Object);
         if members.len() > index::SCANNED {
-            let index = self.index.get_or_init(|| Index::of(self));
-            return index.find(self, id, key);
+            return self.look_up(id, key);
         }
         let is_named = |at: &&u32| {
             let name = self.nodes.get(at.wrapping_sub(1) as usize);
@@ -324,6 +337,13 @@ impl Document {
             })
         };
         members.iter().find(is_named).map(|&at| NodeId(at))
+    }
+
+    /// The same for an object of many members.
+    #[inline(never)]
+    fn look_up(&self, id: NodeId, key: &[u8]) -> Option<NodeId> {
+        let index = self.index.get_or_init(|| Index::of(self));
+        index.find(self, id, key)
     }
 
     /// The string as WTF-8; `None` for other kinds.
@@ -472,6 +492,19 @@ impl Document {
 }
 
 impl Node {
+    /// Whether an object may have a member of such a name.
+    #[inline]
+    fn may_have(&self, name: u32) -> bool {
+        let [a, b, c] = self.names;
+        u32::from_le_bytes([a, b, c, 0]) & name != 0
+    }
+
+    /// Notes the names that an object has.
+    fn set_names(&mut self, names: u32) {
+        let [a, b, c, _] = names.to_le_bytes();
+        self.names = [a, b, c];
+    }
+
     fn number(&self) -> f64 {
         f64::from_bits((u64::from(self.a) << 32) | u64::from(self.b))
     }

@@ -220,6 +220,7 @@ impl Parser<'_> {
         }
         self.nodes.push(Node {
             tag,
+            names: [0; 3],
             parent: self.stack.last().map_or(NONE, |frame| frame.node),
             start: word(start),
             end: word(self.pos),

@@ -4,17 +4,30 @@ use super::{Document, Kind, NodeId, Tag};
 use crate::text::surrogate_at;
 use crate::value::js_order;
 
+/// Bytes that stand for themselves; 0xED may begin a surrogate.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        plain[control] = false;
+        control += 1;
+    }
+    plain[b'"' as usize] = false;
+    plain[b'\\' as usize] = false;
+    plain[0xED] = false;
+    plain
+};
+
 /// Appends a WTF-8 string as a JSON string by ECMA-262 §25.5.2.3: short
 /// escapes where there are any, `\u00xx` for other controls, lone surrogates
 /// as `\udXXX` (decision D36).
 pub fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
+    out.reserve(text.len() + 2);
     out.push(b'"');
-    let mut done = 0;
-    for (at, &byte) in text.iter().enumerate() {
-        let plain = byte >= 0x20 && byte != b'"' && byte != b'\\' && byte != 0xED;
-        if plain || at < done {
-            continue;
-        }
+    let (mut done, mut at) = (0, 0);
+    while let Some(plain) = text[at..].iter().position(|b| !PLAIN[usize::from(*b)]) {
+        at += plain;
+        let byte = text[at];
         let (escape, width) = match byte {
             b'"' => (Escape::Short(b'"'), 1),
             b'\\' => (Escape::Short(b'\\'), 1),
@@ -25,13 +38,17 @@ pub fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
             0x0D => (Escape::Short(b'r'), 1),
             0xED => match surrogate_at(&text[at..]) {
                 Some(unit) => (Escape::Unit(unit), 3),
-                None => continue,
+                None => {
+                    at += 1;
+                    continue;
+                }
             },
             control => (Escape::Unit(u16::from(control)), 1),
         };
         out.extend_from_slice(&text[done..at]);
         escape.write(out);
         done = at + width;
+        at = done;
     }
     out.extend_from_slice(&text[done..]);
     out.push(b'"');
