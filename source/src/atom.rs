@@ -104,7 +104,7 @@ impl<'a> Lowerer<'a> {
                 return None;
             }
         };
-        let mut step = Tree::step(op, [], &at);
+        let mut step = Tree::step(op.to_owned(), [], &at);
         let properties: Vec<&'a ObjectPropertyKind<'a>> = properties.iter().collect();
         let keys = self.put_inputs(op, &properties, &mut step, out);
         self.missing_inputs(op, &keys, call);

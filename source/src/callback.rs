@@ -13,9 +13,9 @@ use crate::tree::{Place, Tree};
 use crate::turn::Turn;
 use crate::value::{Kind, Value, is_defined};
 use a99_core::builtins::METHODS;
+use hashbrown::HashMap;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::Span;
-use std::collections::HashMap;
 
 /// Whether a method takes a callback: one that the tables say, or `Array.from`.
 pub(crate) fn takes_callback(name: &str) -> bool {
@@ -410,7 +410,7 @@ impl<'a> Lowerer<'a> {
     /// A step of `map` or `filter`.
     fn loop_step(
         &mut self,
-        op: &str,
+        op: &'static str,
         items: Value,
         turn: &Turn<'a>,
         rest: (&'static str, Tree),

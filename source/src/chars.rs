@@ -8,6 +8,16 @@ pub(crate) fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
+/// Bytes of names that are most of them.
+pub(crate) fn is_ascii_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
+}
+
+/// Whether an assignment, `++` or `--` may begin so.
+pub(crate) fn may_assign(byte: &u8) -> bool {
+    b"=+-*/%&|^?<>".contains(byte)
+}
+
 /// U+2028 and U+2029, which end lines.
 pub(crate) fn is_separator(text: &[u8]) -> bool {
     matches!(text, [0xe2, 0x80, 0xa8 | 0xa9, ..])

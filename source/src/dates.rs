@@ -155,7 +155,7 @@ impl<'a> Lowerer<'a> {
                     }
                     _ => {
                         let year = || value.clone().operand();
-                        let below = |op: &str, number: f64, from: Tree| {
+                        let below = |op: &'static str, number: f64, from: Tree| {
                             Tree::binary(op, from, Tree::number(number, at), at)
                         };
                         let is_short = Tree::logical(

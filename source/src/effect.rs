@@ -530,7 +530,7 @@ fn store(target: Target, value: Value, at: &Place) -> Tree {
     }
 }
 
-fn combine(op: &str, left: Value, right: Value, at: &Place) -> Value {
+fn combine(op: &'static str, left: Value, right: Value, at: &Place) -> Value {
     Value::node(Tree::binary(op, left.operand(), right.operand(), at))
 }
 

@@ -5,11 +5,14 @@
 //! the parser go deeper without a bracket (prefixes, ternaries, arrows, statements in
 //! statements). Where the text could be read in two ways, it is refused.
 
-use crate::chars::{comment_end, is_name, is_separator, is_word, line_end};
+use crate::chars::{
+    comment_end, is_ascii_name, is_name, is_separator, is_word, line_end, may_assign,
+};
 use crate::codes;
+use crate::keywords::{BEFORE_VALUE, DEEPER, EITHER};
 use crate::tree::Place;
 use a99_core::diag::Diagnostic;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 /// Bytes of a source.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -48,6 +51,8 @@ struct Level {
     /// Depth without brackets: statements in statements, and within an expression.
     statements: u32,
     expression: u32,
+    /// Tokens of its present expression that may put what stands before them into a node.
+    chain: u32,
     /// Whether its present statement has a `=`, and a `<`.
     signs: [bool; 2],
 }
@@ -60,6 +65,10 @@ struct Scan<'s> {
     word: &'s [u8],
     levels: Vec<Level>,
     depth: u32,
+    /// The chains of all open brackets.
+    chain: u32,
+    /// What depth and chains were together at most.
+    most: u32,
     /// Open brackets with a `=`, and with a `<`.
     signed: [u32; 2],
     names: HashSet<&'s str>,
@@ -73,6 +82,9 @@ pub(crate) struct Words<'s> {
     /// Those that may be set elsewhere than in their declaration: what stands before an
     /// assignment, and in brackets before one.
     pub(crate) assigned: HashSet<&'s str>,
+    /// How deep the syntax tree nests at most: brackets and what nests without them, and
+    /// chains (`a + b + c`, `a.b.c`), which the parser reads in a loop.
+    pub(crate) nesting: u32,
 }
 
 /// The names in a source that nests no deeper than the parser bears.
@@ -91,6 +103,8 @@ pub(crate) fn names(source: &str) -> Result<Words<'_>, Box<Diagnostic>> {
         word: b"",
         levels: vec![level(0, false, 0)],
         depth: 0,
+        chain: 0,
+        most: 0,
         signed: [0; 2],
         names: HashSet::new(),
         assigned: HashSet::new(),
@@ -100,6 +114,7 @@ pub(crate) fn names(source: &str) -> Result<Words<'_>, Box<Diagnostic>> {
     Ok(Words {
         all: scan.names,
         assigned: scan.assigned,
+        nesting: scan.most,
     })
 }
 
@@ -110,6 +125,7 @@ fn level(close: u8, head: bool, start: usize) -> Level {
         start,
         statements: 0,
         expression: 0,
+        chain: 0,
         signs: [false; 2],
     }
 }
@@ -122,54 +138,6 @@ fn ambiguous(what: &str, help: &str, at: usize) -> Box<Diagnostic> {
     let found = Diagnostic::error(codes::UNSUPPORTED, what, "").with_span(place(at, 1));
     Box::new(found.with_help(help))
 }
-
-/// Words behind which a `/` begins a regular expression.
-const BEFORE_VALUE: [&[u8]; 14] = [
-    b"return",
-    b"typeof",
-    b"case",
-    b"in",
-    b"instanceof",
-    b"new",
-    b"delete",
-    b"void",
-    b"throw",
-    b"else",
-    b"do",
-    b"default",
-    b"extends",
-    b"if",
-];
-
-/// Words that are names in some places only.
-const EITHER: [&[u8]; 8] = [
-    b"await",
-    b"yield",
-    b"of",
-    b"async",
-    b"as",
-    b"satisfies",
-    b"type",
-    b"let",
-];
-
-/// Words that may make the parser go deeper without a bracket.
-const DEEPER: [&[u8]; 14] = [
-    b"typeof",
-    b"void",
-    b"delete",
-    b"new",
-    b"await",
-    b"yield",
-    b"async",
-    b"keyof",
-    b"unique",
-    b"readonly",
-    b"infer",
-    b"extends",
-    b"asserts",
-    b"is",
-];
 
 impl<'s> Scan<'s> {
     fn run(&mut self) -> Result<(), Box<Diagnostic>> {
@@ -185,7 +153,10 @@ impl<'s> Scan<'s> {
                 b' ' | b'\t' | 0x0b | 0x0c => self.at += 1,
                 b'/' => self.slash()?,
                 b'"' | b'\'' => self.string(byte),
-                b'`' => self.template()?,
+                b'`' => {
+                    self.chained();
+                    self.template()?;
+                }
                 b'0'..=b'9' => self.number(),
                 b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'#' | b'@' | 0x80.. => self.name()?,
                 b'\\' => {
@@ -208,6 +179,7 @@ impl<'s> Scan<'s> {
 
     fn went_deeper(&mut self, at: usize) -> Result<(), Box<Diagnostic>> {
         self.depth += 1;
+        self.most = self.most.max(self.depth + self.chain);
         if self.depth <= MAX_DEPTH {
             return Ok(());
         }
@@ -221,6 +193,13 @@ impl<'s> Scan<'s> {
     fn expression(&mut self) -> Result<(), Box<Diagnostic>> {
         self.top().expression += 1;
         self.went_deeper(self.at)
+    }
+
+    /// A token that may put what stands before it into a node.
+    fn chained(&mut self) {
+        self.top().chain += 1;
+        self.chain += 1;
+        self.most = self.most.max(self.depth + self.chain);
     }
 
     /// Notes a `=` or `<` in the bracket that is open.
@@ -246,8 +225,11 @@ impl<'s> Scan<'s> {
     }
 
     fn end_expression(&mut self) {
-        let left = std::mem::take(&mut self.top().expression);
+        let top = self.top();
+        let left = std::mem::take(&mut top.expression);
+        let chain = std::mem::take(&mut top.chain);
         self.depth -= left;
+        self.chain -= chain;
     }
 
     /// The end of a statement, unless an `else` goes on with it.
@@ -285,6 +267,10 @@ impl<'s> Scan<'s> {
                 [b'/', b'/', ..] => at += line_end(rest),
                 [b'/', b'*', ..] => at += comment_end(rest),
                 _ => {
+                    // What follows most names is no such sign.
+                    if !rest.first().is_some_and(may_assign) {
+                        return false;
+                    }
                     let signs = b"+-*/%&|^?<>";
                     let ops = rest.iter().take(3);
                     let ops = ops.take_while(|byte| signs.contains(byte)).count();
@@ -335,6 +321,7 @@ impl<'s> Scan<'s> {
             _ => match self.last {
                 Last::Operator | Last::Head => self.regex(),
                 Last::Value => {
+                    self.chained();
                     self.at += 1;
                     self.last = Last::Operator;
                 }
@@ -431,7 +418,13 @@ impl<'s> Scan<'s> {
 
     fn name(&mut self) -> Result<(), Box<Diagnostic>> {
         let start = self.at;
-        while let Some(next) = self.source[self.at..].chars().next() {
+        loop {
+            while self.text.get(self.at).is_some_and(is_ascii_name) {
+                self.at += 1;
+            }
+            let Some(next) = self.source[self.at..].chars().next() else {
+                break;
+            };
             if next == '\u{feff}' && self.at == 0 {
                 self.at += next.len_utf8();
                 return Ok(());
@@ -470,6 +463,9 @@ impl<'s> Scan<'s> {
             _ if EITHER.contains(&word) => Last::Either,
             _ => Last::Value,
         };
+        if self.last != Last::Value {
+            self.chained();
+        }
         match word {
             b"if" | b"while" | b"for" | b"with" | b"do" | b"else" => {
                 self.top().statements += 1;
@@ -485,6 +481,9 @@ impl<'s> Scan<'s> {
         if rest.starts_with(b"<!--") || rest.starts_with(b"-->") {
             let help = "write comments as `// ...`, and spaces between operators";
             return Err(ambiguous("comments of HTML are not read", help, self.at));
+        }
+        if !matches!(byte, b')' | b']' | b'}' | b';' | b',') {
+            self.chained();
         }
         let after_value = matches!(
             self.last,
@@ -571,6 +570,7 @@ impl<'s> Scan<'s> {
         self.depth -= closed
             .as_ref()
             .map_or(0, |l| l.statements + l.expression + 1);
+        self.chain -= closed.as_ref().map_or(0, |level| level.chain);
         if hole {
             self.at -= 1;
             return self.template();

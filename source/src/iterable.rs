@@ -7,11 +7,11 @@ use crate::pattern::of;
 use crate::tree::{Data, Tree};
 use crate::types::Named;
 use crate::value::Value;
+use hashbrown::HashMap;
 use oxc_ast::ast::{
     BindingPattern, Expression, ForOfStatement, ForStatementLeft, TSType, TSTypeAnnotation,
     TSTypeName,
 };
-use std::collections::HashMap;
 
 /// Names of types that stand for each other.
 const MAX_ALIASES: u32 = 8;

@@ -4,9 +4,9 @@
 use crate::lower::{Lowerer, What, place};
 use crate::tree::Place;
 use crate::value::{Kind, Value};
+use hashbrown::HashSet;
 use oxc_ast::ast::Expression;
 use oxc_span::{GetSpan, Span};
-use std::collections::HashSet;
 
 /// Places of a name that are looked at.
 const MAX_PLACES: usize = 200;

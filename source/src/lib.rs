@@ -45,6 +45,7 @@ mod instance;
 mod iterable;
 mod kept;
 mod keys;
+mod keywords;
 mod known;
 mod leave;
 mod literals;
@@ -74,20 +75,28 @@ mod words;
 
 use a99_core::diag::{Diagnostic, Diagnostics};
 use a99_core::sig::Signatures;
-use lower::{Lowerer, place};
+use guard::Words;
+use hashbrown::HashSet;
+use lower::{Lowerer, MAX_NESTING, place};
 use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::SourceType;
-use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use tree::Names;
 
 pub use guard::{MAX_BYTES, MAX_DEPTH};
 pub use print::print;
 pub use texts::texts;
 
-/// The stack that sources are parsed and lowered on, enough for what the guard lets
-/// through, in builds without optimisation too.
+/// The stack that sources which nest deeper are parsed and lowered on, enough for what the
+/// guard lets through, in builds without optimisation too.
 const STACK: usize = 64 << 20;
+
+/// What is read without a thread of its own nests at most so deep, as the guard and as
+/// lowering count it. It fits 1 MiB of stack in builds without optimisation, too
+/// (`source/tests/stack.rs`): a thread takes as long as all the rest of a short source, its
+/// memory being new each time.
+const SHALLOW: u32 = 32;
 
 /// Bytes of the JSON of a program.
 const MAX_PROGRAM: usize = 16 << 20;
@@ -114,7 +123,7 @@ pub fn read(
 ) -> Result<Program, Diagnostics> {
     let bytes = source.as_ref();
     let read = match str::from_utf8(bytes) {
-        Ok(source) => on_stack(source, atoms),
+        Ok(source) => guarded(source, atoms),
         Err(error) => {
             let at = error.valid_up_to() as u32;
             let found = Diagnostic::error(codes::SYNTAX, "the source is not UTF-8", "");
@@ -128,30 +137,57 @@ pub fn read(
     })
 }
 
+/// Reads a source on the stack that there is, or where it may nest deeper on one of its own.
+fn guarded(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    let words = guard::names(source).map_err(|found| *found)?;
+    if words.nesting <= SHALLOW {
+        let read = || lower(source, atoms, words, SHALLOW);
+        match catch_unwind(AssertUnwindSafe(read)) {
+            Ok(Some(read)) => return read,
+            Ok(None) => {}
+            Err(_) => return Err(unread("the parser failed")),
+        }
+    }
+    on_stack(source, atoms)
+}
+
+/// A source about which nothing can be said but why.
+fn unread(why: &str) -> Diagnostics {
+    let message = format!("the source could not be read: {why}");
+    Diagnostic::error(codes::TOO_LARGE, message, "").into()
+}
+
 #[cfg(not(target_family = "wasm"))]
 fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
-        let spawned = thread.spawn_scoped(scope, || lower(source, atoms));
-        let failed = |why: &str| {
-            let message = format!("the source could not be read: {why}");
-            Diagnostics::from(Diagnostic::error(codes::TOO_LARGE, message, ""))
-        };
+        let spawned = thread.spawn_scoped(scope, || whole(source, atoms));
         match spawned.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(read)) => read,
-            Ok(Err(_)) => Err(failed("the parser failed")),
-            Err(error) => Err(failed(&error.to_string())),
+            Ok(Err(_)) => Err(unread("the parser failed")),
+            Err(error) => Err(unread(&error.to_string())),
         }
     })
 }
 
 #[cfg(target_family = "wasm")]
 fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
-    lower(source, atoms)
+    whole(source, atoms)
 }
 
-fn lower(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
-    let names = guard::names(source).map_err(|found| *found)?;
+fn whole(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    let words = guard::names(source).map_err(|found| *found)?;
+    let read = lower(source, atoms, words, MAX_NESTING);
+    read.unwrap_or_else(|| Err(unread("it nests too deep")))
+}
+
+/// Lowers what nests no deeper than this; `None` where it does.
+fn lower(
+    source: &str,
+    atoms: &(dyn Signatures + Sync),
+    words: Words<'_>,
+    most: u32,
+) -> Option<Result<Program, Diagnostics>> {
     let allocator = Allocator::default();
     let options = ParseOptions {
         preserve_parens: false,
@@ -162,25 +198,18 @@ fn lower(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagn
         .with_options(options)
         .parse();
     if parsed.panicked || parsed.diagnostics.has_errors() {
-        if let Some((name, help)) = words::other_format(source) {
-            let start = (source.len() - source.trim_start().len()) as u32;
-            let line = source.trim_start().lines().next().unwrap_or_default();
-            let message = format!("this is {name}, not JavaScript");
-            let found = Diagnostic::error(codes::SYNTAX, message, "")
-                .with_span(start..start + line.len() as u32)
-                .with_offending(a99_core::diag::excerpt(line));
-            return Err(found.with_help(help).into());
-        }
-        let found = parsed.diagnostics.errors();
-        return Err(found.map(|found| syntax(source, found)).collect());
+        return Some(Err(refused(source, &parsed.diagnostics)));
     }
-    let mut lowerer = Lowerer::new(source, atoms, names);
+    let mut lowerer = Lowerer::new(source, atoms, words, most);
     let root = lowerer.module(&parsed.program);
+    if lowerer.is_too_deep {
+        return None;
+    }
     let captures = lowerer.captures();
     lowerer.check_calls(&captures);
     lowerer.check_copies(&captures);
     let (Some(root), false) = (root, lowerer.is_denied()) else {
-        return Err(Diagnostics(lowerer.found));
+        return Some(Err(Diagnostics(lowerer.found)));
     };
     let captured = |ids: &Vec<usize>| {
         let names = ids.iter().map(|id| lowerer.bindings[*id].name.clone());
@@ -200,15 +229,30 @@ fn lower(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagn
     let (json, places) = tree::write(&root, &names);
     if json.len() > MAX_PROGRAM {
         let message = format!("the program is larger than {MAX_PROGRAM} bytes");
-        return Err(Diagnostic::error(codes::TOO_LARGE, message, "").into());
+        return Some(Err(Diagnostic::error(codes::TOO_LARGE, message, "").into()));
     }
     let mut warnings = Diagnostics(lowerer.found);
     warnings.locate(source.as_bytes());
-    Ok(Program {
+    Some(Ok(Program {
         json,
         places,
         warnings,
-    })
+    }))
+}
+
+/// What a source is refused for that the parser does not read.
+fn refused(source: &str, found: &oxc_diagnostics::Diagnostics) -> Diagnostics {
+    let Some((name, help)) = words::other_format(source) else {
+        let found = found.errors();
+        return found.map(|found| syntax(source, found)).collect();
+    };
+    let start = (source.len() - source.trim_start().len()) as u32;
+    let line = source.trim_start().lines().next().unwrap_or_default();
+    let message = format!("this is {name}, not JavaScript");
+    let found = Diagnostic::error(codes::SYNTAX, message, "")
+        .with_span(start..start + line.len() as u32)
+        .with_offending(a99_core::diag::excerpt(line));
+    found.with_help(help).into()
 }
 
 /// A finding of the parser.

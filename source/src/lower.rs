@@ -15,16 +15,16 @@ use crate::stmt::Update;
 use crate::tree::{Place, Tree};
 use a99_core::diag::{Diagnostic, Severity};
 use a99_core::sig::Signatures;
+use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{ArrowFunctionExpression, Expression, Function as FunctionNode, RegExpLiteral};
 use oxc_span::Span;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
 
 /// Findings that are kept.
 pub(crate) const MAX_FINDINGS: usize = 50;
 
 /// Expressions and statements in each other; fits the stack that lowering runs on.
-const MAX_NESTING: u32 = 900;
+pub(crate) const MAX_NESTING: u32 = 900;
 
 /// Expressions and statements that are lowered, those that are lowered twice both times.
 const MAX_WORK: usize = 400_000;
@@ -248,6 +248,10 @@ pub(crate) struct Lowerer<'a> {
     /// How deep expressions are looked into at the moment.
     pub(crate) looks: Cell<u32>,
     nesting: u32,
+    /// Nesting that there is a stack for.
+    most: u32,
+    /// Whether more was met, if there is a larger stack: nothing that was found counts.
+    pub(crate) is_too_deep: bool,
     work: usize,
 }
 
@@ -260,6 +264,7 @@ impl<'a> Lowerer<'a> {
         source: &'a str,
         ops: &'a (dyn Signatures + Sync),
         names: crate::guard::Words<'a>,
+        most: u32,
     ) -> Lowerer<'a> {
         Lowerer {
             source,
@@ -296,6 +301,8 @@ impl<'a> Lowerer<'a> {
             next_temp: 0,
             looks: Cell::new(0),
             nesting: 0,
+            most,
+            is_too_deep: false,
             work: 0,
         }
     }
@@ -377,6 +384,12 @@ impl<'a> Lowerer<'a> {
                 let help = "split the work over several agents";
                 self.deny(codes::TOO_LARGE, at, "the source has too much code", help);
             }
+            return false;
+        }
+        if self.nesting >= self.most && self.most < MAX_NESTING {
+            self.is_too_deep = true;
+        }
+        if self.is_too_deep {
             return false;
         }
         if self.nesting >= MAX_NESTING {

@@ -5,13 +5,13 @@ use crate::iterable::sorts_of;
 use crate::lower::{BindingId, Code, Function, Lowerer, What, place};
 use crate::tree::{Data, Place, Tree};
 use crate::types::Named;
+use hashbrown::HashMap;
 use oxc_ast::ast::{
     BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameters,
     Program, Statement, TSType, VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_span::{GetSpan, Span};
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// Bytes of a literal that stands wherever its constant is used.
 const MAX_INLINE: u32 = 64;

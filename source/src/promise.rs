@@ -120,7 +120,7 @@ impl<'a> Lowerer<'a> {
         let mut steps = std::mem::take(&mut turn.steps);
         let exprs: Vec<&Expression<'a>> = given_inputs.iter().map(|(_, expr)| *expr).collect();
         let values = self.exprs(&exprs, &mut steps);
-        let mut step = Tree::step(op, [], at);
+        let mut step = Tree::step(op.to_owned(), [], at);
         let mut inputs = Vec::new();
         let given = self.fresh();
         for (key, value) in keys.into_iter().zip(values) {

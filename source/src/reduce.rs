@@ -9,8 +9,8 @@ use crate::stmt::not;
 use crate::tree::{Place, Tree};
 use crate::turn::Turn;
 use crate::value::Value;
+use hashbrown::HashMap;
 use oxc_ast::ast::{Argument, CallExpression};
-use std::collections::HashMap;
 
 impl<'a> Lowerer<'a> {
     pub(crate) fn reduce(

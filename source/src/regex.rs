@@ -94,7 +94,13 @@ impl<'a> Lowerer<'a> {
     }
 
     /// A step of an atom for regular expressions.
-    fn step(&mut self, op: &str, regex: &'a RegExpLiteral<'a>, text: Value, span: Span) -> Tree {
+    fn step(
+        &mut self,
+        op: &'static str,
+        regex: &'a RegExpLiteral<'a>,
+        text: Value,
+        span: Span,
+    ) -> Tree {
         let at = place(span);
         self.bounded(regex, op);
         let pattern = Tree::text(regex.regex.pattern.text.as_str(), &place(regex.span));
@@ -125,7 +131,7 @@ impl<'a> Lowerer<'a> {
     /// What such an atom gives, in a variable of its own.
     fn found(
         &mut self,
-        op: &str,
+        op: &'static str,
         regex: &'a RegExpLiteral<'a>,
         text: Value,
         span: Span,
@@ -320,7 +326,7 @@ impl<'a> Lowerer<'a> {
         out.push(set(&end, Tree::number(0.0, &at), &at));
         let part = |key: &str| member_of(Value::ident(&item, &at), Value::text(key, &at), &at);
         let length = |of: Value| member_of(of, Value::text("length", &at), &at).operand();
-        let binary = |op: &str, left: Tree, right: Tree| Tree::binary(op, left, right, &at);
+        let binary = |op: &'static str, left: Tree, right: Tree| Tree::binary(op, left, right, &at);
         let (start, matched) = (part("index"), part("match"));
         let between = vec![Tree::ident(&end, &at), start.clone().operand()];
         let between = Value::node(method(text.clone().operand(), "slice", between, &at));

@@ -35,7 +35,7 @@ impl<'a> Lowerer<'a> {
         let (item, low, high, middle) = (self.fresh(), self.fresh(), self.fresh(), self.fresh());
         let run = self.fresh();
         let ident = |name: &str| Tree::ident(name, &at);
-        let binary = |op: &str, left: Tree, right: Tree| Tree::binary(op, left, right, &at);
+        let binary = |op: &'static str, left: Tree, right: Tree| Tree::binary(op, left, right, &at);
         let number = |n: f64| Tree::number(n, &at);
         let half = binary("/", binary("+", ident(&low), ident(&high)), number(2.0));
         let half = of("Math", "floor", vec![half], &at);

@@ -1,8 +1,8 @@
 //! JSON trees whose nodes know which bytes of the source they stand for.
 
 use a99_core::json::{write_json_number, write_json_string};
+use hashbrown::HashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Bytes of the source.
@@ -58,6 +58,15 @@ impl Tree {
         Tree::new(Data::Text(Cow::Owned(value.as_bytes().to_vec())), place)
     }
 
+    /// A text of the language.
+    fn word(value: impl Into<Cow<'static, str>>, place: &Place) -> Tree {
+        let text = match value.into() {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        Tree::new(Data::Text(text), place)
+    }
+
     pub(crate) fn list(items: Vec<Tree>, place: &Place) -> Tree {
         Tree::new(Data::List(items), place)
     }
@@ -71,15 +80,12 @@ impl Tree {
 
     /// A step of this op with these inputs.
     pub(crate) fn step<const N: usize>(
-        op: &str,
+        op: impl Into<Cow<'static, str>>,
         inputs: [(&'static str, Tree); N],
         place: &Place,
     ) -> Tree {
-        let mut step = Tree::map([("op", Tree::text(op, place))], place);
-        for (key, value) in inputs {
-            step.put(key, value);
-        }
-        step
+        // Most steps get a `result` later.
+        Tree::tagged("op", Tree::word(op, place), inputs, 1, place)
     }
 
     /// An expression node with this tag.
@@ -88,32 +94,50 @@ impl Tree {
         fields: [(&'static str, Tree); N],
         place: &Place,
     ) -> Tree {
-        let mut node = Tree::map([("$expr", Tree::text(tag, place))], place);
+        Tree::tagged("$expr", Tree::word(tag, place), fields, 0, place)
+    }
+
+    /// An object with this member first, and room for so many more.
+    fn tagged<const N: usize>(
+        key: &'static str,
+        tag: Tree,
+        fields: [(&'static str, Tree); N],
+        more: usize,
+        place: &Place,
+    ) -> Tree {
+        let mut members = Vec::with_capacity(1 + N + more);
+        members.push((Cow::Borrowed(key.as_bytes()), tag));
         for (key, value) in fields {
-            node.put(key, value);
+            members.push((Cow::Borrowed(key.as_bytes()), value));
         }
-        node
+        Tree::new(Data::Map(members), place)
     }
 
     /// An operator before its operand.
-    pub(crate) fn unary(op: &str, argument: Tree, place: &Place) -> Tree {
-        let fields = [("op", Tree::text(op, place)), ("argument", argument)];
+    pub(crate) fn unary(op: &'static str, argument: Tree, place: &Place) -> Tree {
+        let fields = [("op", Tree::word(op, place)), ("argument", argument)];
         Tree::node("unary", fields, place)
     }
 
     /// An operator between two operands.
-    pub(crate) fn binary(op: &str, left: Tree, right: Tree, place: &Place) -> Tree {
+    pub(crate) fn binary(op: &'static str, left: Tree, right: Tree, place: &Place) -> Tree {
         Tree::operator("binary", op, left, right, place)
     }
 
     /// `&&`, `||` or `??`.
-    pub(crate) fn logical(op: &str, left: Tree, right: Tree, place: &Place) -> Tree {
+    pub(crate) fn logical(op: &'static str, left: Tree, right: Tree, place: &Place) -> Tree {
         Tree::operator("logical", op, left, right, place)
     }
 
-    fn operator(tag: &'static str, op: &str, left: Tree, right: Tree, place: &Place) -> Tree {
+    fn operator(
+        tag: &'static str,
+        op: &'static str,
+        left: Tree,
+        right: Tree,
+        place: &Place,
+    ) -> Tree {
         let fields = [
-            ("op", Tree::text(op, place)),
+            ("op", Tree::word(op, place)),
             ("left", left),
             ("right", right),
         ];
@@ -167,6 +191,14 @@ impl Tree {
         }
     }
 
+    /// The bytes of the text.
+    fn as_bytes(&self) -> Option<&[u8]> {
+        match &self.data {
+            Data::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The tag, if it is an expression node.
     pub(crate) fn tag(&self) -> Option<&str> {
         self.get("$expr")?.as_str()
@@ -174,8 +206,8 @@ impl Tree {
 
     /// The name, if it is an `ident` node.
     pub(crate) fn ident_name(&self) -> Option<&str> {
-        match self.tag() {
-            Some("ident") => self.get("name")?.as_str(),
+        match self.get("$expr")?.as_bytes()? {
+            b"ident" => self.get("name")?.as_str(),
             _ => None,
         }
     }
@@ -255,7 +287,10 @@ impl Writer<'_> {
             Data::Number(number) => write_json_number(*number, &mut self.out),
             Data::Text(text) => write_json_string(text, &mut self.out),
             Data::List(items) => self.list(items),
-            Data::Map(members) => self.members(members, tree.tag().unwrap_or_default()),
+            Data::Map(members) => {
+                let tag = tree.get("$expr").and_then(Tree::as_bytes);
+                self.members(members, tag.unwrap_or_default());
+            }
             Data::Quoted(text) if (self.names.is_name)(text) => {
                 self.places.pop();
                 let text = Data::Text(Cow::Owned(text.clone()));
@@ -268,30 +303,58 @@ impl Writer<'_> {
     }
 
     /// The members of an object, of a node with this tag or of another.
-    fn members(&mut self, members: &[(Cow<'static, [u8]>, Tree)], tag: &str) {
+    fn members(&mut self, members: &[(Cow<'static, [u8]>, Tree)], tag: &[u8]) {
         self.out.push(b'{');
         for (index, (key, value)) in members.iter().enumerate() {
             self.key(index, key, value);
             match (tag, &**key) {
-                ("", _) => self.value(value),
-                ("literal", b"value") => self.data(value),
-                ("member", b"property") if is_name(value) => self.value(value),
-                (_, b"elements" | b"arguments") => self.each(value, |this, item| {
-                    this.value(&operand(item));
-                }),
+                (b"", _) => self.value(value),
+                (b"literal", b"value") => self.data(value),
+                (b"member", b"property") if is_name(value) => self.value(value),
+                (_, b"elements" | b"arguments") => self.each(value, Self::operand),
                 (_, b"properties") => self.each(value, |this, item| this.property(item)),
-                (_, key) if OPERANDS.contains(&key) => self.value(&operand(value)),
+                (_, key) if is_operand(key) => self.operand(value),
                 _ => self.value(value),
             }
         }
         self.out.push(b'}');
     }
 
-    fn key(&mut self, index: usize, key: &[u8], value: &Tree) {
+    fn key(&mut self, index: usize, key: &Cow<'static, [u8]>, value: &Tree) {
         self.comma(index);
         self.at(&value.place);
-        write_json_string(key, &mut self.out);
-        self.out.push(b':');
+        match key {
+            // Of the language: there is nothing to escape.
+            Cow::Borrowed(key) => {
+                self.out.reserve(key.len() + 3);
+                self.out.push(b'"');
+                self.out.extend_from_slice(key);
+                self.out.extend_from_slice(b"\":");
+            }
+            Cow::Owned(key) => {
+                write_json_string(key, &mut self.out);
+                self.out.push(b':');
+            }
+        }
+    }
+
+    /// An operand, a literal as the node that it becomes.
+    fn operand(&mut self, tree: &Tree) {
+        let is_plain = match &tree.data {
+            Data::Number(number) => !number.is_sign_negative(),
+            Data::Null | Data::Bool(_) | Data::Text(_) | Data::Quoted(_) => true,
+            _ => false,
+        };
+        if !is_plain || self.out.len() > self.names.max {
+            return self.value(&operand(tree));
+        }
+        // The node, its two keys and its tag; the value adds its own place.
+        for _ in 0..4 {
+            self.at(&tree.place);
+        }
+        self.out.extend(br#"{"$expr":"literal","value":"#);
+        self.data(tree);
+        self.out.push(b'}');
     }
 
     /// A list of a node.
@@ -318,7 +381,7 @@ impl Writer<'_> {
         for (index, (key, value)) in members.iter().enumerate() {
             self.key(index, key, value);
             match &**key {
-                b"value" => self.value(&operand(value)),
+                b"value" => self.operand(value),
                 _ => self.value(value),
             }
         }
@@ -374,17 +437,20 @@ impl Writer<'_> {
     }
 }
 
-/// Keys of nodes under which an operand stands.
-const OPERANDS: [&[u8]; 8] = [
-    b"object",
-    b"property",
-    b"left",
-    b"right",
-    b"argument",
-    b"test",
-    b"consequent",
-    b"alternate",
-];
+/// Whether an operand stands under this key of a node.
+fn is_operand(key: &[u8]) -> bool {
+    matches!(
+        key,
+        b"object"
+            | b"property"
+            | b"left"
+            | b"right"
+            | b"argument"
+            | b"test"
+            | b"consequent"
+            | b"alternate"
+    )
+}
 
 /// Values of a literal that becomes nodes; a larger one is data.
 const MAX_SPELLED: usize = 64;
