@@ -305,8 +305,9 @@ impl Writer<'_> {
     /// The members of an object, of a node with this tag or of another.
     fn members(&mut self, members: &[(Cow<'static, [u8]>, Tree)], tag: &[u8]) {
         self.out.push(b'{');
-        for (index, (key, value)) in members.iter().enumerate() {
-            self.key(index, key, value);
+        for (index, member) in members.iter().enumerate() {
+            self.key(index, member);
+            let (key, value) = member;
             match (tag, &**key) {
                 (b"", _) => self.value(value),
                 (b"literal", b"value") => self.data(value),
@@ -320,7 +321,7 @@ impl Writer<'_> {
         self.out.push(b'}');
     }
 
-    fn key(&mut self, index: usize, key: &Cow<'static, [u8]>, value: &Tree) {
+    fn key(&mut self, index: usize, (key, value): &(Cow<'static, [u8]>, Tree)) {
         self.comma(index);
         self.at(&value.place);
         match key {
@@ -378,8 +379,9 @@ impl Writer<'_> {
         };
         self.at(&property.place);
         self.out.push(b'{');
-        for (index, (key, value)) in members.iter().enumerate() {
-            self.key(index, key, value);
+        for (index, member) in members.iter().enumerate() {
+            self.key(index, member);
+            let (key, value) = member;
             match &**key {
                 b"value" => self.operand(value),
                 _ => self.value(value),
@@ -394,8 +396,9 @@ impl Writer<'_> {
             Data::Map(members) => {
                 self.at(&tree.place);
                 self.out.push(b'{');
-                for (index, (key, value)) in members.iter().enumerate() {
-                    self.key(index, key, value);
+                for (index, member) in members.iter().enumerate() {
+                    self.key(index, member);
+                    let (_, value) = member;
                     self.data(value);
                 }
                 self.out.push(b'}');
