@@ -12,7 +12,6 @@ use a99_core::program::Location;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A variable of the function being compiled.
@@ -108,8 +107,19 @@ struct Names {
     alike: OnceCell<Alike>,
 }
 
-/// The letters and the numbers of names by their first byte and their length.
-type Alike = BTreeMap<(u8, usize), Vec<(u32, u32)>>;
+/// The letters and the numbers of names by their first byte and their length, each list in
+/// the order of the numbers.
+type Alike = HashMap<(u8, usize), Vec<(u32, u32)>>;
+
+/// The lists of names that begin as one does and are as long, but for a byte.
+pub(crate) struct AlikeLists<'v>([&'v [(u32, u32)]; 3]);
+
+impl AlikeLists<'_> {
+    /// How many names are in them.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|list| list.len()).sum()
+    }
+}
 
 /// Notes the number of a name; one without bytes is like no other.
 fn note_alike(alike: &mut Alike, name: &[u8], number: u32) {
@@ -151,16 +161,21 @@ impl Names {
         {
             return Some(number);
         }
+        self.hashed(name, recent)
+    }
+
+    /// The same for a name that is none of the recent ones.
+    #[inline(never)]
+    fn hashed(&self, name: &[u8], recent: &Cell<u32>) -> Option<u32> {
         let number = *self.numbers.get(name)?;
         recent.set(number);
         Some(number)
     }
 
     fn vars(&self, name: &[u8]) -> &[VarId] {
-        match self.number(name) {
-            Some(number) => &self.known[number as usize].vars,
-            None => &[],
-        }
+        let number = self.number(name);
+        let known = number.and_then(|number| self.known.get(number as usize));
+        known.map_or(&[], |known| &known.vars)
     }
 
     fn vars_mut(&mut self, name: &[u8]) -> &mut Vec<VarId> {
@@ -262,18 +277,23 @@ impl Vars {
         chain
     }
 
+    /// All variables of a name, innermost last.
+    pub(crate) fn of_name(&self, name: &[u8]) -> &[VarId] {
+        self.names.vars(name)
+    }
+
     /// Variables of a name, innermost first, that tell whether it is bound and
     /// whether it is a constant: all of them, or up to one that stands for those
     /// further out.
     pub(crate) fn all_of(&self, name: &[u8]) -> VarList {
-        let mut all = VarList::new();
-        for id in self.names.vars(name).iter().rev() {
-            all.push(*id);
-            if self.var(*id).summary {
-                break;
-            }
-        }
-        all
+        self.seen_of(name).collect()
+    }
+
+    /// The same, one by one.
+    pub(crate) fn seen_of(&self, name: &[u8]) -> impl Iterator<Item = VarId> + '_ {
+        let mut goes_on = true;
+        let all = self.names.vars(name).iter().rev().copied();
+        all.take_while(move |id| std::mem::replace(&mut goes_on, !self.var(*id).summary))
     }
 
     /// Whether any scope binds the name.
@@ -287,30 +307,41 @@ impl Vars {
         visible.map(|name| &*name.text)
     }
 
-    /// How many names begin as this one does and are as long, but for a byte.
-    pub(crate) fn alike_len(&self, name: &[u8]) -> usize {
-        self.lists_alike(name).map(<[_]>::len).sum()
+    /// The names that begin as this one does and are as long, but for a byte.
+    pub(crate) fn alike_lists(&self, name: &[u8]) -> AlikeLists<'_> {
+        let (first, len) = (name.first().copied().unwrap_or_default(), name.len());
+        let lists = self.names.alike();
+        let list = |len: Option<usize>| {
+            let list = len.and_then(|len| lists.get(&(first, len)));
+            list.map_or(&[][..], Vec::as_slice)
+        };
+        AlikeLists([
+            list(len.checked_sub(1)),
+            list(Some(len)),
+            list(len.checked_add(1)),
+        ])
     }
 
-    /// The names that are visible, begin as this one does and are as long, but for a
-    /// byte, and if `few` is wanted have at most two letters that the other one has not.
-    /// Names of other letters are not even looked at: they lie elsewhere in memory.
-    pub(crate) fn alike(&self, name: &[u8], few: bool) -> impl Iterator<Item = &[u8]> {
+    /// Those of them that were known when there were `from` names or later, and if `few` is
+    /// wanted have at most two letters that the other one has not, each with whether it is
+    /// visible. Names of other letters are not even looked at: they lie elsewhere in memory.
+    pub(crate) fn alike(
+        &self,
+        lists: &AlikeLists<'_>,
+        name: &[u8],
+        from: usize,
+        few: bool,
+    ) -> impl Iterator<Item = (&[u8], bool)> {
         let letters = letters_of(name);
-        let all = self.lists_alike(name).flatten();
-        let near = all.filter(move |(other, _)| {
+        let since = lists.0.map(|list| {
+            let before = list.partition_point(|(_, number)| (*number as usize) < from);
+            &list[before..]
+        });
+        let near = since.into_iter().flatten().filter(move |(other, _)| {
             !few || at_most_two(other & !letters) && at_most_two(letters & !other)
         });
         let names = near.map(|(_, number)| &self.names.known[*number as usize]);
-        let visible = names.filter(|name| !name.vars.is_empty());
-        visible.map(|name| &*name.text)
-    }
-
-    fn lists_alike(&self, name: &[u8]) -> impl Iterator<Item = &[(u32, u32)]> {
-        let (first, len) = (name.first().copied().unwrap_or_default(), name.len());
-        let keys = (first, len.saturating_sub(1))..=(first, len + 1);
-        let lists = self.names.alike().range(keys);
-        lists.map(|(_, numbers)| &**numbers)
+        names.map(|name| (&*name.text, !name.vars.is_empty()))
     }
 
     /// How many names there are at most.

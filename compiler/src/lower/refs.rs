@@ -325,12 +325,15 @@ impl<'a> Lower<'_, 'a> {
 
     /// Whether some scope could have made the name a constant.
     fn may_be_const(&self, name: &[u8]) -> bool {
-        let all = self.vars.all_of(name);
-        all.iter().any(|id| self.vars.var(*id).const_flag.is_some())
+        let mut all = self.vars.seen_of(name);
+        all.any(|id| self.vars.var(id).const_flag.is_some())
     }
 
     /// Fails at run time if the name is a constant of this or an outer scope.
     pub(super) fn check_const(&mut self, name: &[u8]) {
+        if !self.may_be_const(name) {
+            return;
+        }
         for id in self.vars.all_of(name) {
             if let Some(flag) = self.vars.var(id).const_flag {
                 let mark = self.mark();

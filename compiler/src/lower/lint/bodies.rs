@@ -7,6 +7,7 @@ use crate::ir::{Ir, truthy};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::sig::{Effect, Form};
+use a99_core::text::wtf8_to_string_lossy;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
@@ -400,7 +401,10 @@ impl<'a> Lower<'_, 'a> {
     /// and look at the other?
     pub(super) fn lint_body(&mut self, step: NodeId, op: &str, form: Form) {
         let doc = self.s.doc;
-        let text = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+        let text = |key: &str| {
+            let text = doc.get(step, key).and_then(|n| doc.str(n));
+            text.map(wtf8_to_string_lossy)
+        };
         let Some(steps) = doc.get(step, "steps") else {
             return;
         };
@@ -460,7 +464,7 @@ impl<'a> Lower<'_, 'a> {
             let help = format!("use `{item}` in the steps, or call it `_`");
             self.found(finding.offending(op).help(help));
         }
-        if form == Form::Reduce && text("accumulator").as_deref() == Some(item.as_str()) {
+        if form == Form::Reduce && text("accumulator").as_deref() == Some(&*item) {
             let message = format!(
                 "the accumulator and the item are both called `{}`",
                 excerpt(&item)

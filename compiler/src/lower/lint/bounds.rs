@@ -45,6 +45,29 @@ const BOUNDS: &[Bound] = &[
     Bound { ops: &["llmChat", "llmToolLoop"], key: "temperature", least: 0.0, most: EVER, whole: false },
 ];
 
+/// Whether a row is about this op; a look at the table for each step would take longer.
+fn is_bounded(op: &str) -> bool {
+    matches!(
+        op,
+        "storeSet"
+            | "storeCompareAndSet"
+            | "cache"
+            | "storeProcedure"
+            | "storeList"
+            | "storeQueryWhere"
+            | "storeVectorSearch"
+            | "storeSearch"
+            | "storeCreateCollection"
+            | "regexSplit"
+            | "random"
+            | "shellExec"
+            | "shellReadFile"
+            | "callAll"
+            | "llmToolLoop"
+            | "llmChat"
+    )
+}
+
 /// Seconds that people write for a time to keep something; as milliseconds they are over
 /// before the next step but one.
 const SECONDS_KEPT: &[f64] = &[
@@ -59,12 +82,10 @@ const SECONDS_RUN: &[f64] = &[
 impl Lower<'_, '_> {
     /// Numbers beyond the bounds of their input.
     pub(super) fn lint_bounds_of(&mut self, step: NodeId, op: &str) {
-        let doc = self.s.doc;
-        // Most steps have no number at all, which is seen faster than that no row is theirs.
-        let mut members = doc.members(step);
-        if !members.any(|(_, node)| matches!(doc.kind(node), Kind::Number(_))) {
+        if !is_bounded(op) {
             return;
         }
+        let doc = self.s.doc;
         let rows = BOUNDS.iter().filter(|row| row.ops.contains(&op));
         for row in rows {
             let Some(node) = doc.get(step, row.key) else {
@@ -134,7 +155,15 @@ pub(super) fn milliseconds(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::milliseconds;
+    use super::{BOUNDS, is_bounded, milliseconds};
+
+    #[test]
+    fn ops_with_rows_are_bounded() {
+        for op in BOUNDS.iter().flat_map(|row| row.ops) {
+            assert!(is_bounded(op), "{op}");
+        }
+        assert!(!is_bounded("varSet"));
+    }
 
     #[test]
     fn times_in_words() {

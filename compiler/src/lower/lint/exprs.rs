@@ -9,6 +9,9 @@ use a99_core::diag::codes;
 use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
+/// How deep operands are looked into.
+const DEPTH: u32 = 4;
+
 /// What `typeof` gives.
 const TYPES: &[&str] = &[
     "undefined",
@@ -125,9 +128,15 @@ type Work<'i, 'a> = SmallVec<[&'i Ir<'a>; 8]>;
 fn children<'i, 'a>(ir: &'i Ir<'a>, work: &mut Work<'i, 'a>) {
     match ir.kind {
         IrKind::Member { object, .. } => work.push(object),
-        IrKind::Index { object, index, .. } => work.extend([object, index]),
+        IrKind::Index { object, index, .. } => {
+            work.push(object);
+            work.push(index);
+        }
         IrKind::Unary(_, arg) => work.push(arg),
-        IrKind::Binary(_, a, b) | IrKind::Logical(_, a, b) => work.extend([a, b]),
+        IrKind::Binary(_, a, b) | IrKind::Logical(_, a, b) => {
+            work.push(a);
+            work.push(b);
+        }
         IrKind::Conditional(a, b, c) => work.extend([a, b, c]),
         IrKind::Array(items) => work.extend(items),
         IrKind::Object(entries) => {
@@ -312,13 +321,14 @@ impl<'a> Lower<'_, 'a> {
                 return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
             }
         }
-        if self.lint_dates(ir, op, left, right) {
+        let held = [left, right].map(|side| self.holds_of(side, DEPTH));
+        if self.lint_dates(ir, op, held) {
             return;
         }
         if is_equality(op) && (self.lint_case(ir, left, right) || self.lint_case(ir, right, left)) {
             return;
         }
-        if op == BinOp::Add && self.lint_object_text(left, right) {
+        if op == BinOp::Add && self.lint_object_text(left, right, held) {
             return;
         }
         let divides = matches!(op, BinOp::Div | BinOp::Rem);
@@ -338,9 +348,9 @@ impl<'a> Lower<'_, 'a> {
         }
         if is_equality(op) || is_order(op) {
             let strict = matches!(op, BinOp::StrictEq | BinOp::StrictNe);
-            return self.lint_compared(ir, (is_order(op), strict), left, right);
+            return self.lint_compared(ir, (is_order(op), strict), [left, right], held);
         }
-        self.lint_operands(op, left, right);
+        self.lint_operands(op, [left, right], held);
     }
 
     /// `!n > 3`, which compares true or false. Tells whether it does.
@@ -352,7 +362,7 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Lit(lit) => matches!(lit, Lit::Number(_) | Lit::Text(_)),
             IrKind::Unary(UnOp::Not, _) => false,
             // Two tests may be compared.
-            _ => self.holds_of(right, 4) != super::Holds::Bool,
+            _ => self.holds_of(right, DEPTH) != super::Holds::Bool,
         };
         if !compares {
             return false;

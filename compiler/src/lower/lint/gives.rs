@@ -247,8 +247,9 @@ impl<'a> Lower<'_, 'a> {
         {
             return Holds::Any;
         }
-        if self.vars.knows(name) {
-            return self.holds_of_name(name);
+        let ids = self.vars.of_name(name);
+        if !ids.is_empty() {
+            return self.holds_of_vars(ids);
         }
         match str::from_utf8(name).is_ok_and(|name| builtins::global(name).is_some()) {
             false => self.holds_of_argument(name),

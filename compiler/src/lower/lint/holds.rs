@@ -8,7 +8,7 @@ use crate::ir::{Ir, expr_text};
 use crate::vars::{VarId, VarMap};
 use a99_core::builtins::{self, Receiver};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{Effect, Form, JsonKinds};
+use a99_core::sig::{AtomSig, Effect, Form, JsonKinds};
 
 /// So deep an expression is looked into for what it gives.
 const MAX_DEPTH: u32 = 4;
@@ -289,9 +289,9 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let op = doc.get(step, "op").and_then(|op| doc.str(op));
         let op = op.unwrap_or_default();
-        let sig = str::from_utf8(op).ok();
-        let sig = sig.and_then(|op| self.s.signature(op));
-        let holds = self.holds_of_step(step);
+        let name_of_op = str::from_utf8(op).unwrap_or_default();
+        let sig = self.s.signature(name_of_op);
+        let holds = self.holds_of_call(step, name_of_op, sig);
         // A pure atom has a value, but for what reads a text that may hold none, and so has
         // a formula of which something is known.
         let has_value = sig.is_some_and(|sig| match sig.form {
@@ -335,15 +335,10 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// What a step gives its `result`.
-    pub(super) fn holds_of_step(&self, step: NodeId) -> Holds {
+    /// What a step of this op gives its `result`.
+    fn holds_of_call(&self, step: NodeId, op: &str, sig: Option<&AtomSig>) -> Holds {
         let doc = self.s.doc;
-        let op = doc.get(step, "op").and_then(|op| doc.str(op));
-        let op = op
-            .and_then(|op| str::from_utf8(op).ok())
-            .unwrap_or_default();
         let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
-        let sig = self.s.signature(op);
         match sig.and_then(|sig| sig.form) {
             Some(Form::CallAll) => return Holds::List(Items::Answers),
             Some(Form::ToolLoop) => return Holds::Object(Members::Loop),
@@ -470,8 +465,9 @@ impl<'a> Lower<'_, 'a> {
         if let Some(path) = text.strip_prefix(b"args.") {
             return Some(self.holds_of_argument(path));
         }
-        if self.vars.knows(text) {
-            return Some(self.holds_of_name(text));
+        let ids = self.vars.of_name(text);
+        if !ids.is_empty() {
+            return Some(self.holds_of_vars(ids));
         }
         if !text.contains(&b'.') || self.is_plain_text(text) {
             return None;
@@ -506,11 +502,16 @@ impl<'a> Lower<'_, 'a> {
 
     /// A variable, by the steps that bind it.
     pub(super) fn holds_of_name(&self, name: &[u8]) -> Holds {
+        self.holds_of_vars(self.vars.of_name(name))
+    }
+
+    /// The variables of a name, innermost last.
+    pub(super) fn holds_of_vars(&self, ids: &[VarId]) -> Holds {
         let Some(lint) = &self.s.lint else {
             return Holds::Any;
         };
         let mut found: Option<Holds> = None;
-        for id in self.vars.all_of(name) {
+        for id in ids.iter().rev().copied() {
             if self.vars.var(id).summary {
                 return Holds::Any;
             }

@@ -25,6 +25,11 @@ fn subject_of(op: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether an input is what the atom works on.
+pub(super) fn is_subject(op: &str, input: &AtomInput) -> bool {
+    subject_of(op) == Some(&*input.name)
+}
+
 /// Keys under which models put all inputs of a step.
 const WRAPPERS: &[&str] = &[
     "args",
@@ -67,7 +72,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         // A text may be meant where texts are wanted.
-        let subject = subject_of(op) == Some(&*input.name);
+        let subject = is_subject(op, input);
         let wants_text = input.kinds.contains(JsonKinds::STRING);
         if wants_text && !subject && !input.kinds.contains(JsonKinds::ANY) {
             return;
@@ -88,7 +93,7 @@ impl<'a> Lower<'_, 'a> {
         text: &str,
     ) -> bool {
         let doc = self.s.doc;
-        if subject_of(op) != Some(&*input.name) || self.is_argument(text) {
+        if !is_subject(op, input) || self.is_argument(text) {
             return false;
         }
         if op == "httpFetch" && !is_identifier(text) {
@@ -329,16 +334,21 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The names that a step gives its value and what it works with.
-    pub(super) fn lint_result(&mut self, step: NodeId, form: Option<Form>) {
+    pub(super) fn lint_result(
+        &mut self,
+        step: NodeId,
+        form: Option<Form>,
+        members: &[(&'a [u8], NodeId)],
+    ) {
         let doc = self.s.doc;
         if form == Some(Form::VarsLet) {
-            for (name, node) in doc.members(step).filter(|(name, _)| *name != b"op") {
+            for &(name, node) in members.iter().filter(|(name, _)| *name != b"op") {
                 if hides_builtin(&Self::shown(name)) {
                     self.lint_name(node, "key", name);
                 }
             }
         }
-        for (key, node) in doc.members(step) {
+        for &(key, node) in members {
             let key = match key {
                 b"resultConst" if !matches!(doc.kind(node), Kind::Bool(_) | Kind::Null) => {
                     let message = "`resultConst` is true or false, and any text counts as true";

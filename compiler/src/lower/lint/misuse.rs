@@ -86,13 +86,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Two dates, or a date in a calculation. Tells whether it was one.
-    pub(super) fn lint_dates(
-        &mut self,
-        ir: &Ir<'a>,
-        op: BinOp,
-        left: &Ir<'a>,
-        right: &Ir<'a>,
-    ) -> bool {
+    pub(super) fn lint_dates(&mut self, ir: &Ir<'a>, op: BinOp, held: [Holds; 2]) -> bool {
         let equality = matches!(
             op,
             BinOp::Eq | BinOp::Ne | BinOp::StrictEq | BinOp::StrictNe
@@ -101,7 +95,7 @@ impl<'a> Lower<'_, 'a> {
         if !equality && !calculates {
             return false;
         }
-        let dates = [left, right].map(|side| self.holds_of(side, DEPTH) == Holds::Date);
+        let dates = held.map(|holds| holds == Holds::Date);
         if equality && dates == [true, true] {
             let message = "two dates are never the same, even of one time".to_owned();
             let help = match self.is_source() {
@@ -121,10 +115,15 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// An object that is joined with a text. Tells whether it was one.
-    pub(super) fn lint_object_text(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> bool {
-        for (side, other) in [(left, right), (right, left)] {
-            let is_object = matches!(self.holds_of(side, DEPTH), Holds::Object(_));
-            if !is_object || !self.holds_of(other, DEPTH).is_text() {
+    pub(super) fn lint_object_text(
+        &mut self,
+        left: &Ir<'a>,
+        right: &Ir<'a>,
+        [of_left, of_right]: [Holds; 2],
+    ) -> bool {
+        for (side, held, other) in [(left, of_left, of_right), (right, of_right, of_left)] {
+            let is_object = matches!(held, Holds::Object(_));
+            if !is_object || !other.is_text() {
                 continue;
             }
             let called = excerpt(&self.called(side));

@@ -11,6 +11,7 @@ mod bodies;
 mod bounds;
 mod code_text;
 mod constants;
+mod dropped;
 mod empty;
 mod exprs;
 mod flow;
@@ -56,7 +57,7 @@ use crate::ir::At;
 use crate::vars::VarMap;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Document, Kind, NodeId};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 pub(super) use advice::{condition_help, foreign_help, math_help};
 pub(super) use flow::Writer;
@@ -135,6 +136,8 @@ pub(super) struct Lint<'a> {
     called: HashSet<&'a [u8]>,
     /// A program that is made at run time may call helpers of this one, too.
     runs_others: bool,
+    /// Texts that were like no name, and how many names there were then.
+    unlike: HashMap<Box<[u8]>, usize>,
     /// Nodes that were walked beside lowering.
     walked: usize,
     /// The length of the vectors of collections, and where it is said.

@@ -225,8 +225,8 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let shown = &*wtf8_to_string_lossy(text);
-        let filled = lint.is_some_and(|lint| lint.templates.contains(&node));
         if !is_word {
+            let filled = lint.is_some_and(|lint| lint.templates.contains(&node));
             if !filled && (self.lint_code(node, shown, true) || self.lint_placeholder(node, shown))
             {
                 return;
@@ -278,19 +278,33 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The variable that a text is a misspelt name of. Most texts are none: the few
-    /// names that could be meant are found without copies.
+    /// names that could be meant are found without copies, and a text that is like none of
+    /// them is compared with later ones only when it stands somewhere again.
     fn misspelt_variable(&mut self, text: &str) -> Option<String> {
         // A look at each name costs a part of what a comparison costs.
         const LOOKS: usize = 16;
         let text_bytes = text.as_bytes();
-        if !self.s.affords(self.vars.alike_len(text_bytes) / LOOKS + 1) {
+        let lists = self.vars.alike_lists(text_bytes);
+        if !self.s.affords(lists.len() / LOOKS + 1) {
             return None;
         }
-        let like = |name: &&[u8]| may_be_typo(text_bytes, name);
+        let unlike = &mut self.s.lint.as_mut()?.unlike;
+        let from = unlike.get(text_bytes).copied().unwrap_or_default();
         // Where one edit is the most, two letters of each name are its own.
-        let names = self.vars.alike(text_bytes, text.len() < LONG);
-        let names = names.filter(like).map(Self::shown);
-        let names: Vec<String> = names.collect();
+        let few = text.len() < LONG;
+        let names = self.vars.alike(&lists, text_bytes, from, few);
+        let mut names = names.filter(|(name, _)| may_be_typo(text_bytes, name));
+        let Some(first) = names.next() else {
+            let known = self.vars.names_len();
+            match unlike.get_mut(text_bytes) {
+                Some(from) => *from = known,
+                None => _ = unlike.insert(text_bytes.into(), known),
+            }
+            return None;
+        };
+        let names = std::iter::once(first).chain(names);
+        let names = names.filter(|(_, is_visible)| *is_visible);
+        let names: Vec<String> = names.map(|(name, _)| Self::shown(name)).collect();
         if names.is_empty() || !self.s.affords(names.len()) {
             return None;
         }

@@ -5,6 +5,7 @@ use crate::ir::{FromJson, Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{FOREIGN_TYPES, FieldHolds, NODE_REMARK, NodeForm};
 use a99_core::json::{Document, Kind, NodeId};
+use a99_core::text::wtf8_to_string_lossy;
 
 /// Methods whose first argument is a text, where others take regular expressions.
 const TEXT_METHODS: &[&str] = &[
@@ -32,15 +33,13 @@ impl<'a> Lower<'_, 'a> {
                 self.lint_held_node(node);
                 continue;
             }
-            let Some(tag) = doc
-                .get(node, "$expr")
-                .and_then(|tag| super::text_of(doc, tag))
-            else {
+            let Some(tag) = doc.get(node, "$expr").and_then(|tag| doc.str(tag)) else {
                 self.lint_foreign(node, true);
                 self.lint_held_node(node);
                 continue;
             };
-            let Some(form) = NodeForm::of(&tag) else {
+            let tag = &*wtf8_to_string_lossy(tag);
+            let Some(form) = NodeForm::of(tag) else {
                 continue;
             };
             self.lint_fields(node, form);
@@ -51,7 +50,7 @@ impl<'a> Lower<'_, 'a> {
             for field in operands.map(|field| field.name) {
                 if let Some(child) = doc.get(node, field) {
                     if !is_choice(doc, node, field) {
-                        self.lint_operand(&tag, child);
+                        self.lint_operand(tag, child);
                     }
                     work.push(child);
                 }
@@ -130,7 +129,7 @@ impl<'a> Lower<'_, 'a> {
         if tag == "ident"
             && let Some(name) = doc.get(node, "name")
         {
-            let path = super::text_of(doc, name).unwrap_or_default();
+            let path = wtf8_to_string_lossy(doc.str(name).unwrap_or_default());
             if path.contains('.') && !self.vars.knows(path.as_bytes()) {
                 let text = "`name` is one name: a path finds nothing here";
                 let finding = Finding::new(codes::MALFORMED_NODE, name, text);

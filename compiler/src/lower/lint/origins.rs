@@ -74,8 +74,8 @@ impl<'a> Lower<'_, 'a> {
             }
             _ => false,
         };
-        let is_number = self.holds_of(other, 2) == super::Holds::Number;
-        if !is_number || !(is_words(a) || is_words(b)) {
+        let joins = is_words(a) || is_words(b);
+        if !joins || self.holds_of(other, 2) != super::Holds::Number {
             return false;
         }
         let message = "`+` comes before the comparison: a text is compared with a number, which never \

@@ -8,7 +8,6 @@ use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::Kind;
-use a99_core::text::wtf8_to_string_lossy;
 
 /// How deep operands are looked into.
 const DEPTH: u32 = 4;
@@ -101,16 +100,16 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Member {
                 object, property, ..
             } => {
-                let name = &*wtf8_to_string_lossy(property);
-                match (self.holds_of(object, DEPTH), name) {
-                    (Holds::Date, name) => OF_DATE.iter().find(|row| row.0 == name).map(of),
-                    (Holds::List(_) | Holds::Text | Holds::Made, "length")
-                    | (Holds::Set, "size") => {
+                let of_date = || OF_DATE.iter().find(|row| row.0.as_bytes() == property);
+                match (self.holds_of(object, DEPTH), property) {
+                    (Holds::Date, _) => of_date().map(of),
+                    (Holds::List(_) | Holds::Text | Holds::Made, b"length")
+                    | (Holds::Set, b"size") => {
                         let help = "a length is 0 or more: write `xs.length > 0`, or \
                                     `xs.length == 0`";
                         Some((0.0, f64::INFINITY, help))
                     }
-                    (Holds::Object(Members::Response), "status") => {
+                    (Holds::Object(Members::Response), b"status") => {
                         let help = "a status is 100 to 599: what went well is 200 to 299";
                         Some((100.0, 599.0, help))
                     }

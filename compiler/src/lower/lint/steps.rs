@@ -2,11 +2,10 @@
 
 use super::super::templates::root_of;
 use super::{Finding, Lower, synonyms, words};
-use crate::ir::truthy;
 use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
+use a99_core::sig::{AtomInput, AtomSig, Binding, Form, JsonKinds, Params};
 use a99_core::text::wtf8_to_string_lossy;
 use smallvec::{SmallVec, smallvec};
 
@@ -49,6 +48,9 @@ pub(super) const READS: &[&str] = &[
 /// Pure atoms that change what they are given.
 pub(super) const CHANGES: &[&str] = &["push", "memberSet", "memberDelete"];
 
+/// The members of a step, which several rules look through.
+type Members<'a> = SmallVec<[(&'a [u8], NodeId); 8]>;
+
 /// Whether a key may stand in every step, whatever its op.
 fn is_of_any_step(key: &[u8]) -> bool {
     matches!(key, b"op" | b"result" | b"resultConst") || is_remark(key)
@@ -60,8 +62,9 @@ impl<'a> Lower<'_, 'a> {
         if !self.lints() {
             return;
         }
-        self.lint_inputs_of(step, op, sig);
-        self.lint_result(step, sig.form);
+        let members: Members<'a> = self.s.doc.members(step).collect();
+        self.lint_inputs_of(step, op, sig, &members);
+        self.lint_result(step, sig.form, &members);
         self.lint_dropped(step, op, sig);
         self.lint_literals_of(step, op, sig.form);
         self.lint_version(step, sig.form);
@@ -92,20 +95,27 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         if let Some(sig) = self.s.signature(op) {
-            self.lint_inputs_of(step, op, sig);
+            let members: Members<'a> = self.s.doc.members(step).collect();
+            self.lint_inputs_of(step, op, sig, &members);
         }
     }
 
-    fn lint_inputs_of(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
-        let doc = self.s.doc;
+    fn lint_inputs_of(
+        &mut self,
+        step: NodeId,
+        op: &str,
+        sig: &AtomSig,
+        members: &[(&'a [u8], NodeId)],
+    ) {
+        let inputs: &[AtomInput] = &sig.inputs;
         // The value of each input; the first, where a key stands twice.
-        let mut given: SmallVec<[Option<NodeId>; 8]> = smallvec![None; sig.inputs.len()];
+        let mut given: SmallVec<[Option<NodeId>; 8]> = smallvec![None; inputs.len()];
         let mut has_others = false;
-        for (key, node) in doc.members(step) {
-            let at = |input: &AtomInput| input.name.as_bytes() == key;
-            match sig.inputs.iter().position(at) {
+        for (key, node) in members {
+            let at = |input: &AtomInput| input.name.as_bytes() == *key;
+            match inputs.iter().position(at) {
                 Some(at) => {
-                    given[at].get_or_insert(node);
+                    given[at].get_or_insert(*node);
                 }
                 None => has_others |= !is_of_any_step(key),
             }
@@ -114,7 +124,7 @@ impl<'a> Lower<'_, 'a> {
             true => self.lint_keys(step, op, sig),
             false => Vec::new(),
         };
-        for (input, given) in sig.inputs.iter().zip(&given) {
+        for (input, given) in inputs.iter().zip(&given) {
             let name = &*input.name;
             if input.required && given.is_none() && !meant.iter().any(|other| other == name) {
                 let text = format!("`{op}` needs `{name}`");
@@ -123,13 +133,13 @@ impl<'a> Lower<'_, 'a> {
                     ("varSet" | "constSet", "key") => {
                         "the name of the variable is its `key`: add `\"key\": \"name\"`".to_owned()
                     }
-                    _ => format!("add it; `{op}` takes {}", listed(&sig.inputs)),
+                    _ => format!("add it; `{op}` takes {}", listed(inputs)),
                 };
                 self.found(finding.offending(op).help(help));
             }
         }
         self.lint_template(step, sig);
-        for (input, given) in sig.inputs.iter().zip(&given) {
+        for (input, given) in inputs.iter().zip(&given) {
             if let Some(node) = *given {
                 self.lint_input(step, op, input, node);
             }
@@ -315,7 +325,8 @@ impl<'a> Lower<'_, 'a> {
             // Told where the body is compiled.
             return;
         }
-        let is_compound = matches!(doc.kind(node), Kind::Array | Kind::Object);
+        let value = doc.kind(node);
+        let is_compound = matches!(value, Kind::Array | Kind::Object);
         if resolves && is_compound {
             let is_arg = self.is_arg(node);
             if is_arg {
@@ -344,10 +355,10 @@ impl<'a> Lower<'_, 'a> {
             };
             return self.found(finding.help(help));
         }
-        let kind = JsonKinds::of(doc.kind(node));
+        let kind = JsonKinds::of(value);
         let fits = input.kinds.contains(kind) || input.kinds == JsonKinds::NONE;
         let is_pattern = name == "pattern" && !resolves;
-        if let Some(text) = doc.str(node)
+        if let Kind::String(text) = value
             && (is_pattern || input.binding == Binding::TextOrValue)
             && self.vars.knows(text)
             && !self.is_source()
@@ -369,7 +380,7 @@ impl<'a> Lower<'_, 'a> {
             }
             return;
         }
-        let found = match doc.kind(node) {
+        let found = match value {
             Kind::Null => "null".to_owned(),
             Kind::Bool(b) => b.to_string(),
             Kind::Number(n) => format!("the number {n}"),
@@ -380,6 +391,14 @@ impl<'a> Lower<'_, 'a> {
                     return;
                 }
                 return self.lint_later(step, op, input, node, text);
+            }
+            // Most texts are neither looked at further nor one of a few.
+            Kind::String(_)
+                if fits
+                    && input.values.is_empty()
+                    && !(resolves && super::inputs::is_subject(op, input)) =>
+            {
+                return;
             }
             Kind::String(text) => {
                 let shown = &*wtf8_to_string_lossy(text);
@@ -470,88 +489,6 @@ impl<'a> Lower<'_, 'a> {
         let message = format!("`{}` of `{op}` is none of {values}", input.name);
         let finding = Finding::new(codes::WRONG_VALUE, node, message);
         self.found(finding.offending(text).help(help));
-    }
-
-    /// Whether a request does more than to fetch something.
-    pub(super) fn has_method(&self, step: NodeId) -> bool {
-        let doc = self.s.doc;
-        let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
-        let is_get = |node| {
-            doc.str(node)
-                .is_some_and(|m| m.eq_ignore_ascii_case(b"get"))
-        };
-        given("method").is_some_and(|method| !is_get(method)) || given("body").is_some()
-    }
-
-    /// Whether `push` changes a list that anything else can see.
-    fn changes_variable(&self, step: NodeId) -> bool {
-        let doc = self.s.doc;
-        let list = doc.get(step, "list");
-        list.is_none_or(|list| doc.kind(list) != Kind::Array)
-    }
-
-    /// Whether all calls of a `callAll` only fetch something.
-    fn only_reads(&self, step: NodeId) -> bool {
-        let doc = self.s.doc;
-        let calls = doc
-            .get(step, "calls")
-            .into_iter()
-            .flat_map(|list| doc.elements(list));
-        let mut calls = calls.chain(doc.get(step, "call")).peekable();
-        calls.peek().is_some()
-            && calls.all(|call| {
-                let op = doc.get(call, "op").and_then(|op| super::text_of(doc, op));
-                op.is_some_and(|op| READS.contains(&op.as_str())) && !self.has_method(call)
-            })
-    }
-
-    /// The value of an atom that does nothing else, which nobody keeps.
-    fn lint_dropped(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
-        let doc = self.s.doc;
-        let pure = match sig.form {
-            None => sig.effect == Effect::Pure || READS.contains(&op) && !self.has_method(step),
-            Some(Form::MathCalc | Form::VarGet | Form::VarsExport) => true,
-            Some(Form::Filter | Form::Find) => true,
-            Some(Form::CallAll) => self.only_reads(step),
-            Some(Form::Memoize) => doc
-                .get(step, "steps")
-                .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
-            Some(Form::Map | Form::Reduce) => doc
-                .get(step, "steps")
-                .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
-            Some(_) => false,
-        };
-        // Who sets a key if it holds something asks whether it did.
-        let given = |key: &str| {
-            doc.get(step, key)
-                .is_some_and(|n| doc.kind(n) != Kind::Null)
-        };
-        let asks = || given("expected") || given("ttlMs");
-        if op == "storeCompareAndSet"
-            && asks()
-            && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))
-        {
-            let text = "`storeCompareAndSet` tells whether it set the key, and nobody asks";
-            let finding = Finding::new(codes::DROPPED_RESULT, step, text);
-            let help = match self.is_source() {
-                true => {
-                    "write `if (!(await storeCompareAndSet({ key, expected, value })))`, and try again or leave"
-                }
-                false => {
-                    "add `\"result\": \"done\"`, and try again or leave in an `if` with `\"condition\": \"!done\"`"
-                }
-            };
-            self.found(finding.offending(op).help(help));
-        }
-        if pure
-            && !(CHANGES.contains(&op) && self.changes_variable(step))
-            && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))
-        {
-            let text = format!("the value of `{op}` is dropped");
-            let finding = Finding::new(codes::DROPPED_RESULT, step, text);
-            let help = "add `\"result\": \"name\"`, or remove the step";
-            self.found(finding.offending(op).help(help));
-        }
     }
 }
 

@@ -5,6 +5,8 @@ use crate::ir::truthy;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::Form;
+use a99_core::text::wtf8_to_string_lossy;
+use std::borrow::Cow;
 
 /// Bytes of a condition that are looked through.
 const MAX_TEXT: usize = 2_000;
@@ -42,7 +44,7 @@ fn covers((name, sign, bound): Order<'_>, (other, sign_of, narrower): Order<'_>)
     }
 }
 
-impl Lower<'_, '_> {
+impl<'a> Lower<'_, 'a> {
     /// The body of a loop whose variables are those around it.
     pub(super) fn lint_turns(&mut self, step: NodeId, form: Option<Form>) {
         if form == Some(Form::If) {
@@ -164,14 +166,15 @@ impl Lower<'_, '_> {
     }
 
     /// The text of a condition.
-    fn condition_text(&self, step: NodeId) -> Option<String> {
+    fn condition_text(&self, step: NodeId) -> Option<Cow<'a, str>> {
         let doc = self.s.doc;
         let node = doc.get(step, "condition")?;
         let node = match doc.kind(node) {
             Kind::Object => doc.get(node, "=")?,
             _ => node,
         };
-        super::text_of(doc, node).filter(|text| text.len() <= MAX_TEXT)
+        let text = doc.str(node).filter(|text| text.len() <= MAX_TEXT);
+        text.map(wtf8_to_string_lossy)
     }
 
     /// `if (...) continue` before the step that alone lets the loop end.

@@ -425,11 +425,13 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Operands of a calculation that are no numbers. Tells whether one is not.
-    pub(super) fn lint_operands(&mut self, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
-        let sides = [
-            (left, self.holds_of(left, DEPTH)),
-            (right, self.holds_of(right, DEPTH)),
-        ];
+    pub(super) fn lint_operands(
+        &mut self,
+        op: BinOp,
+        [left, right]: [&Ir<'a>; 2],
+        [of_left, of_right]: [Holds; 2],
+    ) -> bool {
+        let sides = [(left, of_left), (right, of_right)];
         let number = |ir: &Ir<'a>| matches!(ir.kind, IrKind::Lit(Lit::Number(_)));
         for (at, (side, holds)) in sides.into_iter().enumerate() {
             let (other, other_holds) = sides[1 - at];
@@ -505,10 +507,9 @@ impl<'a> Lower<'_, 'a> {
         &mut self,
         ir: &Ir<'a>,
         (order, strict): (bool, bool),
-        left: &Ir<'a>,
-        right: &Ir<'a>,
+        [left, right]: [&Ir<'a>; 2],
+        sides: [Holds; 2],
     ) {
-        let sides = [left, right].map(|side| self.holds_of(side, DEPTH));
         for (at, side, other) in [(0, left, right), (1, right, left)] {
             let (holds, literal) = (sides[at], sides[1 - at]);
             if !order && matches!(other.kind, IrKind::Array(_) | IrKind::Object(_)) {
