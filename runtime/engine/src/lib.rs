@@ -19,6 +19,7 @@ mod retry;
 #[cfg(any(test, feature = "testing"))]
 pub mod sim;
 mod store;
+mod tables;
 
 pub use delivery::{
     Command, CommitFault, Delivery, Input, Machine, OnDead, Policy, Progress, Recovered, Started,
@@ -38,4 +39,5 @@ pub use store::{
     JournalStatus, NewEvent, NewState, Receipt, Registration, StepClass, StoreCode, StoreError,
     TimerChange, TimerRow, TurnCommit,
 };
+pub use tables::{Row, RunResult, Statement, StepCount, TableTurn};
 pub use uuid::Uuid;

@@ -6,6 +6,7 @@
 use crate::delivery::Progress;
 use crate::event::{Body, Event, EventKind, Sender};
 use crate::key::{AgentKey, Epoch, Millis, Seq, Trigger};
+use crate::tables::TableTurn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -39,6 +40,10 @@ pub enum StoreCode {
     Unreadable,
     /// The argument is wrong: SQL, a name, a path.
     Input,
+    /// A constraint of a table does not hold. The statement changed nothing.
+    Constraint,
+    /// The work took longer than it may, more steps or memory, or nobody waits for it any more.
+    Interrupted,
     /// Another process has the store open.
     Locked,
 }
@@ -57,6 +62,8 @@ impl StoreCode {
             StoreCode::InDoubt => "store.in_doubt",
             StoreCode::Unreadable => "store.unreadable",
             StoreCode::Input => "store.input",
+            StoreCode::Constraint => "store.constraint",
+            StoreCode::Interrupted => "store.interrupted",
             StoreCode::Locked => "store.locked",
         }
     }
@@ -124,7 +131,7 @@ pub struct AgentRow {
 }
 
 /// A state to be kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewState {
     /// JSON text.
     pub json: String,
@@ -135,7 +142,7 @@ pub struct NewState {
 }
 
 /// An event to be appended to a channel's log.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewEvent {
     /// The channel.
     pub channel: String,
@@ -175,7 +182,7 @@ pub struct Appended {
 }
 
 /// A change of a timer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TimerChange {
     /// Sets or replaces it.
     Set(TimerRow),
@@ -235,6 +242,9 @@ pub struct TurnCommit {
     pub again: Option<Millis>,
     /// If it was given up.
     pub dead: Option<DeadLetter>,
+    /// The transaction of the agent's tables that is kept with it
+    /// ([`TableTurn::id`](crate::TableTurn::id)).
+    pub tables: Option<u64>,
     /// The present.
     pub now: Millis,
 }
@@ -253,6 +263,7 @@ impl TurnCommit {
             timers: Vec::new(),
             again: None,
             dead: None,
+            tables: None,
             now,
         }
     }
@@ -395,6 +406,30 @@ pub trait AgentStore: Send + Sync {
     /// Registered agents that have something to do: events of their channel that they have
     /// not seen, or turns that began and did not end.
     fn behind(&self) -> Reply<'_, Vec<AgentKey>>;
+
+    /// The tables of an agent for a turn: its file is opened, and made if there is none. What
+    /// an earlier turn left between its two files is done first.
+    ///
+    /// Errors: [`StoreCode::Input`] for a store without tables; [`StoreCode::Unreadable`] if
+    /// state and tables are of two times, as after a power cut that took a part of one;
+    /// [`StoreCode::Fenced`].
+    fn tables(&self, fence: Fence) -> Reply<'_, Arc<dyn TableTurn>> {
+        let message = format!("the store of {} keeps no tables of agents", fence.key);
+        Box::pin(std::future::ready(Err(StoreError::new(
+            StoreCode::Input,
+            message,
+        ))))
+    }
+
+    /// Leads the tables of an agent up to the version that these migrations end in, in one
+    /// transaction: those that were made before are not made again.
+    ///
+    /// Errors are those of [`AgentStore::tables`] and of statements, and
+    /// [`StoreCode::Unreadable`] if the tables are of a later version.
+    fn migrate_tables(&self, fence: Fence, migrations: Vec<String>) -> Reply<'_, ()> {
+        let _ = migrations;
+        Box::pin(async move { self.tables(fence).await.map(drop) })
+    }
 
     /// Keeps a program by its hash.
     fn keep_program(&self, hash: [u8; 32], bytes: Vec<u8>) -> Reply<'_, ()>;

@@ -10,10 +10,11 @@ use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::timers;
 use a99_runtime_engine::{
     AgentKey, AgentRow, AgentStore, DeadLetter, Epoch, Fence, JournalRow, Millis, NewEvent,
-    NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError, TimerRow, Trigger,
-    TurnCommit, Uuid,
+    NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError, TableTurn, TimerRow,
+    Trigger, TurnCommit, Uuid,
 };
 use a99_sqlite::rusqlite::params;
+use std::sync::Arc;
 
 /// Runs what may fail before there is work for a thread.
 pub(crate) fn refused<'a, T: Send + 'a>(error: StoreError) -> Reply<'a, T> {
@@ -56,7 +57,8 @@ impl SqliteRuntime {
     #[must_use = "it is done when its future is"]
     pub fn set_back(&self, key: &AgentKey) -> Reply<'_, Seq> {
         let key = key.clone();
-        self.write(move |cx| {
+        let named = key.clone();
+        let work = move |cx: &Cx<'_>| {
             cx.own(key.shard())?;
             let head = log::head(cx, key.channel())?;
             let sql = "UPDATE agent_state SET checkpoint = min(checkpoint, ?2), done = NULL
@@ -68,7 +70,8 @@ impl SqliteRuntime {
                     format!("nothing is kept of {key}"),
                 )),
             }
-        })
+        };
+        self.settled(named, |store| store.write(work))
     }
 
     /// Sets how far the stream of an agent is done, forwards or back, for an operator: what is
@@ -80,7 +83,8 @@ impl SqliteRuntime {
     #[must_use = "it is done when its future is"]
     pub fn set_progress(&self, key: &AgentKey, progress: Progress) -> Reply<'_, ()> {
         let key = key.clone();
-        self.write(move |cx| {
+        let named = key.clone();
+        let work = move |cx: &Cx<'_>| {
             cx.own(key.shard())?;
             let head = log::head(cx, key.channel())?;
             let last = progress.done.last().copied().unwrap_or_default();
@@ -101,7 +105,8 @@ impl SqliteRuntime {
                     format!("nothing is kept of {key}"),
                 )),
             }
-        })
+        };
+        self.settled(named, |store| store.write(work))
     }
 
     /// The states of an agent from before its migrations, with their versions, oldest first.
@@ -122,7 +127,7 @@ impl SqliteRuntime {
 impl AgentStore for SqliteRuntime {
     fn load(&self, key: &AgentKey) -> Reply<'_, Option<AgentRow>> {
         let key = key.clone();
-        self.read(move |cx| load(cx, &key))
+        self.settled(key.clone(), |store| store.read(move |cx| load(cx, &key)))
     }
 
     fn record_start(
@@ -132,7 +137,8 @@ impl AgentStore for SqliteRuntime {
         attempt: u32,
         progress: Option<Progress>,
     ) -> Reply<'_, ()> {
-        self.write(move |cx| {
+        let key = fence.key.clone();
+        let work = move |cx: &Cx<'_>| {
             cx.guard(&fence)?;
             let row = RowChange {
                 progress: progress.as_ref(),
@@ -140,15 +146,23 @@ impl AgentStore for SqliteRuntime {
             };
             put_row(cx, &fence, &row, uint(crate::runtime::present())?)?;
             journal::start(cx, &fence.key, &trigger, attempt)
-        })
+        };
+        self.settled(key, |store| store.write(work))
     }
 
     fn commit(&self, mut commit: TurnCommit) -> Reply<'_, Receipt> {
+        if let Some(id) = commit.tables.take() {
+            return Box::pin(self.commit_tables(commit, id));
+        }
+        let key = commit.fence.key.clone();
         let limits = &self.shared().options.limits;
         let outbox = std::mem::take(&mut commit.outbox).into_iter();
         let outbox: Result<Vec<Packed>, _> = outbox.map(|new| Packed::of(new, limits)).collect();
         match outbox {
-            Ok(outbox) => self.write(move |cx| commit::commit(cx, commit, outbox)),
+            Ok(outbox) => {
+                let work = move |cx: &Cx<'_>| commit::commit(cx, commit, outbox);
+                self.settled(key, |store| store.write(work))
+            }
             Err(error) => refused(error),
         }
     }
@@ -160,7 +174,8 @@ impl AgentStore for SqliteRuntime {
         backups: Vec<(u32, String)>,
         now: Millis,
     ) -> Reply<'_, u64> {
-        self.write(move |cx| {
+        let key = fence.key.clone();
+        let work = move |cx: &Cx<'_>| {
             cx.guard(&fence)?;
             let row = RowChange {
                 state: Some(&state),
@@ -168,7 +183,8 @@ impl AgentStore for SqliteRuntime {
             };
             journal::back_up(cx, &fence.key, &backups, now)?;
             put_row(cx, &fence, &row, now)
-        })
+        };
+        self.settled(key, |store| store.write(work))
     }
 
     fn journal(&self, key: &AgentKey, trigger: &Trigger) -> Reply<'_, Vec<JournalRow>> {
@@ -189,7 +205,9 @@ impl AgentStore for SqliteRuntime {
 
     fn timers(&self, key: &AgentKey) -> Reply<'_, Vec<TimerRow>> {
         let key = key.clone();
-        self.read(move |cx| timers::of_agent(cx, &key))
+        self.settled(key.clone(), |store| {
+            store.read(move |cx| timers::of_agent(cx, &key))
+        })
     }
 
     fn next_due(&self) -> Reply<'_, Option<Millis>> {
@@ -296,6 +314,14 @@ impl AgentStore for SqliteRuntime {
                        ORDER BY key";
             all(cx, sql, [], |row| agent_key(row, 0))
         })
+    }
+
+    fn tables(&self, fence: Fence) -> Reply<'_, Arc<dyn TableTurn>> {
+        Box::pin(self.begin_tables(fence))
+    }
+
+    fn migrate_tables(&self, fence: Fence, migrations: Vec<String>) -> Reply<'_, ()> {
+        Box::pin(self.migrate_own(fence, migrations))
     }
 
     fn keep_program(&self, hash: Hash, bytes: Vec<u8>) -> Reply<'_, ()> {

@@ -34,6 +34,7 @@ mod check;
 mod commit;
 mod fault;
 mod journal;
+mod kill;
 mod lock;
 mod log;
 mod options;
@@ -42,8 +43,9 @@ mod rows;
 mod runtime;
 #[cfg(feature = "testing")]
 pub mod suite;
+mod tables;
 mod timers;
 
 pub use a99_sqlite::Durability;
-pub use options::{StoreLimits, StoreOptions};
+pub use options::{StoreLimits, StoreOptions, TableLimits};
 pub use runtime::SqliteRuntime;

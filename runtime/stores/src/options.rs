@@ -23,6 +23,8 @@ pub struct StoreOptions {
     pub has_channels: bool,
     /// Bytes of the file at most, beside its log; no limit if there is none.
     pub max_file_bytes: Option<u64>,
+    /// What agents may keep in tables of their own.
+    pub tables: TableLimits,
 }
 
 impl Default for StoreOptions {
@@ -33,6 +35,7 @@ impl Default for StoreOptions {
             limits: StoreLimits::default(),
             has_channels: true,
             max_file_bytes: None,
+            tables: TableLimits::default(),
         }
     }
 }
@@ -70,6 +73,45 @@ impl Default for StoreLimits {
             max_inline_bytes: 256 << 10,
             max_blob_bytes: 64 << 20,
             max_timers: 1_000,
+        }
+    }
+}
+
+/// What an agent's tables and its statements may take at most. What is more is refused as
+/// [`StoreCode::TooLarge`](a99_runtime_engine::StoreCode::TooLarge).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct TableLimits {
+    /// Bytes of the file of an agent, beside its log.
+    pub max_file_bytes: u64,
+    /// Bytes of a value, and of a row. What a function does with one value is not stopped in
+    /// the middle: with larger ones that takes long.
+    pub max_value_bytes: usize,
+    /// Bytes of a text of SQL.
+    pub max_sql_bytes: usize,
+    /// Rows of a result.
+    pub max_rows: usize,
+    /// Bytes of a result.
+    pub max_result_bytes: usize,
+    /// Bytes that SQLite may take in memory while a statement runs, beside those that it had
+    /// then, for all files of the process together. A statement that goes on beyond it is
+    /// stopped ([`StoreCode::Interrupted`](a99_runtime_engine::StoreCode::Interrupted)).
+    pub max_memory_bytes: u64,
+    /// Files that are open at a time, beside those of turns that run; each takes a thread.
+    pub max_open: usize,
+}
+
+impl Default for TableLimits {
+    /// Files of 256 MiB, values of 1 MiB, texts of 128 KiB, results of 10,000 rows and 8 MiB,
+    /// 256 MiB of memory, 64 open files.
+    fn default() -> TableLimits {
+        TableLimits {
+            max_file_bytes: 256 << 20,
+            max_value_bytes: 1 << 20,
+            max_sql_bytes: 128 << 10,
+            max_rows: 10_000,
+            max_result_bytes: 8 << 20,
+            max_memory_bytes: 256 << 20,
+            max_open: 64,
         }
     }
 }

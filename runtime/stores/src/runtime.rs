@@ -4,6 +4,7 @@ use crate::fault::{Fault, fault, of_file, of_write};
 use crate::lock::FileLock;
 use crate::options::StoreOptions;
 use crate::rows::{int, uint};
+use crate::tables::TableFiles;
 use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, SHARDS, StoreCode, StoreError};
 use a99_sqlite::{Component, Database, SqliteCode, SqliteError, SqliteOptions, Task, Tx};
 use std::fmt;
@@ -15,7 +16,7 @@ pub(crate) type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 static RUNTIME: Component = Component {
     name: "runtime",
-    migrations: &[include_str!("schema.sql")],
+    migrations: &[include_str!("schema.sql"), crate::tables::SHARED],
 };
 
 /// Agents and channels in a file; clones share it and its threads.
@@ -33,6 +34,8 @@ static RUNTIME: Component = Component {
 pub struct SqliteRuntime(Arc<Inner>);
 
 struct Inner {
+    // Closed before what they agree with.
+    tables: TableFiles,
     database: Database,
     shared: Arc<Shared>,
     lock: Mutex<Option<FileLock>>,
@@ -49,6 +52,7 @@ pub(crate) struct Shared {
 impl Drop for Inner {
     /// The lock is left when nothing is written any more.
     fn drop(&mut self) {
+        self.tables.close();
         self.database.clone().close();
     }
 }
@@ -171,11 +175,14 @@ impl SqliteRuntime {
             epochs,
             was_cut_off,
         };
-        Ok(SqliteRuntime(Arc::new(Inner {
+        let store = SqliteRuntime(Arc::new(Inner {
+            tables: TableFiles::beside(path),
             database,
             shared: Arc::new(shared),
             lock: Mutex::new(lock),
-        })))
+        }));
+        store.know_tables()?;
+        Ok(store)
     }
 
     /// Notes that nothing was cut off, ends the threads after what they were asked for, and
@@ -190,6 +197,7 @@ impl SqliteRuntime {
             Ok(cx.execute(closed, [])?)
         });
         let noted = noted.wait();
+        self.0.tables.close();
         self.0.database.clone().close();
         drop(locked(&self.0.lock).take());
         noted.map(drop)
@@ -199,6 +207,10 @@ impl SqliteRuntime {
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.database
+    }
+
+    pub(crate) fn tables_of(&self) -> &TableFiles {
+        &self.0.tables
     }
 
     pub(crate) fn shared(&self) -> &Shared {

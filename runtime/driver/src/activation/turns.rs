@@ -30,7 +30,9 @@ pub(super) fn fault(error: &StoreError) -> CommitFault {
         | StoreCode::TooLarge
         | StoreCode::NotFound
         | StoreCode::Unreadable
-        | StoreCode::Input => CommitFault::Refused,
+        | StoreCode::Input
+        | StoreCode::Constraint
+        | StoreCode::Interrupted => CommitFault::Refused,
     }
 }
 

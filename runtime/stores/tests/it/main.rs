@@ -7,6 +7,8 @@ mod conformance;
 mod file;
 mod power;
 mod processes;
+mod tables;
+mod two_files;
 
 use a99_capabilities::block_on;
 use a99_runtime_engine::{

@@ -1,0 +1,526 @@
+//! File of an agent's tables: its owner, the transaction of a turn, and the record of the last.
+
+use super::policy::{Control, Running};
+use super::statements::Sql;
+use crate::fault::{of_file, of_write};
+use crate::options::TableLimits;
+use crate::rows::int;
+use a99_runtime_engine::{AgentKey, Receipt, Statement, StoreCode, StoreError};
+use a99_sqlite::rusqlite::{self, Connection, TransactionState, params};
+use a99_sqlite::{Component, Session, SqliteError, SqliteOptions, Task};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+static OWN: Component = Component {
+    name: "turns of tables",
+    migrations: &[include_str!("own.sql")],
+};
+
+/// Bytes of the log beside the file after which it is copied into the file.
+const LOG_BYTES: u64 = 4 << 20;
+
+/// Pages that the record of a turn may take beside its text.
+const SPARE_PAGES: u64 = 64;
+
+/// Numbers of turns, which come again in no file.
+static TURNS: AtomicU64 = AtomicU64::new(1);
+
+/// A file that is open.
+pub(crate) struct TableFile {
+    pub(super) key: AgentKey,
+    epoch: u64,
+    session: Session,
+    control: Arc<Control>,
+    pub(super) limits: TableLimits,
+    state: Mutex<State>,
+}
+
+/// What is known of the file.
+#[derive(Default)]
+struct State {
+    is_open: bool,
+    /// Turns that were committed in it.
+    n: u64,
+    /// The record of the last one, until the shared file is known to have it.
+    pending: Option<Arc<str>>,
+    /// The last turn that was committed through this handle, and what came of it.
+    ended: Option<(u64, Option<Receipt>)>,
+    /// Whose transaction is open.
+    open_turn: Option<u64>,
+    /// The turn that began last.
+    turn: Option<Arc<TurnState>>,
+}
+
+/// A turn, between those who use it and the thread of the file.
+pub(super) struct TurnState {
+    pub(super) id: u64,
+    pub(super) over: Arc<AtomicBool>,
+    /// Why it cannot be committed any more.
+    broken: Mutex<Option<StoreError>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What SQLite undid by itself: after `OR ROLLBACK`, a stop in the middle of a write, or a
+/// fault of the disk.
+fn undone() -> StoreError {
+    let text = "SQLite undid what the turn changed in its tables: it can only run again";
+    StoreError::new(StoreCode::Interrupted, text)
+}
+
+fn over() -> StoreError {
+    StoreError::new(StoreCode::Interrupted, "the turn of these tables is over")
+}
+
+fn writing(error: rusqlite::Error) -> StoreError {
+    of_write(&SqliteError::from(error))
+}
+
+fn reading(error: rusqlite::Error) -> StoreError {
+    of_file(&SqliteError::from(error))
+}
+
+impl TurnState {
+    pub(super) fn broken(&self) -> Option<StoreError> {
+        locked(&self.broken).clone()
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+}
+
+impl TableFile {
+    /// Begins to open a file; [`TableFile::look`] waits for it.
+    pub(super) fn open(
+        path: &Path,
+        key: AgentKey,
+        epoch: u64,
+        options: SqliteOptions,
+        limits: TableLimits,
+    ) -> Result<TableFile, StoreError> {
+        let session = Session::open(path, options, &OWN).map_err(|error| of_file(&error))?;
+        Ok(TableFile {
+            key,
+            epoch,
+            session,
+            control: Arc::default(),
+            limits,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Ends the thread of the file, after what it was asked for.
+    pub(super) fn close(&self) {
+        self.session.clone().close();
+    }
+
+    /// Whether the shared file may lack the last turn.
+    pub(super) fn is_pending(&self) -> bool {
+        locked(&self.state).pending.is_some()
+    }
+
+    /// Turns that were committed in it, and the record of the last one if it may be lacking.
+    pub(super) fn last(&self) -> (u64, Option<Arc<str>>) {
+        let state = locked(&self.state);
+        (state.n, state.pending.clone())
+    }
+
+    /// Whether a turn was committed in it, and with what receipt in the shared file.
+    pub(super) fn ended(&self, id: u64) -> Option<Option<Receipt>> {
+        let state = locked(&self.state);
+        let ended = state.ended.as_ref().filter(|(ended, _)| *ended == id);
+        ended.map(|(_, receipt)| receipt.clone())
+    }
+
+    /// The shared file has `n` turns.
+    pub(super) fn applied(&self, n: u64, receipt: Option<Receipt>) {
+        let mut state = locked(&self.state);
+        if state.n != n {
+            return;
+        }
+        state.pending = None;
+        if let (Some((_, kept)), Some(receipt)) = (&mut state.ended, receipt) {
+            *kept = Some(receipt);
+        }
+    }
+
+    fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        f: impl FnOnce(&TableFile, &mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Task<Result<T, StoreError>> {
+        let file = Arc::clone(self);
+        self.session.run(move |connection| Ok(f(&file, connection)))
+    }
+
+    /// Opens it, once: takes it for this owner, and reads how far it is.
+    ///
+    /// # Errors
+    /// [`StoreCode::Fenced`] if a later owner has it; [`StoreCode::Unreadable`];
+    /// [`StoreCode::Unavailable`] while an earlier one is in the middle of a turn.
+    pub(super) async fn look(self: &Arc<Self>) -> Result<(), StoreError> {
+        let looked = self.ask(|file, connection| file.take(connection));
+        looked.await.map_err(|error| of_file(&error))?
+    }
+
+    fn take(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        if locked(&self.state).is_open {
+            return Ok(());
+        }
+        self.control.put_on(connection).map_err(reading)?;
+        Control::as_runtime(connection).map_err(reading)?;
+        // What a commit waits for is no copying of the log.
+        let settings = "PRAGMA wal_autocheckpoint = 0";
+        connection.execute_batch(settings).map_err(reading)?;
+        set_most(connection, self.limits.max_file_bytes).map_err(reading)?;
+        connection
+            .execute_batch("BEGIN IMMEDIATE")
+            .map_err(reading)?;
+        let taken = self.owned(connection);
+        let end = match taken {
+            Ok(_) => "COMMIT",
+            Err(_) => "ROLLBACK",
+        };
+        connection.execute_batch(end).map_err(reading)?;
+        let (n, record) = taken?;
+        let mut state = locked(&self.state);
+        (state.n, state.pending) = (n, record.map(Arc::from));
+        state.is_open = true;
+        Ok(())
+    }
+
+    fn owned(&self, connection: &Connection) -> Result<(u64, Option<String>), StoreError> {
+        let unreadable = |text: String| StoreError::new(StoreCode::Unreadable, text);
+        let insert = "INSERT INTO a99_turn (id, key, epoch, n, version)
+                      VALUES (1, ?1, 0, 0, 0) ON CONFLICT DO NOTHING";
+        let key = self.key.as_str();
+        connection.execute(insert, [key]).map_err(reading)?;
+        let find = "SELECT key, epoch, n, record FROM a99_turn WHERE id = 1";
+        let found = connection.query_row(find, [], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, i64>(2)?,
+                row.get::<_, Option<String>>(3)?,
+            ))
+        });
+        let (found, epoch, n, record) = found.map_err(reading)?;
+        if found != key {
+            return Err(unreadable(format!(
+                "the file has the tables of {found}, not of {key}"
+            )));
+        }
+        if epoch > int(self.epoch) {
+            let text = format!("another owner has the tables of {key}: its epoch is {epoch}");
+            return Err(StoreError::new(StoreCode::Fenced, text));
+        }
+        let own = "UPDATE a99_turn SET epoch = ?1 WHERE id = 1";
+        connection
+            .execute(own, [int(self.epoch)])
+            .map_err(reading)?;
+        let n = u64::try_from(n).map_err(|_| unreadable(format!("{n} is no number of turns")))?;
+        Ok((n, record))
+    }
+
+    /// A turn that begins now. What an earlier one left open is undone when it changes
+    /// something.
+    pub(super) fn begin(&self) -> Arc<TurnState> {
+        let turn = Arc::new(TurnState {
+            id: TURNS.fetch_add(1, Ordering::Relaxed),
+            over: Arc::default(),
+            broken: Mutex::new(None),
+        });
+        locked(&self.state).turn = Some(Arc::clone(&turn));
+        turn
+    }
+
+    /// The turn of a number, if it is the last that began.
+    pub(super) fn turn(&self, id: u64) -> Option<Arc<TurnState>> {
+        let state = locked(&self.state);
+        state.turn.clone().filter(|turn| turn.id == id)
+    }
+
+    /// Waits until nothing runs of what was asked before.
+    pub(super) async fn quiet(self: &Arc<Self>) -> Result<(), StoreError> {
+        let quiet = self.ask(|_, _| Ok(()));
+        quiet.await.map_err(|error| of_file(&error))?
+    }
+
+    /// Does an agent's work in the transaction of its turn.
+    pub(super) fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        turn: Arc<TurnState>,
+        statement: Statement,
+        left: Arc<AtomicBool>,
+        f: impl FnOnce(&Sql<'_>, Statement) -> Result<T, StoreError> + Send + 'static,
+    ) -> Task<Result<T, StoreError>> {
+        self.ask(move |file, connection| {
+            file.enter(connection, &turn)?;
+            let steps = statement.steps.clone();
+            let over = Arc::clone(&turn.over);
+            let running = Arc::new(Running::new(over, left, steps.as_deref(), &file.limits));
+            let done = file.as_agent(connection, running, |sql| f(sql, statement));
+            if !connection.is_autocommit() {
+                return done;
+            }
+            locked(&file.state).open_turn = None;
+            *locked(&turn.broken) = Some(undone());
+            done.and_then(|_| Err(undone()))
+        })
+    }
+
+    fn as_agent<T>(
+        &self,
+        connection: &Connection,
+        running: Arc<Running>,
+        f: impl FnOnce(&Sql<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let guard = self
+            .control
+            .as_agent(connection, &self.limits, Arc::clone(&running));
+        let _guard = guard.map_err(reading)?;
+        f(&Sql {
+            file: connection,
+            control: &self.control,
+            limits: &self.limits,
+            running: &running,
+        })
+    }
+
+    /// Begins the transaction of a turn, unless it is open.
+    fn enter(&self, connection: &Connection, turn: &TurnState) -> Result<(), StoreError> {
+        if let Some(broken) = turn.broken() {
+            return Err(broken);
+        }
+        if turn.is_over() {
+            return Err(over());
+        }
+        if locked(&self.state).open_turn == Some(turn.id) {
+            return Ok(());
+        }
+        self.undo(connection)?;
+        connection.execute_batch("BEGIN").map_err(reading)?;
+        if let Err(error) = self.check_owner(connection) {
+            self.undo(connection)?;
+            return Err(error);
+        }
+        locked(&self.state).open_turn = Some(turn.id);
+        Ok(())
+    }
+
+    fn check_owner(&self, connection: &Connection) -> Result<(), StoreError> {
+        let find = "SELECT epoch FROM a99_turn WHERE id = 1";
+        let found: i64 = connection
+            .query_row(find, [], |row| row.get(0))
+            .map_err(reading)?;
+        match found == int(self.epoch) {
+            true => Ok(()),
+            false => {
+                let key = &self.key;
+                let text = format!("another owner has the tables of {key}: its epoch is {found}");
+                Err(StoreError::new(StoreCode::Fenced, text))
+            }
+        }
+    }
+
+    fn undo(&self, connection: &Connection) -> Result<(), StoreError> {
+        locked(&self.state).open_turn = None;
+        match connection.is_autocommit() {
+            true => Ok(()),
+            false => connection.execute_batch("ROLLBACK").map_err(reading),
+        }
+    }
+
+    /// Undoes what a turn changed, if its transaction is still open.
+    pub(super) fn abandon(self: &Arc<Self>, id: u64) {
+        let file = Arc::clone(self);
+        self.session.tell(move |connection| {
+            if locked(&file.state).open_turn == Some(id) {
+                // If it cannot be undone now, it is when the next turn begins.
+                drop(file.undo(connection));
+            }
+        });
+    }
+
+    /// Commits what a turn changed together with the record of its commit, and gives how many
+    /// turns the file has then; nothing if the turn changed nothing in it. Blocks.
+    ///
+    /// # Errors
+    /// [`StoreCode::Interrupted`] if its transaction is not there any more;
+    /// [`StoreCode::Constraint`] for what is checked when a transaction ends;
+    /// [`StoreCode::Fenced`]; faults of the disk. Unless it is in doubt nothing was committed,
+    /// and what the turn changed may be committed later.
+    pub(super) fn commit(
+        self: &Arc<Self>,
+        id: u64,
+        record: Arc<str>,
+    ) -> Result<Option<u64>, StoreError> {
+        let done = self.ask(move |file, connection| file.end(connection, id, record));
+        done.wait().map_err(|error| of_file(&error))?
+    }
+
+    fn end(
+        &self,
+        connection: &Connection,
+        id: u64,
+        record: Arc<str>,
+    ) -> Result<Option<u64>, StoreError> {
+        let is_open = locked(&self.state).open_turn == Some(id) && !connection.is_autocommit();
+        if !is_open {
+            return Err(self
+                .turn(id)
+                .and_then(|turn| turn.broken())
+                .unwrap_or_else(undone));
+        }
+        let state = connection
+            .transaction_state(None::<&str>)
+            .map_err(reading)?;
+        if state != TransactionState::Write {
+            self.undo(connection)?;
+            return Ok(None);
+        }
+        Control::as_runtime(connection).map_err(reading)?;
+        let n = locked(&self.state).n + 1;
+        // The record finds room where the agent does not.
+        let bytes = u64::try_from(record.len()).unwrap_or(u64::MAX);
+        let most = self.limits.max_file_bytes.saturating_add(bytes);
+        let kept = set_most(connection, most.saturating_add(SPARE_PAGES << 12))
+            .and_then(|()| {
+                let sql = "UPDATE a99_turn SET n = ?1, record = ?2
+                           WHERE id = 1 AND n = ?1 - 1 AND epoch = ?3";
+                let row = params![int(n), &*record, int(self.epoch)];
+                connection.prepare_cached(sql)?.execute(row)
+            })
+            .map_err(writing);
+        let ended = match kept {
+            Ok(1) => connection
+                .prepare_cached("COMMIT")
+                .and_then(|mut commit| commit.execute([]))
+                .map_err(|error| match error.sqlite_error_code() {
+                    Some(rusqlite::ErrorCode::ConstraintViolation) => {
+                        StoreError::new(StoreCode::Constraint, error.to_string())
+                    }
+                    _ => writing(error),
+                }),
+            Ok(_) => {
+                let text = format!("another owner has the tables of {}", self.key);
+                Err(StoreError::new(StoreCode::Fenced, text))
+            }
+            Err(error) => Err(error),
+        };
+        // It holds for pages that are added later; there is none before the next turn.
+        drop(set_most(connection, self.limits.max_file_bytes));
+        let mut state = locked(&self.state);
+        match ended {
+            Ok(_) => {
+                state.open_turn = None;
+                state.n = n;
+                state.pending = Some(record);
+                state.ended = Some((id, None));
+                Ok(Some(n))
+            }
+            Err(error) => {
+                if connection.is_autocommit() {
+                    state.open_turn = None;
+                    let turn = state.turn.clone().filter(|turn| turn.id == id);
+                    drop(state);
+                    if let Some(turn) = turn {
+                        *locked(&turn.broken) = Some(undone());
+                    }
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Copies the log into the file if it is long, without anybody waiting.
+    pub(super) fn tidy(&self) {
+        let mut log = self.session.path().as_os_str().to_owned();
+        log.push("-wal");
+        if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_BYTES) {
+            self.session.tell(|connection| {
+                // It is tried again after the next turn.
+                drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+            });
+        }
+    }
+
+    /// Leads the agent's tables up to the last of its migrations.
+    ///
+    /// # Errors
+    /// [`StoreCode::Unreadable`] for tables of a later version, and those of statements.
+    pub(super) async fn migrate(
+        self: &Arc<Self>,
+        migrations: Vec<String>,
+    ) -> Result<(), StoreError> {
+        let done = self.ask(move |file, connection| {
+            file.undo(connection)?;
+            connection
+                .execute_batch("BEGIN IMMEDIATE")
+                .map_err(reading)?;
+            let done = file.migrate_now(connection, migrations);
+            let end = match done {
+                Ok(()) => "COMMIT",
+                Err(_) => "ROLLBACK",
+            };
+            if !connection.is_autocommit() {
+                connection.execute_batch(end).map_err(writing)?;
+            }
+            done
+        });
+        done.await.map_err(|error| of_file(&error))?
+    }
+
+    fn migrate_now(
+        &self,
+        connection: &Connection,
+        migrations: Vec<String>,
+    ) -> Result<(), StoreError> {
+        self.check_owner(connection)?;
+        let find = "SELECT version FROM a99_turn WHERE id = 1";
+        let version: i64 = connection
+            .query_row(find, [], |row| row.get(0))
+            .map_err(reading)?;
+        let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+        if version > known {
+            let text = format!(
+                "the tables of {} have version {version}; this agent knows {known}: run the one \
+                 that wrote them, or a later one",
+                self.key
+            );
+            return Err(StoreError::new(StoreCode::Unreadable, text));
+        }
+        for (n, sql) in (0..).zip(migrations).filter(|(n, _)| *n >= version) {
+            let nobody = || Arc::new(AtomicBool::new(false));
+            let running = Arc::new(Running::new(nobody(), nobody(), None, &self.limits));
+            let statement = Statement {
+                sql,
+                params: Vec::new(),
+                steps: None,
+            };
+            let done = self.as_agent(connection, running, |sql| sql.exec(&statement));
+            let done = done.and_then(|()| match connection.is_autocommit() {
+                true => Err(undone()),
+                false => Ok(()),
+            });
+            done.map_err(|error| {
+                let text = format!("migration {} of {}: {error}", n + 1, self.key);
+                StoreError::new(error.code(), text)
+            })?;
+        }
+        Control::as_runtime(connection).map_err(reading)?;
+        let sql = "UPDATE a99_turn SET version = ?1 WHERE id = 1";
+        connection.execute(sql, [known]).map_err(writing).map(drop)
+    }
+}
+
+/// Bounds the file.
+fn set_most(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+    let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = bytes / page.max(1).unsigned_abs();
+    let pages = i64::try_from(pages.max(1)).unwrap_or(i64::MAX);
+    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+}

@@ -1,0 +1,66 @@
+//! Record of a turn: its commit as JSON, which lies in the file of the agent's tables.
+
+use a99_runtime_engine::{
+    DeadLetter, Fence, Millis, NewEvent, NewState, Progress, StoreCode, StoreError, TimerChange,
+    Trigger, TurnCommit,
+};
+use serde::{Deserialize, Serialize};
+
+/// A commit without its fence: whoever does it again has another epoch.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    trigger: Option<Trigger>,
+    progress: Option<Progress>,
+    state: Option<NewState>,
+    settings: Option<String>,
+    outbox: Vec<NewEvent>,
+    timers: Vec<TimerChange>,
+    again: Option<Millis>,
+    dead: Option<DeadLetter>,
+    now: Millis,
+}
+
+/// The record of a commit.
+///
+/// # Errors
+/// [`StoreCode::Input`] if something of it has no JSON form.
+pub(super) fn encode(commit: &TurnCommit) -> Result<String, StoreError> {
+    let commit = commit.clone();
+    let record = Record {
+        trigger: commit.trigger,
+        progress: commit.progress,
+        state: commit.state,
+        settings: commit.settings,
+        outbox: commit.outbox,
+        timers: commit.timers,
+        again: commit.again,
+        dead: commit.dead,
+        now: commit.now,
+    };
+    serde_json::to_string(&record)
+        .map_err(|error| StoreError::new(StoreCode::Input, error.to_string()))
+}
+
+/// The commit of a record, under a fence.
+///
+/// # Errors
+/// [`StoreCode::Unreadable`] for whatever [`encode`] does not write.
+pub(super) fn decode(record: &str, fence: Fence) -> Result<TurnCommit, StoreError> {
+    let record: Record = serde_json::from_str(record).map_err(|error| {
+        let text = format!(
+            "the record of the last turn of {} is damaged: {error}",
+            fence.key
+        );
+        StoreError::new(StoreCode::Unreadable, text)
+    })?;
+    let mut commit = TurnCommit::new(fence, record.now);
+    commit.trigger = record.trigger;
+    commit.progress = record.progress;
+    commit.state = record.state;
+    commit.settings = record.settings;
+    commit.outbox = record.outbox;
+    commit.timers = record.timers;
+    commit.again = record.again;
+    commit.dead = record.dead;
+    Ok(commit)
+}
