@@ -133,6 +133,8 @@ pub(crate) struct Activation {
     signals: mpsc::UnboundedReceiver<Signal>,
     status: watch::Sender<Status>,
     timers_changed: Arc<tokio::sync::Notify>,
+    /// Whether the agent has tables of its own.
+    has_tables: bool,
     is_draining: bool,
     /// Whether nobody can tell it anything any more.
     is_deaf: bool,
@@ -194,6 +196,7 @@ impl Activation {
     async fn stopped(mut self, reason: StopReason) -> Ended {
         for running in self.running.values_mut() {
             running.client.0.end();
+            running.client.0.abandon_tables();
         }
         if reason != StopReason::Drained {
             return Ended::Stopped(reason);

@@ -2,6 +2,7 @@
 
 use crate::error::AgentError;
 use crate::methods::Methods;
+use crate::tables::Tables;
 use crate::turn::Turn;
 use a99_runtime_engine::{AgentKey, Event, EventOptions, Migration, Policy, Seq, Trigger};
 use serde::Serialize;
@@ -100,6 +101,14 @@ pub trait Agent: Send + Sync + Sized + 'static {
     /// Methods that others on the channel may call.
     fn methods(&self) -> Methods<Self> {
         Methods::none()
+    }
+
+    /// SQL tables of its own, in a file of its own ([`TurnClient::storage`]); without them
+    /// there is none. An agent with tables has one turn at a time.
+    ///
+    /// [`TurnClient::storage`]: crate::TurnClient::storage
+    fn tables(&self) -> Option<Tables> {
+        None
     }
 
     /// Called once it is on its channel, before everything else. It changes nothing.

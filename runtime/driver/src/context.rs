@@ -9,7 +9,7 @@ use crate::event_bus::EventBus;
 use crate::log::AgentLogger;
 use crate::turn::TurnClient;
 use a99_capabilities::AiProvider;
-use a99_runtime_engine::{BoxFuture, Seq};
+use a99_runtime_engine::{BoxFuture, Row, RunResult, Seq};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -18,33 +18,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The mode of agents in this process.
 pub const EMBEDDED: &str = "embedded";
 
-/// What a statement that changes rows did.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunResult {
-    /// Rows that it changed.
-    pub changes: u64,
-    /// The row that it inserted last.
-    pub last_insert_rowid: i64,
-}
-
-/// A row by the names of its columns.
-pub type Row = serde_json::Map<String, Value>;
-
 /// SQL tables of an agent's own. What a turn changes is committed with it; a query sees it
 /// before. Parameters are positional, `?`; other statements than an agent's own tables allow
-/// are refused (`store.input`): `ATTACH`, `PRAGMA`, the runtime's tables.
+/// are refused (`store.input`): `ATTACH`, `PRAGMA`, the runtime's tables. [`Storage`](crate::Storage)
+/// is the one of this process.
 pub trait StorageApi: Send + Sync {
     /// Statements without parameters, for schemas.
-    fn exec(&self, sql: &str) -> BoxFuture<'_, Result<(), AgentError>>;
+    fn exec<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<(), AgentError>>;
 
     /// One statement that changes rows.
-    fn run(&self, sql: &str, params: Vec<Value>) -> BoxFuture<'_, Result<RunResult, AgentError>>;
+    fn run<'a>(
+        &'a self,
+        sql: &'a str,
+        params: Vec<Value>,
+    ) -> BoxFuture<'a, Result<RunResult, AgentError>>;
 
     /// The first row of a query.
-    fn get(&self, sql: &str, params: Vec<Value>) -> BoxFuture<'_, Result<Option<Row>, AgentError>>;
+    fn get<'a>(
+        &'a self,
+        sql: &'a str,
+        params: Vec<Value>,
+    ) -> BoxFuture<'a, Result<Option<Row>, AgentError>>;
 
     /// All rows of a query.
-    fn query(&self, sql: &str, params: Vec<Value>) -> BoxFuture<'_, Result<Vec<Row>, AgentError>>;
+    fn query<'a>(
+        &'a self,
+        sql: &'a str,
+        params: Vec<Value>,
+    ) -> BoxFuture<'a, Result<Vec<Row>, AgentError>>;
 
     /// Waits until what was committed is as durable as it will be. In a turn it does nothing:
     /// the turn is one commit, which is not made yet. Who must keep something before the
@@ -158,7 +159,10 @@ impl TurnClient {
         create_runtime_context(ContextParts {
             identity: Arc::clone(&self.0.identity),
             mode: EMBEDDED,
-            storage: None,
+            storage: self
+                .storage()
+                .ok()
+                .map(|own| Arc::new(own) as Arc<dyn StorageApi>),
             event_bus: Arc::new(self.clone()),
             ai: self.0.shared.ai.clone(),
             log: self.0.shared.log.0.clone(),

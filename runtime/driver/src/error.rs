@@ -50,6 +50,8 @@ pub mod codes {
     pub const NO_AI: &str = "ai.missing";
     /// The agent has no tables of its own.
     pub const NO_STORAGE: &str = "storage.missing";
+    /// The agent's policy is none that it can have.
+    pub const BAD_POLICY: &str = "agent.bad_policy";
     /// No agent of this name is known.
     pub const UNKNOWN_AGENT: &str = "agent.unknown";
     /// The agent is on no channel.

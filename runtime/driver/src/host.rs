@@ -150,6 +150,7 @@ impl Host {
     ///
     /// # Errors
     /// `agent.unknown`; `handle-conflict` if somebody else on the channel has the handle;
+    /// `agent.bad_policy` for an agent with tables that would have several turns at a time;
     /// those of the store.
     pub async fn invite(&self, key: &AgentKey, config: Value) -> Result<(), AgentError> {
         self.0.going_on()?;
@@ -166,6 +167,10 @@ impl Host {
         }
         let _gate = self.0.membership.lock().await;
         locked(&self.0.slots).check_handle(key)?;
+        let made = match locked(&self.0.slots).contains(key) {
+            true => None,
+            false => self.0.make(key, &config)?,
+        };
         let registration = Registration {
             key: key.clone(),
             config: config.clone(),
@@ -174,6 +179,7 @@ impl Host {
         self.0.shared.agents().register(registration).await?;
         let is_new = locked(&self.0.slots).add(key.clone(), config, false);
         if is_new {
+            locked(&self.0.slots).give(key, made);
             self.0.wake(key);
         }
         Ok(())

@@ -25,17 +25,19 @@ mod runner;
 mod shared;
 mod step;
 mod subscription;
+mod tables;
 mod turn;
 
 pub use a99_runtime_engine::{
     AgentKey, Attachment, Body, DeadLetter, Delivery, Event, EventKind, EventOptions, KeyError,
-    Message, Migration, OnDead, PauseStatus, Policy, PresenceAction, Retry, Sender, Seq, StepClass,
-    TimerRow, Trigger, Uuid, deep_merge, is_agent_debug_event, should_yield_event,
+    Message, Migration, OnDead, PauseStatus, Policy, PresenceAction, Retry, Row, RunResult, Sender,
+    Seq, StepClass, StepCount, TimerRow, Trigger, Uuid, deep_merge, is_agent_debug_event,
+    should_yield_event,
 };
 pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
 pub use bus::{CallOptions, Chunk, MethodCallHandle, Participant};
 pub use context::{
-    ContextParts, EMBEDDED, OnAdvance, Row, RunResult, RuntimeContext, RuntimeFactory, StorageApi,
+    ContextParts, EMBEDDED, OnAdvance, RuntimeContext, RuntimeFactory, StorageApi,
     create_runtime_context,
 };
 pub use conversation::{Said, Speaker, conversation};
@@ -48,6 +50,7 @@ pub use methods::{Method, MethodCall, Methods};
 pub use options::HostOptions;
 pub use step::Step;
 pub use subscription::Subscription;
+pub use tables::{Storage, Tables};
 pub use turn::{SendOptions, Sent, Turn, TurnClient};
 
 /// The guide, whose Rust is compiled and run.

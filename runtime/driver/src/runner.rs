@@ -3,6 +3,7 @@
 use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
 use crate::error::{AgentError, codes};
 use crate::methods::{MethodCall, Methods};
+use crate::tables::Tables;
 use crate::turn::{Turn, TurnClient};
 use a99_core::schema::{Schema, validate};
 use a99_runtime_engine::{
@@ -46,6 +47,7 @@ pub(crate) trait Runner: Send + Sync {
     fn version(&self) -> u32;
     fn migrations(&self) -> &[Migration];
     fn advertised(&self) -> Value;
+    fn tables(&self) -> Option<Tables>;
     fn init(&self, identity: &Identity) -> TurnOutcome;
 
     /// The state that a new agent has.
@@ -156,6 +158,10 @@ impl<A: Agent> Runner for Typed<A> {
 
     fn advertised(&self) -> Value {
         self.methods.advertised()
+    }
+
+    fn tables(&self) -> Option<Tables> {
+        self.agent.tables()
     }
 
     fn init(&self, identity: &Identity) -> TurnOutcome {

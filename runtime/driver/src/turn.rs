@@ -7,6 +7,7 @@ use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::shared::Shared;
 use crate::step::Journal;
+use crate::tables::OwnTables;
 use a99_runtime_engine::{
     AgentKey, Attachment, Body, Delivery, Fence, NewEvent, Sender, Seq, TimerChange, Trigger, Uuid,
     deep_merge_into,
@@ -45,6 +46,8 @@ pub(crate) struct TurnInner {
     pub(crate) hops: u8,
     pub(crate) checkpoint: Seq,
     pub(crate) journal: Journal,
+    /// None for an agent that has none.
+    pub(crate) tables: Option<OwnTables>,
     is_over: AtomicBool,
     changes: Mutex<Changes>,
 }
@@ -99,8 +102,10 @@ impl TurnInner {
         (trigger, attempt): (Trigger, u32),
         hops: u8,
         checkpoint: Seq,
+        has_tables: bool,
     ) -> TurnInner {
         TurnInner {
+            tables: has_tables.then(OwnTables::default),
             journal: Journal::of(Arc::clone(shared.agents()), fence.clone(), trigger.clone()),
             shared,
             identity,
@@ -119,7 +124,27 @@ impl TurnInner {
     /// Ends it: nothing that its handler left behind acts for it any more.
     pub(crate) fn end(&self) -> Changes {
         self.is_over.store(true, Ordering::Release);
+        if let Some(tables) = &self.tables {
+            tables.end();
+        }
         std::mem::take(&mut *locked(&self.changes))
+    }
+
+    /// Undoes what it changed in the agent's tables.
+    pub(crate) fn abandon_tables(&self) {
+        if let Some(tables) = &self.tables {
+            tables.abandon();
+        }
+    }
+
+    /// The transaction of the agent's tables, if it has one that is to be committed.
+    pub(crate) fn tables_id(&self) -> Option<u64> {
+        self.tables.as_ref().and_then(OwnTables::id)
+    }
+
+    /// Whether what it changed in the agent's tables can be committed.
+    pub(crate) fn check_tables(&self) -> Result<(), AgentError> {
+        self.tables.as_ref().map_or(Ok(()), OwnTables::check)
     }
 
     /// The answer of a method, which goes out with the commit whatever its handler did.

@@ -6,6 +6,7 @@ use crate::error::AgentError;
 use crate::kill;
 use crate::runner::{Runner, Work};
 use crate::shared::Shared;
+use crate::tables::check_policy;
 use a99_runtime_engine::{
     AgentRow, Command, Fence, Machine, NewState, Progress, Recovered, Sender, Started, StateError,
     TurnCommit, migrate,
@@ -76,7 +77,15 @@ impl Loading {
             epoch: agents.epoch(&key),
             key: key.clone(),
         };
+        let (tables, policy) = (self.runner.tables(), self.runner.policy());
+        let has_tables = tables.is_some();
+        check_policy(has_tables, &policy)?;
         let channel = self.shared.hub().channel(key.channel()).await?;
+        if let Some(tables) = tables {
+            let migrations = tables.migrations;
+            agents.migrate_tables(fence.clone(), migrations).await?;
+            kill::point("tables.migrated");
+        }
         let head = channel.watch();
         let row = agents.load(&key).await?;
         let (output, revision) = match &row {
@@ -114,7 +123,6 @@ impl Loading {
             begins.progress = Some(progress.clone());
             agents.commit(begins).await?;
         }
-        let policy = self.runner.policy();
         let (machine, mut commands) = Machine::new(policy, recovered, self.shared.now());
         let saved = row.as_ref().and_then(|row| row.settings.as_deref());
         let saved = saved.map(serde_json::from_str).transpose()?;
@@ -147,6 +155,7 @@ impl Loading {
             signals: self.signals,
             status: self.status,
             timers_changed: self.timers_changed,
+            has_tables,
             is_draining: false,
             is_deaf: false,
             fence,

@@ -78,6 +78,7 @@ impl Activation {
             (trigger, attempt),
             hops,
             self.machine.progress().checkpoint,
+            self.has_tables,
         )))
     }
 
@@ -155,6 +156,7 @@ impl Activation {
         if let Some(earlier) = self.running.insert(turn, running) {
             // An attempt that was given up.
             earlier.client.0.end();
+            earlier.client.0.abandon_tables();
         }
         let handler = self.handler(work, client);
         self.work.push(Box::pin(async move {
@@ -200,6 +202,11 @@ impl Activation {
                 )),
             };
             kill::point("handler.after");
+            let result = result.and_then(|output| {
+                // What SQLite undid is not to be half of a turn.
+                client.0.check_tables()?;
+                Ok(output)
+            });
             let Some(call_id) = call else {
                 return result;
             };
@@ -211,6 +218,7 @@ impl Activation {
                 }
                 Err(error) => {
                     drop(client.0.end());
+                    client.0.abandon_tables();
                     let code = match error.code() {
                         codes::FAILED | codes::PANIC => codes::METHOD_FAILED,
                         codes::TIMEOUT => codes::CALL_TIMEOUT,
@@ -257,6 +265,7 @@ impl Activation {
             }
             Err(error) => {
                 running.client.0.end();
+                running.client.0.abandon_tables();
                 self.status.send_modify(|status| {
                     status.failed += 1;
                     status.last_error = Some(error.clone());
@@ -278,6 +287,11 @@ impl Activation {
             .running
             .get_mut(&turn)
             .and_then(|running| running.commit.take());
+        if let (Some(running), TurnEnd::Dead { .. } | TurnEnd::Lost) =
+            (self.running.get(&turn), &end)
+        {
+            running.client.0.abandon_tables();
+        }
         let commit = match earlier {
             // It was prepared, and could not be written.
             Some(mut commit) => {
@@ -326,6 +340,7 @@ impl Activation {
                 };
                 let changes = std::mem::take(&mut running.changes);
                 (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
+                commit.tables = running.client.0.tables_id();
                 let Some(output) = &running.output else {
                     return commit;
                 };
@@ -409,6 +424,7 @@ impl Activation {
                 {
                     // The handler runs again, or the turn is given up.
                     running.commit = None;
+                    running.client.0.abandon_tables();
                 }
                 self.input(Input::NotCommitted(turn, fault))
             }
@@ -459,13 +475,18 @@ impl Activation {
                 Err(AgentError::new(codes::TIMEOUT, message))
             });
         let changes = client.0.end();
+        if output.is_err() {
+            client.0.abandon_tables();
+        }
         let output = output?;
         let mut commit = TurnCommit::new(self.fence.clone(), self.shared.now());
         (commit.outbox, commit.timers) = (changes.outbox, changes.timers);
         commit.state = changed(&output, &self.json, self.runner.version(), self.revision);
+        commit.tables = client.0.tables_id();
         let changes_nothing = commit.outbox.is_empty()
             && commit.timers.is_empty()
             && commit.state.is_none()
+            && commit.tables.is_none()
             && output.settings.is_none()
             && !client.0.journal.is_used();
         if changes_nothing {

@@ -3,11 +3,14 @@
 use super::slots::{Phase, Start};
 use super::{Host, Inner};
 use crate::activation::{Ended, Loading};
+use crate::agent::Identity;
 use crate::bus::Participant;
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::log::LogLevel;
+use crate::runner::Runner;
 use crate::shared::Presence;
+use crate::tables::check_policy;
 use a99_runtime_engine::{AgentKey, BoxFuture, Event, EventKind, Seq, StopReason, StoreCode, Uuid};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
@@ -90,6 +93,31 @@ impl Inner {
         }
     }
 
+    /// Makes the value with which an agent wakes first, unless that fails: then its waking
+    /// says so.
+    ///
+    /// # Errors
+    /// `agent.bad_policy` for one that could never wake.
+    pub(super) fn make(
+        &self,
+        key: &AgentKey,
+        config: &Value,
+    ) -> Result<Option<Arc<dyn Runner>>, AgentError> {
+        let identity = Identity {
+            key: key.clone(),
+            config: Arc::new(config.clone()),
+        };
+        let Some(factory) = self.factories.get(key.agent()) else {
+            return Ok(None);
+        };
+        let make = || {
+            let runner = factory(&identity);
+            check_policy(runner.tables().is_some(), &runner.policy()).map(|()| runner)
+        };
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(make));
+        made.ok().transpose()
+    }
+
     /// Wakes agents that have something to do.
     pub(super) async fn catch_up(&self) -> Result<(), AgentError> {
         for key in self.shared.agents().behind().await? {
@@ -143,7 +171,7 @@ impl Inner {
         };
         let loading = Loading {
             shared: Arc::clone(&self.shared),
-            runner: factory(&started.identity),
+            runner: started.made.unwrap_or_else(|| factory(&started.identity)),
             identity: started.identity,
             signals: started.signals,
             status: started.status,

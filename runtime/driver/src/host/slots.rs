@@ -4,6 +4,7 @@ use crate::activation::{Signal, Status};
 use crate::agent::Identity;
 use crate::bus::{Participant, is_handle};
 use crate::error::{AgentError, codes};
+use crate::runner::Runner;
 use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -44,6 +45,8 @@ struct Slot {
     woke_cut_off: bool,
     /// As it was when it slept last.
     last: Option<Box<Status>>,
+    /// The value with which it wakes first, if it was made already.
+    made: Option<Arc<dyn Runner>>,
 }
 
 /// What an activation needs of its slot.
@@ -53,6 +56,7 @@ pub(crate) struct Start {
     pub(crate) signals: mpsc::UnboundedReceiver<Signal>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) was_cut_off: bool,
+    pub(crate) made: Option<Arc<dyn Runner>>,
 }
 
 #[derive(Default)]
@@ -77,6 +81,7 @@ impl Slots {
         });
         if let Some(slot) = self.by_key.get_mut(&key) {
             slot.identity = identity;
+            slot.made = None;
             return false;
         }
         let on_channel = self.by_channel.entry(key.channel().to_owned()).or_default();
@@ -90,9 +95,17 @@ impl Slots {
             was_cut_off,
             woke_cut_off: false,
             last: None,
+            made: None,
         };
         self.by_key.insert(key, slot);
         true
+    }
+
+    /// Gives a new agent the value with which it wakes.
+    pub(crate) fn give(&mut self, key: &AgentKey, made: Option<Arc<dyn Runner>>) {
+        if let Some(slot) = self.by_key.get_mut(key) {
+            slot.made = made;
+        }
     }
 
     /// Refuses a handle that somebody else has on the channel.
@@ -182,6 +195,7 @@ impl Slots {
             signals,
             status,
             was_cut_off: slot.woke_cut_off,
+            made: slot.made.take(),
         })
     }
 

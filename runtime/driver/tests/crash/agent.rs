@@ -1,9 +1,9 @@
-//! The agent that is killed: it counts numbers, answers each, sets timers, makes steps and
-//! sends at once.
+//! The agent that is killed: it counts numbers in its state and in a table of its own, answers
+//! each, sets timers, makes steps and sends at once.
 
 use a99_runtime::{
-    Agent, AgentError, Alarm, Body, Delivery, Event, Policy, Retry, SendOptions, Step, Trigger,
-    Turn, TurnOutcome, codes,
+    Agent, AgentError, Alarm, Body, Delivery, Event, Policy, Retry, SendOptions, Step, Tables,
+    Trigger, Turn, TurnOutcome, codes,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -46,6 +46,16 @@ impl Killed {
     }
 }
 
+impl Killed {
+    async fn note(&self, turn: &Turn<'_, Self>, n: u64, is_alarm: bool) -> TurnOutcome {
+        let sql = "INSERT INTO numbers VALUES (?, ?)";
+        let storage = turn.storage()?;
+        let done = storage.run(sql, vec![json!(n), json!(is_alarm)]).await?;
+        assert_eq!(done.changes, 1);
+        Ok(())
+    }
+}
+
 impl Agent for Killed {
     type State = Tally;
     type Settings = serde_json::Value;
@@ -65,8 +75,17 @@ impl Agent for Killed {
         }
     }
 
+    fn tables(&self) -> Option<Tables> {
+        let numbers = "CREATE TABLE numbers (n INTEGER NOT NULL, is_alarm INTEGER NOT NULL,
+                           UNIQUE (n, is_alarm))";
+        let made = "CREATE TABLE wakes (n INTEGER NOT NULL); INSERT INTO wakes VALUES (0)";
+        Some(Tables::new().migration(numbers).migration(made))
+    }
+
     async fn on_wake(&self, turn: &mut Turn<'_, Self>) -> TurnOutcome {
         turn.state_mut().wakes += 1;
+        let storage = turn.storage()?;
+        storage.exec("UPDATE wakes SET n = n + 1").await?;
         if turn.state().wakes > 1 {
             return Ok(());
         }
@@ -84,6 +103,10 @@ impl Agent for Killed {
         self.witness("runs", n);
         turn.state_mut().count += 1;
         turn.state_mut().sum += n;
+        // Some turns leave the tables alone.
+        if !n.is_multiple_of(4) {
+            self.note(turn, n, false).await?;
+        }
         let doubled = turn
             .step("double", async {
                 self.witness("steps", n);
@@ -120,6 +143,7 @@ impl Agent for Killed {
         self.witness("alarms", n);
         turn.state_mut().alarms += 1;
         turn.state_mut().alarm_sum += n;
+        self.note(turn, n, true).await?;
         turn.send(format!("alarm {n}")).await?;
         Ok::<(), AgentError>(())
     }

@@ -3,7 +3,7 @@
 use crate::agent::Tally;
 use crate::child::key;
 use a99_runtime::{Body, Delivery, Event, Trigger};
-use a99_runtime_engine::{AgentStore, ChannelStore};
+use a99_runtime_engine::{AgentStore, ChannelStore, Fence, Statement};
 use a99_runtime_stores::SqliteRuntime;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,6 +108,7 @@ pub(crate) async fn check(folder: &Path, mode: Delivery, store: &SqliteRuntime, 
         "" => Tally::default(),
         text => serde_json::from_str(text).expect("a state"),
     };
+    let in_table = tables(store, &state).await;
     let checkpoint = row.progress.checkpoint;
     let done: BTreeMap<u64, u64> = read
         .numbers
@@ -134,9 +135,14 @@ pub(crate) async fn check(folder: &Path, mode: Delivery, store: &SqliteRuntime, 
             cut.extend(row.started.iter().map(|(trigger, _)| trigger.to_string()));
             let dead = store.dead_letters(&key()).await.expect("readable");
             cut.extend(dead.iter().map(|dead| dead.trigger.to_string()));
-            at_most_once(folder, &read, &cut, &state, &done);
+            let kept = at_most_once(folder, &read, &cut, &state, &done);
+            assert_eq!(in_table, in_both(&kept), "numbers in the table");
         }
-        _ => at_least_once(mode, &read, &state, &done, (checkpoint, &names)),
+        _ => {
+            at_least_once(mode, &read, &state, &done, (checkpoint, &names));
+            let numbers: Vec<u64> = done.values().copied().collect();
+            assert_eq!(in_table, in_both(&numbers), "numbers in the table");
+        }
     }
     assert!(
         mode == Delivery::AtMostOnce || read.cancelled == 0,
@@ -155,6 +161,52 @@ pub(crate) async fn check(folder: &Path, mode: Delivery, store: &SqliteRuntime, 
             "timers are left, or the one that comes again is gone"
         );
     }
+}
+
+/// The agent's tables are as far as its state.
+async fn tables(store: &SqliteRuntime, state: &Tally) -> Vec<u64> {
+    let fence = Fence {
+        epoch: store.epoch(&key()),
+        key: key(),
+    };
+    let tables = store.tables(fence).await.expect("tables");
+    let ask = |sql: &str| Statement {
+        sql: sql.to_owned(),
+        params: Vec::new(),
+        steps: None,
+    };
+    let wakes = tables.query(ask("SELECT n FROM wakes"), true).await;
+    let wakes = match wakes {
+        Ok(rows) => rows[0]["n"].as_u64().expect("a number"),
+        // It was killed before it made them.
+        Err(error) => {
+            assert!(error.to_string().starts_with("no such table"), "{error}");
+            assert_eq!(state.wakes, 0, "the tables are gone");
+            return Vec::new();
+        }
+    };
+    assert_eq!(wakes, state.wakes, "wakes in the table and in the state");
+    let rows = tables
+        .query(ask("SELECT n, is_alarm FROM numbers"), false)
+        .await;
+    let (mut alarms, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+    for row in rows.expect("rows") {
+        let n = row["n"].as_u64().expect("a number");
+        match row["is_alarm"] == 1 {
+            true => alarms.insert(n),
+            false => numbers.insert(n),
+        };
+    }
+    assert_eq!(alarms.len() as u64, state.alarms, "alarms in the table");
+    assert_eq!(alarms.iter().sum::<u64>(), state.alarm_sum, "their sum");
+    tables.abandon();
+    numbers.into_iter().collect()
+}
+
+/// Of the numbers that are in the state, those that are in the table too.
+fn in_both(numbers: &[u64]) -> Vec<u64> {
+    let noted = numbers.iter().filter(|n| !n.is_multiple_of(4));
+    noted.copied().collect()
 }
 
 fn at_least_once(
@@ -204,7 +256,7 @@ fn at_most_once(
     cut: &BTreeSet<String>,
     state: &Tally,
     done: &BTreeMap<u64, u64>,
-) {
+) -> Vec<u64> {
     let runs = witnessed(folder, "runs");
     assert!(is_unique(&runs), "an event was seen twice");
     assert!(
@@ -229,4 +281,5 @@ fn at_most_once(
         "the count without what is lost"
     );
     assert_eq!(read.replies, kept, "replies of what was done");
+    kept
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// All kill points of the driver.
-const POINTS: [&str; 22] = [
+/// All kill points of the driver, and of the store's tables.
+const POINTS: [&str; 26] = [
     "record.before",
     "record.after",
     "handler.before",
@@ -14,6 +14,10 @@ const POINTS: [&str; 22] = [
     "commit.before",
     "commit.after",
     "commit.told",
+    "tables.before",
+    "tables.between",
+    "tables.redo",
+    "tables.migrated",
     "append.before",
     "append.after",
     "step.before",

@@ -13,4 +13,5 @@ mod script;
 mod splice;
 mod state;
 mod support;
+mod tables;
 mod timers;

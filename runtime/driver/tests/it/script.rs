@@ -3,7 +3,7 @@
 use crate::support::{Counted, quick};
 use a99_runtime::{
     Agent, AgentKey, Alarm, ConnectOptions, Delivery, Event, EventOptions, Host, Identity, Methods,
-    Policy, Replay, Trigger, Turn, TurnOutcome,
+    Policy, Replay, Tables, Trigger, Turn, TurnOutcome,
 };
 use a99_runtime_engine::BoxFuture;
 use a99_runtime_stores::SqliteRuntime;
@@ -58,6 +58,7 @@ pub(crate) struct Script {
     pub(crate) timeout: Duration,
     pub(crate) replay: Replay,
     pub(crate) methods: Methods<Script>,
+    pub(crate) tables: Option<Tables>,
     pub(crate) calls: Arc<Mutex<Vec<String>>>,
 }
 
@@ -75,6 +76,7 @@ impl Script {
             timeout: Duration::from_secs(60),
             replay: Replay::All,
             methods: Methods::none(),
+            tables: None,
             calls: Arc::default(),
         }
     }
@@ -120,6 +122,10 @@ impl Agent for Script {
             replay: self.replay,
             ..ConnectOptions::default()
         }
+    }
+
+    fn tables(&self) -> Option<Tables> {
+        self.tables.clone()
     }
 
     fn init(&self, _: &Identity) -> TurnOutcome {

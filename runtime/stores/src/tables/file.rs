@@ -56,6 +56,8 @@ struct State {
 pub(super) struct TurnState {
     pub(super) id: u64,
     pub(super) over: Arc<AtomicBool>,
+    /// Whether its transaction began.
+    began: AtomicBool,
     /// Why it cannot be committed any more.
     broken: Mutex<Option<StoreError>>,
 }
@@ -231,6 +233,7 @@ impl TableFile {
         let turn = Arc::new(TurnState {
             id: TURNS.fetch_add(1, Ordering::Relaxed),
             over: Arc::default(),
+            began: AtomicBool::new(false),
             broken: Mutex::new(None),
         });
         locked(&self.state).turn = Some(Arc::clone(&turn));
@@ -308,6 +311,7 @@ impl TableFile {
             return Err(error);
         }
         locked(&self.state).open_turn = Some(turn.id);
+        turn.began.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -369,6 +373,10 @@ impl TableFile {
         record: Arc<str>,
     ) -> Result<Option<u64>, StoreError> {
         let is_open = locked(&self.state).open_turn == Some(id) && !connection.is_autocommit();
+        let turn = self.turn(id);
+        if turn.is_some_and(|turn| !turn.began.load(Ordering::Relaxed)) {
+            return Ok(None);
+        }
         if !is_open {
             return Err(self
                 .turn(id)

@@ -5,6 +5,7 @@
 mod claims;
 mod conformance;
 mod file;
+mod model;
 mod power;
 mod processes;
 mod tables;

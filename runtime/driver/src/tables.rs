@@ -1,0 +1,257 @@
+//! Tables: SQL of an agent's own, as part of its turns.
+
+use crate::context::StorageApi;
+use crate::error::{AgentError, codes};
+use crate::turn::{TurnClient, TurnInner};
+use a99_runtime_engine::{
+    BoxFuture, Policy, Row, RunResult, Statement, StepCount, StoreError, TableTurn,
+};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::OnceCell;
+
+/// Says of an agent that it has tables of its own, and how they are made.
+///
+/// Migrations are texts of SQL, each of which leads the tables from a version to the next; an
+/// agent that is new has version 0. Those that an agent lacks are made before it wakes, in one
+/// transaction. They are never changed once agents have them, only added to.
+///
+/// ```
+/// use a99_runtime::Tables;
+///
+/// let tables = Tables::new()
+///     .migration("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+///     .migration("ALTER TABLE notes ADD COLUMN done INTEGER NOT NULL DEFAULT 0");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    pub(crate) migrations: Vec<String>,
+}
+
+impl Tables {
+    /// Tables that the agent's turns make.
+    #[must_use]
+    pub fn new() -> Tables {
+        Tables::default()
+    }
+
+    /// The same, with one more migration.
+    #[must_use]
+    pub fn migration(mut self, sql: impl Into<String>) -> Tables {
+        self.migrations.push(sql.into());
+        self
+    }
+}
+
+/// Refuses an agent whose turns could not share a transaction.
+pub(crate) fn check_policy(has_tables: bool, policy: &Policy) -> Result<(), AgentError> {
+    match has_tables && policy.concurrency.get() > 1 {
+        false => Ok(()),
+        true => {
+            let message = format!(
+                "an agent with tables of its own has one turn at a time: its transaction is \
+                 theirs; leave `concurrency` at 1, not {}",
+                policy.concurrency
+            );
+            Err(AgentError::new(codes::BAD_POLICY, message).fatal())
+        }
+    }
+}
+
+/// The tables of a turn, opened when they are first used.
+#[derive(Default)]
+pub(crate) struct OwnTables {
+    turn: OnceCell<Arc<dyn TableTurn>>,
+    is_abandoned: AtomicBool,
+}
+
+impl OwnTables {
+    /// Refuses more statements, and stops the one that runs.
+    pub(crate) fn end(&self) {
+        if let Some(turn) = self.turn.get() {
+            turn.end();
+        }
+    }
+
+    /// Undoes what was changed.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Release);
+        if let Some(turn) = self.turn.get() {
+            turn.abandon();
+        }
+    }
+
+    /// The transaction to be committed; none if the turn used no tables.
+    pub(crate) fn id(&self) -> Option<u64> {
+        let turn = self.turn.get()?;
+        (!self.is_abandoned.load(Ordering::Acquire)).then(|| turn.id())
+    }
+
+    /// Whether what was changed can be committed.
+    pub(crate) fn check(&self) -> Result<(), AgentError> {
+        match self.turn.get() {
+            Some(turn) => Ok(turn.check()?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl TurnInner {
+    async fn own_tables(&self) -> Result<&Arc<dyn TableTurn>, AgentError> {
+        self.going_on()?;
+        let Some(tables) = &self.tables else {
+            return Err(no_storage());
+        };
+        let open = || self.shared.agents().tables(self.fence.clone());
+        let turn = tables.turn.get_or_try_init(open).await?;
+        self.going_on()?;
+        Ok(turn)
+    }
+}
+
+fn no_storage() -> AgentError {
+    let message = "the agent has no tables of its own: `Agent::tables` says that it has some";
+    AgentError::new(codes::NO_STORAGE, message).fatal()
+}
+
+/// The tables of an agent in a turn. What the turn changes is kept by its commit, with the
+/// state, or not at all; its statements see it before. After the turn each gives `turn.over`.
+///
+/// Values of parameters and rows are JSON: nothing, numbers, texts, and bytes as
+/// `{"$blob": "..."}` in base64; `true` and `false` are kept as 1 and 0.
+///
+/// Errors of all statements: `store.input` for SQL that is wrong or not allowed,
+/// `store.constraint`, `store.too_large`, `store.interrupted`, `turn.over`, `store.fenced`, and
+/// those of the disk. After a statement that was stopped while it wrote, or that found no room,
+/// SQLite has undone all that the turn changed in its tables: then the turn fails, whatever its
+/// handler makes of the error.
+#[derive(Clone)]
+pub struct Storage {
+    client: TurnClient,
+    steps: Option<Arc<StepCount>>,
+}
+
+impl TurnClient {
+    /// Whether the agent has tables of its own.
+    #[must_use]
+    pub fn has_storage(&self) -> bool {
+        self.0.tables.is_some()
+    }
+
+    /// The agent's own tables.
+    ///
+    /// # Errors
+    /// `storage.missing`
+    pub fn storage(&self) -> Result<Storage, AgentError> {
+        match self.has_storage() {
+            true => Ok(Storage {
+                client: self.clone(),
+                steps: None,
+            }),
+            false => Err(no_storage()),
+        }
+    }
+}
+
+impl Storage {
+    /// The same, whose statements count their steps and are stopped when there are none left
+    /// (`store.interrupted`).
+    #[must_use]
+    pub fn counted(self, steps: Arc<StepCount>) -> Storage {
+        Storage {
+            steps: Some(steps),
+            ..self
+        }
+    }
+
+    fn statement(&self, sql: &str, params: Vec<Value>) -> Statement {
+        Statement {
+            sql: sql.to_owned(),
+            params,
+            steps: self.steps.clone(),
+        }
+    }
+
+    fn failed(&self, error: StoreError) -> AgentError {
+        match self.client.0.going_on() {
+            Ok(()) => error.into(),
+            Err(over) => over,
+        }
+    }
+
+    /// Statements without parameters, for schemas.
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub async fn exec(&self, sql: &str) -> Result<(), AgentError> {
+        let tables = self.client.0.own_tables().await?;
+        let done = tables.exec(self.statement(sql, Vec::new()));
+        done.await.map_err(|error| self.failed(error))
+    }
+
+    /// One statement that changes rows.
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub async fn run(&self, sql: &str, params: Vec<Value>) -> Result<RunResult, AgentError> {
+        let tables = self.client.0.own_tables().await?;
+        let done = tables.run(self.statement(sql, params));
+        done.await.map_err(|error| self.failed(error))
+    }
+
+    /// The first row of a query.
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub async fn get(&self, sql: &str, params: Vec<Value>) -> Result<Option<Row>, AgentError> {
+        let tables = self.client.0.own_tables().await?;
+        let found = tables.query(self.statement(sql, params), true);
+        let found = found.await.map_err(|error| self.failed(error))?;
+        Ok(found.into_iter().next())
+    }
+
+    /// All rows of a query.
+    ///
+    /// # Errors
+    /// Those of [`Storage`].
+    pub async fn query(&self, sql: &str, params: Vec<Value>) -> Result<Vec<Row>, AgentError> {
+        let tables = self.client.0.own_tables().await?;
+        let found = tables.query(self.statement(sql, params), false);
+        found.await.map_err(|error| self.failed(error))
+    }
+}
+
+impl StorageApi for Storage {
+    fn exec<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<(), AgentError>> {
+        Box::pin(Storage::exec(self, sql))
+    }
+
+    fn run<'a>(
+        &'a self,
+        sql: &'a str,
+        params: Vec<Value>,
+    ) -> BoxFuture<'a, Result<RunResult, AgentError>> {
+        Box::pin(Storage::run(self, sql, params))
+    }
+
+    fn get<'a>(
+        &'a self,
+        sql: &'a str,
+        params: Vec<Value>,
+    ) -> BoxFuture<'a, Result<Option<Row>, AgentError>> {
+        Box::pin(Storage::get(self, sql, params))
+    }
+
+    fn query<'a>(
+        &'a self,
+        sql: &'a str,
+        params: Vec<Value>,
+    ) -> BoxFuture<'a, Result<Vec<Row>, AgentError>> {
+        Box::pin(Storage::query(self, sql, params))
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(std::future::ready(self.client.0.going_on()))
+    }
+}
