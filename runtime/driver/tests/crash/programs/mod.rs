@@ -12,6 +12,7 @@ mod world;
 
 use scene::Scene;
 use std::io::Write;
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -30,7 +31,14 @@ fn kill_all(scenes: &[Scene]) {
     let work = || {
         let mut done = parent::Figures::default();
         while let Some(scene) = scenes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.add(&parent::kill_everywhere(scene));
+            match catch_unwind(|| parent::kill_everywhere(scene)) {
+                Ok(figures) => done.add(&figures),
+                Err(panic) => {
+                    // The others need not go on.
+                    next.store(scenes.len(), Ordering::Relaxed);
+                    resume_unwind(panic);
+                }
+            }
         }
         done
     };
@@ -41,7 +49,7 @@ fn kill_all(scenes: &[Scene]) {
         for thread in running {
             match thread.join() {
                 Ok(done) => all.add(&done),
-                Err(panic) => std::panic::resume_unwind(panic),
+                Err(panic) => resume_unwind(panic),
             }
         }
     });

@@ -65,6 +65,29 @@ impl Left {
             calls: lines(&folder.join("calls")).into_iter().collect(),
         }
     }
+
+    /// Whether calls of one step are made at the same time.
+    fn is_parallel(&self) -> bool {
+        let batches = self.calls.iter().map(|id| steps(id));
+        batches.flatten().any(|(_, index)| index != "0")
+    }
+}
+
+/// The calls that lead to a call, it last: where each is in its run.
+fn steps(id: &str) -> Vec<(u64, &str)> {
+    let calls = id.split('/').map(|call| {
+        let (step, index) = call.split_once('.').expect("an identity");
+        (step.parse().expect("a number"), index)
+    });
+    calls.collect()
+}
+
+/// Whether a call is of a later step than another, in the run that both have in common: it is
+/// made when the other was answered.
+fn is_after(later: &str, id: &str) -> bool {
+    let (later, id) = (steps(later), steps(id));
+    let apart = later.iter().zip(&id).find(|(a, b)| a != b);
+    apart.is_some_and(|(a, b)| a.0 > b.0)
 }
 
 fn child(folder: &Path, set: &[(&str, &str)]) -> ExitStatus {
@@ -157,11 +180,24 @@ fn kill_at(scene: &Scene, wanted: &str, whole: &Left) -> Figures {
         "{name}: answered calls were made again: {twice:?}"
     );
     assert_eq!(&Left::of(folder), whole, "{name}");
-    let again = after.iter().filter(|id| first.contains(id)).count();
+    let again: Vec<&String> = after.iter().filter(|id| first.contains(id)).collect();
+    for id in &again {
+        let later = first.iter().find(|other| is_after(other, id));
+        assert_eq!(
+            later, None,
+            "{name}: {id} was made again, though the program had its answer"
+        );
+    }
+    // Where calls come one after the other, only the one whose answer was to be kept.
+    let is_cut = wanted.starts_with("step.before");
+    assert!(
+        whole.is_parallel() || again.len() <= usize::from(is_cut),
+        "{name}: made again: {again:?}"
+    );
     Figures {
         kills: 1,
         found: answered.len(),
         made: all.len(),
-        again,
+        again: again.len(),
     }
 }
