@@ -39,8 +39,8 @@ fn h02_kills_exactly_once_state() {
 }
 
 #[test]
-fn h02_programs_are_killed_at_each_suspension_point() {
-    programs::kill_everywhere(5, 11);
+fn h02_programs_are_killed_at_suspension_points() {
+    programs::kill_everywhere(5, 11, 5);
 }
 
 /// `cargo xtask crash` tells by variables how many kills, in which modes, from which seed.
@@ -63,7 +63,7 @@ fn long_kills() {
     }
     if only.as_deref().is_none_or(|only| only == "programs") {
         let count = number("A99_CRASH_PROGRAMS", 100);
-        programs::kill_everywhere(usize::try_from(count).expect("a number"), seed);
+        programs::kill_everywhere(usize::try_from(count).expect("a number"), seed, 1);
         some = true;
     }
     let names = MODES.map(|(name, _)| name).join(", ");

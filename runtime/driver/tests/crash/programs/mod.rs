@@ -16,22 +16,26 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// All examples, and some random programs.
-pub(crate) fn kill_everywhere(randoms: usize, seed: u64) {
+/// All examples, and some random programs: at every point, or at each of so many that follow
+/// each other.
+pub(crate) fn kill_everywhere(randoms: usize, seed: u64, each: usize) {
     let mut scenes = scene::examples();
     assert!(scenes.len() >= 30, "{} examples", scenes.len());
     scenes.extend(scene::random(seed, randoms));
-    kill_all(&scenes);
+    kill_all(&scenes, each);
 }
 
 /// On all processors: processes mostly wait for each other.
-fn kill_all(scenes: &[Scene]) {
+fn kill_all(scenes: &[Scene], each: usize) {
     let start = Instant::now();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = parent::Figures::default();
-        while let Some(scene) = scenes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match catch_unwind(|| parent::kill_everywhere(scene)) {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(scene) = scenes.get(at) else { break };
+            // Others of the points for each scene.
+            match catch_unwind(|| parent::kill_everywhere(scene, at % each, each)) {
                 Ok(figures) => done.add(&figures),
                 Err(panic) => {
                     // The others need not go on.

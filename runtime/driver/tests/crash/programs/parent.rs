@@ -113,8 +113,9 @@ fn stderr(folder: &Path) -> String {
     fs::read_to_string(folder.join("stderr")).unwrap_or_default()
 }
 
-/// Kills a process at each point that the scene passes, and gives how often.
-pub(super) fn kill_everywhere(scene: &Scene) -> Figures {
+/// Kills a process at each point that the scene passes, or at each of so many from one on,
+/// and gives what was done.
+pub(super) fn kill_everywhere(scene: &Scene, from: usize, each: usize) -> Figures {
     let name = &scene.name;
     let files = folder(scene);
     let passed = files.path().join("passed");
@@ -142,12 +143,13 @@ pub(super) fn kill_everywhere(scene: &Scene) -> Figures {
     for point in lines(&passed) {
         *counts.entry(point).or_default() += 1;
     }
+    let passes = |point| 1..=counts.get(point).copied().unwrap_or_default();
+    let all = POINTS
+        .iter()
+        .flat_map(|point| passes(*point).map(move |pass| format!("{point}:{pass}")));
     let mut figures = Figures::default();
-    for point in POINTS {
-        for pass in 1..=counts.get(point).copied().unwrap_or_default() {
-            let wanted = format!("{point}:{pass}");
-            figures.add(&kill_at(scene, &wanted, &whole));
-        }
+    for wanted in all.skip(from).step_by(each) {
+        figures.add(&kill_at(scene, &wanted, &whole));
     }
     // Each call is one point, and its answer is written.
     let calls = counts.get("call.before").copied().unwrap_or_default();
