@@ -5,6 +5,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod pairs;
 pub mod programs;
 pub mod rates;
 pub mod stops;

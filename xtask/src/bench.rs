@@ -1,10 +1,11 @@
-//! Benchmarks: instruction counts of the benchmark's rows under callgrind.
+//! Benchmarks: instruction counts of the benchmark's rows under callgrind, and pairs that
+//! are measured in turns.
 //!
 //! A count is the same on a busy machine and on an idle one, so a change of one
 //! per cent is a change of the program. Times are criterion's, under
 //! `benches/benches`.
 
-use crate::shell::{Failed, cargo, failed, output, root, run, works};
+use crate::shell::{Failed, cargo, failed, output, root, run, run_program, works};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,8 +30,16 @@ struct Options<'a> {
     is_json: bool,
 }
 
-/// `bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]`.
+/// `bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]`, or `bench --pairs`
+/// with the arguments of the program that measures them.
 pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
+    if let Some(at) = args.iter().position(|arg| *arg == "--pairs") {
+        return run_program(
+            "a99-benches",
+            "pairs",
+            &[&args[..at], &args[at + 1..]].concat(),
+        );
+    }
     let options = parse(args)?;
     // Read first: a baseline that is not there is told before minutes of work.
     let baseline = options.baseline.map(read_counts).transpose()?;
@@ -115,7 +124,8 @@ fn parse<'a>(args: &[&'a str]) -> Result<Options<'a>, Failed> {
         *place = Some(value);
     }
     if !has_kind {
-        let text = "expected --instr; times are measured by `cargo bench -p a99-benches`";
+        let text = "expected --instr or --pairs; other times are measured by `cargo bench -p \
+                    a99-benches`";
         return Err(Failed(text.to_owned()));
     }
     Ok(options)

@@ -54,6 +54,9 @@ Usage: cargo xtask TASK
                              count the instructions of each row of the benchmark
                              (valgrind); fails where one is more than 3 % above
                              the baseline (benches/results/instructions.json)
+  bench --pairs [--rounds N] [--json] [FILTER]
+                             measure pairs in turns: a source and its JSON, with the
+                             lint pass and without (bench profile)
   mutate [--count N] [--seed S] [--jobs N]
                              change artifacts at random and run what is accepted
                              (bench profile; a million mutants by default)

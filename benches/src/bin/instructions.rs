@@ -132,13 +132,13 @@ const ROWS: &[Row] = &[
         let (engine, [_, nodes]) = (engine(), hundred_lines_as_json());
         Box::new(move || drop(engine.compile(nodes.as_slice()).expect("a program")))
     }),
-    row("compile a mixed step", "step", 200, [1, 6], || {
-        let (engine, text) = (engine(), programs::mixed_steps(200));
+    row("compile a mixed step", "step", 1_000, [1, 3], || {
+        let (engine, text) = (engine(), programs::mixed_steps(1_000));
         Box::new(move || drop(compiled(&engine, &text)))
     }),
-    row("check a mixed step", "step", 200, [1, 6], || {
+    row("check a mixed step", "step", 1_000, [1, 3], || {
         let engine = Engine::builder().lint(true).build();
-        let text = programs::mixed_steps(200);
+        let text = programs::mixed_steps(1_000);
         Box::new(move || drop(compiled(&engine, &text)))
     }),
     row("load an artifact", "agent", 1, [5, 55], || {
