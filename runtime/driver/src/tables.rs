@@ -130,6 +130,7 @@ fn no_storage() -> AgentError {
 pub struct Storage {
     client: TurnClient,
     steps: Option<Arc<StepCount>>,
+    is_repeatable: bool,
 }
 
 impl TurnClient {
@@ -148,6 +149,7 @@ impl TurnClient {
             true => Ok(Storage {
                 client: self.clone(),
                 steps: None,
+                is_repeatable: false,
             }),
             false => Err(no_storage()),
         }
@@ -165,11 +167,22 @@ impl Storage {
         }
     }
 
+    /// The same, whose statements give the same each time that the turn runs: functions of the
+    /// time and of chance, such as `random()` and `date('now')`, are refused (`store.input`).
+    #[must_use]
+    pub fn repeatable(self) -> Storage {
+        Storage {
+            is_repeatable: true,
+            ..self
+        }
+    }
+
     fn statement(&self, sql: &str, params: Vec<Value>) -> Statement {
         Statement {
             sql: sql.to_owned(),
             params,
             steps: self.steps.clone(),
+            is_repeatable: self.is_repeatable,
         }
     }
 

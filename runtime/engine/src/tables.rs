@@ -68,6 +68,9 @@ pub struct Statement {
     pub params: Vec<Value>,
     /// What counts and bounds its steps.
     pub steps: Option<Arc<StepCount>>,
+    /// Whether it gives the same each time that it is run on the same tables: functions of the
+    /// time and of chance are refused.
+    pub is_repeatable: bool,
 }
 
 /// The tables of an agent in one turn: a transaction that begins with the first statement and

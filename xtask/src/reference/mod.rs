@@ -404,6 +404,8 @@ fn write_queries(out: &mut String) {
          answer (D82):\n\n\
          | what | price |\n|---|---|\n\
          | byte of the document, and 256 more | {byte} |\n\n\
+         Atoms of an agent's own tables (`agentStorageQuery` and its like) pay the same for four \
+         bytes with each step of SQLite's machine, beside the crossing of their rows (D93).\n\n\
          It is paid when the query ends, also by an error, a timeout or an abort of the run. A \
          query ends early that has looked at more than the fuel that is left pays for. Stores of \
          hosts count what they look at if they say so.\n\n"

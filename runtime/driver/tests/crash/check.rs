@@ -174,6 +174,7 @@ async fn tables(store: &SqliteRuntime, state: &Tally) -> Vec<u64> {
         sql: sql.to_owned(),
         params: Vec::new(),
         steps: None,
+        is_repeatable: false,
     };
     let wakes = tables.query(ask("SELECT n FROM wakes"), true).await;
     let wakes = match wakes {

@@ -178,6 +178,8 @@ impl TableFile {
         let settings = "PRAGMA wal_autocheckpoint = 0";
         connection.execute_batch(settings).map_err(reading)?;
         set_most(connection, self.limits.max_file_bytes).map_err(reading)?;
+        let last = "CREATE TEMP TABLE a99_last (id INTEGER PRIMARY KEY)";
+        connection.execute_batch(last).map_err(reading)?;
         connection
             .execute_batch("BEGIN IMMEDIATE")
             .map_err(reading)?;
@@ -305,6 +307,12 @@ impl TableFile {
             return Ok(());
         }
         self.undo(connection)?;
+        // The row that was inserted last is none of an earlier turn's.
+        let last = "REPLACE INTO temp.a99_last VALUES (0)";
+        connection
+            .prepare_cached(last)
+            .and_then(|mut last| last.execute([]))
+            .map_err(reading)?;
         connection.execute_batch("BEGIN").map_err(reading)?;
         if let Err(error) = self.check_owner(connection) {
             self.undo(connection)?;
@@ -384,7 +392,7 @@ impl TableFile {
                 .unwrap_or_else(undone));
         }
         let state = connection
-            .transaction_state(None::<&str>)
+            .transaction_state(Some(rusqlite::MAIN_DB))
             .map_err(reading)?;
         if state != TransactionState::Write {
             self.undo(connection)?;
@@ -508,6 +516,7 @@ impl TableFile {
                 sql,
                 params: Vec::new(),
                 steps: None,
+                is_repeatable: false,
             };
             let done = self.as_agent(connection, running, |sql| sql.exec(&statement));
             let done = done.and_then(|()| match connection.is_autocommit() {

@@ -38,6 +38,25 @@ const REFUSED: &[&str] = &[
     "sqlite_compileoption_used",
 ];
 
+/// Functions of the time, of chance, and of what the connection did before the turn.
+const NOT_REPEATABLE: &[&str] = &[
+    "random",
+    "randomblob",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "date",
+    "time",
+    "datetime",
+    "julianday",
+    "unixepoch",
+    "strftime",
+    "timediff",
+    "changes",
+    "total_changes",
+    "last_insert_rowid",
+];
+
 /// What the hooks of a connection share with whoever uses it.
 #[derive(Default)]
 pub(super) struct Control {
@@ -50,6 +69,7 @@ pub(super) struct Control {
 #[derive(Default)]
 struct Seen {
     changes: Option<Schema>,
+    is_repeatable: bool,
     /// Why it was refused.
     refused: Option<String>,
 }
@@ -183,8 +203,11 @@ impl Control {
     }
 
     /// Begins to prepare a statement.
-    pub(super) fn begin(&self) {
-        *locked(&self.seen) = Seen::default();
+    pub(super) fn begin(&self, is_repeatable: bool) {
+        *locked(&self.seen) = Seen {
+            is_repeatable,
+            ..Seen::default()
+        };
     }
 
     /// Why the statement was refused.
@@ -257,6 +280,10 @@ fn judge(asked: &AuthContext<'_>, seen: &mut Seen) -> std::result::Result<(), St
         AuthAction::Select | AuthAction::Recursive => Ok(()),
         AuthAction::Function { function_name } => match has(REFUSED, function_name) {
             true => refuse(&format!("the function {function_name}")),
+            false if seen.is_repeatable && has(NOT_REPEATABLE, function_name) => Err(format!(
+                "{function_name} may give something else when the turn runs again, also as the \
+                 default of a column: give the time, or what chance says, as a parameter"
+            )),
             false => Ok(()),
         },
         // Whatever makes a table finds its row by its place.
@@ -336,7 +363,7 @@ fn visible(name: &str) -> std::result::Result<(), String> {
     match is_hidden(name) {
         false => Ok(()),
         true => Err(format!(
-            "names that begin with {HIDDEN} are the runtime's: take another than {name}"
+            "{name} is the runtime's, as are all names that begin with {HIDDEN}: take another"
         )),
     }
 }

@@ -121,7 +121,7 @@ impl Sql<'_> {
         if statement.sql.contains('\0') {
             return Err(input("the statement has a character of the code 0"));
         }
-        self.control.begin();
+        self.control.begin(statement.is_repeatable);
         let prepared = batch.next().map_err(|error| self.failed(&error))?;
         if prepared.as_ref().is_some_and(|one| one.is_explain() != 0) {
             return Err(input("EXPLAIN is not for the tables of an agent"));

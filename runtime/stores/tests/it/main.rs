@@ -8,6 +8,7 @@ mod file;
 mod model;
 mod power;
 mod processes;
+mod table_limits;
 mod tables;
 mod two_files;
 

@@ -62,6 +62,7 @@ fn rows(tables: &dyn TableTurn) -> Option<String> {
         sql: ALL.to_owned(),
         params: Vec::new(),
         steps: None,
+        is_repeatable: false,
     };
     let rows: Vec<Row> = block_on(tables.query(all, true)).unwrap();
     rows[0]["all_rows"].as_str().map(str::to_owned)
