@@ -6,6 +6,8 @@ mod hosted;
 #[cfg(feature = "http")]
 #[path = "agent/programs.rs"]
 mod programs;
+#[path = "agent/tables.rs"]
+mod tables;
 
 use harness::{Sandbox, a99};
 use hosted::{Hosted, lines};

@@ -386,14 +386,14 @@ fn offering_or_told(
     }
 }
 
-/// Charges a run for the documents that a store looks at, whichever way the call ends.
-struct LookedCharge {
+/// Charges a run for what a store or an agent's tables look at, whichever way the call ends.
+pub(super) struct LookedCharge {
     locals: Arc<Locals>,
-    looked: Arc<Looked>,
+    pub(super) looked: Arc<Looked>,
 }
 
 impl LookedCharge {
-    fn start(call: &HostCall) -> LookedCharge {
+    pub(super) fn start(call: &HostCall) -> LookedCharge {
         let left = call.fuel_left.micro().max(0) / STORE_BYTE;
         LookedCharge {
             locals: call.locals.clone(),

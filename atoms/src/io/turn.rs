@@ -4,6 +4,7 @@
 //! The atoms pass on what programs give; the capability checks it. What they do is part of
 //! the turn and of no journal (D91).
 
+use super::store::LookedCharge;
 use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, failed, inputs, present, reply, required, truthy};
 use a99_capabilities::{AgentTurn, Done, TurnQuery};
@@ -351,7 +352,9 @@ fn ask(mut call: HostCall, how: TurnQuery) -> Answer {
         if !turn.has_storage() {
             return Err(AtomError::missing("Capability 'agentTurn.storage' missing"));
         }
-        reply(turn.storage(how, sql, params).await)
+        let paid = LookedCharge::start(&call);
+        let answer = turn.storage_counted(how, sql, params, paid.looked.clone());
+        reply(answer.await)
     })
 }
 

@@ -16,7 +16,9 @@ pub use requests::{
 };
 
 use crate::error::{BoxFuture, CapabilityError, Reply, ready};
+use crate::store::Looked;
 use a99_core::value::Value;
+use std::sync::Arc;
 
 /// How a statement of the agent's own tables is run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +82,19 @@ pub trait AgentTurn: Send + Sync {
         ready(Err(CapabilityError::new(
             "agentTurn: the agent has no storage",
         )))
+    }
+
+    /// The same, which counts what the statement looked at ([`Looked::add`]) and stops it when
+    /// that is more than the caller can pay. It must be the same each time that the turn runs.
+    fn storage_counted(
+        &self,
+        how: TurnQuery,
+        sql: Value,
+        params: Value,
+        looked: Arc<Looked>,
+    ) -> Reply<'_> {
+        let _ = looked;
+        self.storage(how, sql, params)
     }
 }
 

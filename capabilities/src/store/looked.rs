@@ -31,12 +31,22 @@ impl Looked {
 
     /// Counts a document.
     pub fn note(&self, document: &Value) {
-        let bytes = DOCUMENT_BYTES.saturating_add(value_bytes(document) as u64);
+        self.add(DOCUMENT_BYTES.saturating_add(value_bytes(document) as u64));
+    }
+
+    /// Counts work of another kind, as so many bytes.
+    pub fn add(&self, bytes: u64) {
         let add = |now: u64| Some(now.saturating_add(bytes));
         // The closure never refuses.
         let _ = self
             .bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// The bytes that the caller can still pay.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.most.saturating_sub(self.bytes())
     }
 
     /// The bytes of all documents so far.

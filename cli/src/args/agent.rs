@@ -86,6 +86,8 @@ agents.toml:
   methods = { pay = { description = \"Pays.\", parameters = { type = \"object\" } } }
                               what others may ask it, also [agent.methods.pay]; and
                               returns, a JSON Schema too, timeout = \"30s\"
+  tables = true               it has SQL tables of its own (agentStorageRun and others)
+  migrations = [\"1.sql\"]      how they are made and changed: files, each a version
   fuel = 1000                 of a turn; timeout, heap-mib, quota, cost and the grants
   allow = [\"net:a.example\"]   (allow, store, llm, embed, ...) are those of agent99.toml";
 

@@ -10,7 +10,9 @@ use crate::config::{BAD_VALUE, InForce};
 use crate::failure::{Failure, USAGE};
 use crate::models::SECTION;
 use a99_runtime::program::ProgramMethod;
-use a99_runtime::{AgentKey, Delivery, EventOptions, OnDead, Policy, Replay, next_occurrence};
+use a99_runtime::{
+    AgentKey, Delivery, EventOptions, OnDead, Policy, Replay, Tables, next_occurrence,
+};
 use a99_runtime_stores::Durability;
 use fields::{At, Fields};
 use serde_json::Value as Json;
@@ -50,6 +52,8 @@ const OF_AGENT: &[&str] = &[
     "replay",
     "timers",
     "methods",
+    "tables",
+    "migrations",
 ];
 
 /// Settings that the time and the randomness of a turn replace.
@@ -110,6 +114,8 @@ pub(super) struct AgentSpec {
     pub(super) timers: Vec<TimerSpec>,
     /// What others may ask it to do, by name.
     pub(super) methods: Vec<(String, ProgramMethod)>,
+    /// Its own tables, if it has some.
+    pub(super) tables: Option<Tables>,
     /// Limits and grants of its runs.
     pub(super) run: InForce,
 }
@@ -277,6 +283,7 @@ fn agent_of(
     let policy = policy(fields, places, wrong);
     let timers = timers(fields, places, wrong);
     let methods = methods::methods(fields, places, wrong);
+    let tables = tables(fields, folder, &policy);
     let keys = name
         .as_ref()
         .map(|name| keys(fields, name, &channels, handle.as_ref()));
@@ -301,6 +308,7 @@ fn agent_of(
         replay: replay.unwrap_or_default(),
         timers,
         methods,
+        tables,
         run: run?,
     })
 }
@@ -417,6 +425,39 @@ fn timers(
         });
     }
     timers
+}
+
+/// Its own tables: migrations are files of SQL beside this one.
+fn tables(fields: &Fields<'_, '_>, folder: &Path, policy: &Policy) -> Option<Tables> {
+    let files = fields.texts("migrations", "[\"tables.sql\"]");
+    let is_said = fields.flag("tables");
+    let at = |key: &str| {
+        fields
+            .get(key)
+            .map_or(fields.at, |value| value.span().start)
+    };
+    if is_said == Some(false) && !files.is_empty() {
+        let text = "`migrations`: it has no tables";
+        fields.blame(at("migrations"), text, "leave `tables = false` out");
+    }
+    if !is_said.unwrap_or(!files.is_empty()) {
+        return None;
+    }
+    if policy.concurrency.get() > 1 {
+        let text = "`concurrency`: an agent with tables has one turn at a time";
+        fields.blame(at("concurrency"), text, "leave it out, or the tables");
+    }
+    let mut tables = Tables::new();
+    for (at, name) in files {
+        match std::fs::read_to_string(folder.join(&name)) {
+            Ok(sql) => tables = tables.migration(sql),
+            Err(error) => {
+                let text = format!("`migrations`: {name}: {error}");
+                fields.blame(at, &text, "name files of SQL beside this one, oldest first");
+            }
+        }
+    }
+    Some(tables)
 }
 
 /// Refuses two agents of one name, and two of one handle on a channel.

@@ -89,6 +89,9 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
     if let Some(time) = spec.time_of_run() {
         builder = builder.deadline(time);
     }
+    if let Some(tables) = &spec.tables {
+        builder = builder.tables(tables.clone());
+    }
     for (name, method) in &spec.methods {
         builder = builder.method(name, method.clone());
     }

@@ -7,6 +7,7 @@ use super::{AgentProgram, ProgramArgs, ProgramEnd, ProgramError, ProgramTurn, lo
 use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
 use crate::error::{AgentError, codes};
 use crate::methods::{Method, MethodCall, Methods};
+use crate::tables::Tables;
 use crate::turn::{Turn, TurnClient};
 use a99_capabilities::AgentTurn;
 use a99_runtime_engine::{
@@ -244,6 +245,10 @@ impl Agent for ProgramAgent {
 
     fn default_settings(&self) -> Self::Settings {
         self.0.settled.settings.clone()
+    }
+
+    fn tables(&self) -> Option<Tables> {
+        self.0.settled.tables.clone()
     }
 
     fn connect_options(&self, _: &Identity, _: Seq) -> ConnectOptions {

@@ -4,6 +4,7 @@ use super::agent::{ProgramAgent, TurnRun};
 use super::{AgentProgram, CallClass, MakeOptions, OnUnknown, ProgramArgs, ProgramHandler};
 use crate::agent::ConnectOptions;
 use crate::methods::Method;
+use crate::tables::Tables;
 use a99_capabilities::{Capabilities, Clock, Random, SystemClock, SystemRandom};
 use a99_runtime_engine::{Delivery, EventOptions, Policy, Retry};
 use agent99::artifact::ArtifactError;
@@ -93,6 +94,7 @@ pub(super) struct Settled {
     pub(super) policy: Policy,
     pub(super) events: EventOptions,
     pub(super) connect: ConnectOptions,
+    pub(super) tables: Option<Tables>,
     pub(super) time_of_turn: Duration,
 }
 
@@ -145,6 +147,7 @@ pub struct ProgramAgentBuilder {
     policy: Policy,
     events: EventOptions,
     connect: ConnectOptions,
+    tables: Option<Tables>,
 }
 
 impl fmt::Debug for ProgramAgentBuilder {
@@ -176,6 +179,7 @@ impl ProgramAgentBuilder {
             policy: Policy::default(),
             events: EventOptions::default(),
             connect: ConnectOptions::default(),
+            tables: None,
         }
     }
 
@@ -362,6 +366,15 @@ impl ProgramAgentBuilder {
         ProgramAgentBuilder { connect, ..self }
     }
 
+    /// Gives the agent SQL tables of its own, for `agentStorageRun` and its like.
+    #[must_use]
+    pub fn tables(self, tables: Tables) -> ProgramAgentBuilder {
+        ProgramAgentBuilder {
+            tables: Some(tables),
+            ..self
+        }
+    }
+
     /// The agent.
     ///
     /// # Errors
@@ -394,6 +407,7 @@ impl ProgramAgentBuilder {
             policy: self.policy,
             events: self.events,
             connect: self.connect,
+            tables: self.tables,
             time_of_turn,
         };
         Ok(ProgramAgent::of(program, settled))

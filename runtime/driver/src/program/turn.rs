@@ -5,13 +5,13 @@ use crate::error::AgentError;
 use crate::methods::MethodCall;
 use crate::turn::{SendOptions, TurnClient};
 use a99_capabilities::{
-    AgentTurn, CapabilityError, Done, MessageFailure, MessageUpdate, Reply, TimerDue, TurnEvent,
-    TurnMessage, TurnTimer, timer_name,
+    AgentTurn, CapabilityError, Done, Looked, MessageFailure, MessageUpdate, Reply, TimerDue,
+    TurnEvent, TurnMessage, TurnQuery, TurnTimer, timer_name,
 };
-use a99_runtime_engine::{Body, Event, Uuid, deep_merge};
+use a99_runtime_engine::{Body, Event, StepCount, Uuid, deep_merge};
 use agent99::Value;
 use serde_json::{Map, Value as Json, json};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The turn of a host, as its program may act on it.
 pub(super) struct HostTurn {
@@ -40,6 +40,47 @@ pub(super) fn json_of(value: &Value) -> Result<Json, CapabilityError> {
 
 fn refused(error: AgentError) -> CapabilityError {
     CapabilityError::new(format!("{}: {error}", error.code()))
+}
+
+/// What a step of SQLite's machine counts as, in bytes that a store looks at.
+const STEP_BYTES: u64 = 4;
+
+/// Tells what statements took, whichever way they end.
+struct Counted {
+    steps: Arc<StepCount>,
+    looked: Option<Arc<Looked>>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(looked) = &self.looked {
+            looked.add(self.steps.taken().saturating_mul(STEP_BYTES));
+        }
+    }
+}
+
+/// A parameter of a statement; what JSON has no value for is nothing.
+fn parameter(value: &Value) -> Result<Json, CapabilityError> {
+    match value {
+        Value::Undefined => Ok(Json::Null),
+        value => json_of(value),
+    }
+}
+
+/// A row as programs have it, whose numbers are none that they would round.
+fn row(found: &Json) -> Result<Value, CapabilityError> {
+    /// From here on numbers of programs stand for several whole ones.
+    const EXACT: u64 = 1 << 53;
+    for (name, value) in found.as_object().into_iter().flatten() {
+        if value.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT) {
+            let text = format!(
+                "store.input: the column {name:?} has {value}, which a program would round: write \
+                 CAST({name} AS TEXT)"
+            );
+            return Err(CapabilityError::new(text));
+        }
+    }
+    Ok(Value::from(found))
 }
 
 fn id_of(text: &str) -> Result<Uuid, CapabilityError> {
@@ -138,6 +179,55 @@ impl HostTurn {
         let kind = event.kind.to_string_lossy().into_owned();
         let published = self.client.published(kind, payload, event.persist);
         Ok(Value::from(published.await.map_err(refused)?.to_string()))
+    }
+
+    /// Runs a statement on the agent's tables, and counts what it looked at.
+    async fn stored(
+        &self,
+        how: TurnQuery,
+        sql: Value,
+        params: Value,
+        looked: Option<Arc<Looked>>,
+    ) -> Result<Value, CapabilityError> {
+        let Some(sql) = sql.as_text() else {
+            return Err(CapabilityError::new("agentTurn: the SQL must be a text"));
+        };
+        let sql = sql.to_string_lossy().into_owned();
+        let params = match &params {
+            Value::Undefined | Value::Null => Vec::new(),
+            Value::Array(values) => values.iter().map(parameter).collect::<Result<_, _>>()?,
+            _ => return Err(CapabilityError::new("agentTurn: params must be a list")),
+        };
+        let most = looked.as_ref().map_or(u64::MAX, |looked| looked.left());
+        let counted = Counted {
+            steps: Arc::new(StepCount::up_to(most / STEP_BYTES)),
+            looked,
+        };
+        let storage = self.client.storage().map_err(refused)?;
+        let storage = storage.repeatable().counted(Arc::clone(&counted.steps));
+        match how {
+            TurnQuery::Exec => {
+                storage.exec(&sql).await.map_err(refused)?;
+                Ok(Value::Undefined)
+            }
+            TurnQuery::Run => {
+                let done = storage.run(&sql, params).await.map_err(refused)?;
+                let done = json!({
+                    "changes": done.changes,
+                    "lastInsertRowId": done.last_insert_rowid,
+                });
+                row(&done)
+            }
+            TurnQuery::Get => match storage.get(&sql, params).await.map_err(refused)? {
+                Some(found) => row(&Json::Object(found)),
+                None => Ok(Value::Undefined),
+            },
+            TurnQuery::All => {
+                let found = storage.query(&sql, params).await.map_err(refused)?;
+                let rows = found.into_iter().map(|found| row(&Json::Object(found)));
+                Ok(Value::Array(rows.collect::<Result<_, _>>()?))
+            }
+        }
     }
 
     fn timer(&self, timer: &Value) -> Result<(), CapabilityError> {
@@ -247,6 +337,24 @@ impl AgentTurn for HostTurn {
             let name = name.to_string_lossy().into_owned();
             self.client.cancel_timer(name).map_err(refused)
         }))
+    }
+
+    fn has_storage(&self) -> bool {
+        self.client.has_storage()
+    }
+
+    fn storage(&self, how: TurnQuery, sql: Value, params: Value) -> Reply<'_> {
+        Box::pin(self.stored(how, sql, params, None))
+    }
+
+    fn storage_counted(
+        &self,
+        how: TurnQuery,
+        sql: Value,
+        params: Value,
+        looked: Arc<Looked>,
+    ) -> Reply<'_> {
+        Box::pin(self.stored(how, sql, params, Some(looked)))
     }
 }
 
