@@ -86,6 +86,7 @@ agents.toml:
   methods = { pay = { description = \"Pays.\", parameters = { type = \"object\" } } }
                               what others may ask it, also [agent.methods.pay]; and
                               returns, a JSON Schema too, timeout = \"30s\"
+  stream = true               what models write is shown while they do (send --stream)
   tables = true               it has SQL tables of its own (agentStorageRun and others)
   migrations = [\"1.sql\"]      how they are made and changed: files, each a version
   fuel = 1000                 of a turn; timeout, heap-mib, quota, cost and the grants
@@ -225,6 +226,9 @@ pub(crate) struct SendArgs {
     /// Print what follows on the channel until the agents are done
     #[arg(long)]
     pub wait: bool,
+    /// Show what models write while they do, of agents with `stream = true`; with it --wait is meant
+    #[arg(long)]
+    pub stream: bool,
     /// How long to wait
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", allow_hyphen_values = true)]
     pub timeout: Duration,

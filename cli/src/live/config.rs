@@ -52,6 +52,7 @@ const OF_AGENT: &[&str] = &[
     "replay",
     "timers",
     "methods",
+    "stream",
     "tables",
     "migrations",
 ];
@@ -114,6 +115,8 @@ pub(super) struct AgentSpec {
     pub(super) timers: Vec<TimerSpec>,
     /// What others may ask it to do, by name.
     pub(super) methods: Vec<(String, ProgramMethod)>,
+    /// Whether what its models write is shown while they do.
+    pub(super) is_streaming: bool,
     /// Its own tables, if it has some.
     pub(super) tables: Option<Tables>,
     /// Limits and grants of its runs.
@@ -283,6 +286,7 @@ fn agent_of(
     let policy = policy(fields, places, wrong);
     let timers = timers(fields, places, wrong);
     let methods = methods::methods(fields, places, wrong);
+    let is_streaming = fields.flag("stream");
     let tables = tables(fields, folder, &policy);
     let keys = name
         .as_ref()
@@ -308,6 +312,7 @@ fn agent_of(
         replay: replay.unwrap_or_default(),
         timers,
         methods,
+        is_streaming: is_streaming.unwrap_or_default(),
         tables,
         run: run?,
     })

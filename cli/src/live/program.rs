@@ -79,6 +79,7 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
         .settings(spec.config.as_object().cloned().unwrap_or_default())
         .policy(spec.policy)
         .events(spec.events)
+        .streaming(spec.is_streaming)
         .connect(ConnectOptions {
             replay: spec.replay,
             ..ConnectOptions::default()

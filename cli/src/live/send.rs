@@ -15,24 +15,31 @@ use std::path::Path;
 /// Runs the command.
 pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
+    let is_awaited = args.wait || args.stream;
     let call = SendCall {
         channel: args.channel.clone(),
         text: text(&args.text)?,
         sender: args.sender.clone(),
         at: args.at.clone(),
         key: args.key.clone(),
-        wait_ms: args.wait.then(|| milliseconds(args.timeout)),
+        wait_ms: is_awaited.then(|| milliseconds(args.timeout)),
     };
     let is_json = args.place.json;
     match Client::of(&place)? {
         Some(mut client) => {
+            let mut pieces = show::Pieces::default();
             let result = client.ask(Call::Send(call), |event| match is_json {
                 true => line(&json!({"event": event})),
-                false => output::out(&show::event(event).unwrap_or_default()),
+                false => {
+                    let shown = args.stream.then(|| pieces.next(event)).flatten();
+                    let shown = shown.or_else(|| Some(pieces.end() + &show::event(event)?));
+                    output::out(&shown.unwrap_or_default());
+                }
             })?;
+            output::out(&pieces.end());
             sent(&result, is_json)
         }
-        None if args.wait => {
+        None if is_awaited => {
             let text = format!(
                 "no host runs on {}, so nobody answers",
                 place.store.display()

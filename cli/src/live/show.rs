@@ -1,6 +1,7 @@
 //! What people are shown of events and agents, escaped for a terminal.
 
 use a99_core::text::escape_for_terminal;
+use a99_runtime::program::PARTIAL;
 use serde_json::Value as Json;
 
 /// An event in a line; nothing for what only programs want to see. Of a text with several
@@ -33,6 +34,40 @@ pub(super) fn event(event: &Json) -> Option<String> {
     let seq = seq.map_or_else(String::new, |seq| format!("{seq} "));
     let who = escape_for_terminal(&who);
     Some(format!("{seq}{who}: {}\n", lines.join("\n    ")))
+}
+
+/// Pieces of what models write, as they come: a line for each message.
+#[derive(Default)]
+pub(super) struct Pieces {
+    /// The message whose line is not ended.
+    open: Option<String>,
+}
+
+impl Pieces {
+    /// A piece, with who says it before the first; nothing for another event.
+    pub(super) fn next(&mut self, event: &Json) -> Option<String> {
+        if event["kind"] != "ephemeral" {
+            return None;
+        }
+        let content = escape_for_terminal(event["content"].as_str()?);
+        let id = event["id"].as_str()?;
+        match event["type"].as_str()? {
+            "message" if event["contentType"] == PARTIAL => {
+                let who = event["sender"]["handle"].as_str().unwrap_or_default();
+                let begin = format!("{}@{}> ", self.end(), escape_for_terminal(who));
+                self.open = Some(id.to_owned());
+                Some(begin + &content)
+            }
+            "update-message" if self.open.as_deref() == Some(id) => Some(content),
+            _ => None,
+        }
+    }
+
+    /// Ends the line that is open.
+    pub(super) fn end(&mut self) -> String {
+        let ended = self.open.take();
+        ended.map_or_else(String::new, |_| "\n".to_owned())
+    }
 }
 
 /// A list of agents: key, how it is, how far.
@@ -151,5 +186,37 @@ mod tests {
             "{shown:?}"
         );
         assert!(shown.ends_with("\n    b\n"), "{shown:?}");
+    }
+}
+
+#[cfg(test)]
+mod pieces {
+    use super::Pieces;
+    use serde_json::{Value as Json, json};
+
+    fn said(kind: &str, id: &str, content: &str, content_type: &str) -> Json {
+        json!({"kind": "ephemeral", "type": kind, "id": id, "content": content,
+               "contentType": content_type, "sender": {"handle": "shop"}})
+    }
+
+    #[test]
+    fn pieces_of_a_message_are_a_line() {
+        let mut pieces = Pieces::default();
+        let shown = [
+            said("message", "a", "thinks", "thinking"),
+            said("message", "a", "He", "partial"),
+            said("update-message", "a", "y", ""),
+            said("update-message", "other", "no", ""),
+            said("message", "b", "You\u{1b}[2J", "partial"),
+            json!({"kind": "persisted", "type": "message", "id": "a", "content": "whole"}),
+        ]
+        .map(|event| pieces.next(&event));
+        let shown: Vec<_> = shown.iter().map(Option::as_deref).collect();
+        assert_eq!(shown[0], None);
+        assert_eq!(shown[1..4], [Some("@shop> He"), Some("y"), None]);
+        let second = shown[4].expect("a piece");
+        assert!(second.starts_with("\n@shop> You") && !second.contains('\u{1b}'));
+        assert_eq!(shown[5], None);
+        assert_eq!((pieces.end().as_str(), pieces.end().as_str()), ("\n", ""));
     }
 }

@@ -302,7 +302,9 @@ impl EventBus for TurnClient {
             // As far as a store can count.
             let before = before.unwrap_or(Seq::MAX >> 1);
             let most = most.min(HISTORY_EVENTS);
-            Ok(store.read_before(self.channel(), before, most).await?)
+            let mut events = store.read_before(self.channel(), before, most).await?;
+            events.reverse();
+            Ok(events)
         })
     }
 

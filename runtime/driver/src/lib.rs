@@ -9,6 +9,7 @@
 mod activation;
 mod agent;
 mod bus;
+mod calls;
 mod context;
 mod conversation;
 mod cron;

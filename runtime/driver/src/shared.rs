@@ -1,6 +1,7 @@
 //! What all agents of a host share: stores, channels, clock, randomness, model.
 
 use crate::bus::{Participant, Waits};
+use crate::calls::Calls;
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
 use crate::options::HostOptions;
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) log: crate::log::Log,
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
+    /// Calls of methods of agents here.
+    pub(crate) calls: Calls,
     /// Held while settings are read, changed and written: turns and hosts both do that.
     settings_gate: tokio::sync::Mutex<()>,
     pub(crate) presence: Box<dyn Presence>,
@@ -69,6 +72,7 @@ impl Shared {
             log,
             options,
             waits: Arc::default(),
+            calls: Calls::default(),
             settings_gate: tokio::sync::Mutex::const_new(()),
             presence,
         }

@@ -50,6 +50,12 @@ impl Subscription {
         })
     }
 
+    /// The channel.
+    #[must_use]
+    pub fn channel(&self) -> &str {
+        &self.name
+    }
+
     /// The place of the last event that was given.
     #[must_use]
     pub fn cursor(&self) -> Seq {

@@ -3,6 +3,7 @@
 
 use super::{Activation, Happened, Running, Subject, told};
 use crate::agent::Alarm;
+use crate::calls::RunningCall;
 use crate::error::{AgentError, codes};
 use crate::kill;
 use crate::methods::MethodCall;
@@ -11,7 +12,7 @@ use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient, TurnInner};
 use a99_runtime_engine::{
     Body, CommitFault, DeadLetter, Event, Input, NewEvent, NewState, Progress, Receipt, StopReason,
-    StoreCode, StoreError, Trigger, TurnCommit, TurnEnd, TurnId, deep_merge,
+    StoreCode, StoreError, Trigger, TurnCommit, TurnEnd, TurnId, Uuid, deep_merge,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -42,6 +43,14 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let text = text.unwrap_or("no text");
     AgentError::new(codes::PANIC, format!("the handler panicked: {text}"))
+}
+
+/// Ends when the call that a turn answers is cancelled; never for another turn.
+async fn cancelled(call: &mut Option<(Uuid, RunningCall)>) {
+    match call {
+        Some((_, call)) => call.cancelled().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Commits, with what is changed of the settings.
@@ -186,20 +195,31 @@ impl Activation {
                 let message = "what the turn is about was given up";
                 return Err(AgentError::new(codes::FAILED, message));
             };
-            let call = match &work {
-                Work::Method(_, call) => Some(call.call_id),
+            let mut call = match &work {
+                Work::Method(_, call) => {
+                    let calls = &client.0.shared.calls;
+                    Some((call.call_id, calls.begin(call.call_id, call.caller.id)))
+                }
                 _ => None,
             };
             let run = runner.run(work, client.clone(), Arc::clone(&unchanged.0), settings);
             let run = AssertUnwindSafe(run).catch_unwind();
             kill::point("handler.before");
-            let result = match tokio::time::timeout(limit, run).await {
-                Ok(Ok(result)) => result,
-                Ok(Err(panic)) => Err(panicked(&*panic)),
-                Err(_) => Err(AgentError::new(
-                    codes::TIMEOUT,
-                    format!("the turn took longer than {limit:?}"),
+            let run = tokio::time::timeout(limit, run);
+            let result = tokio::select! {
+                biased;
+                () = cancelled(&mut call) => Err(AgentError::new(
+                    codes::CANCELLED,
+                    "the caller cancelled the call",
                 )),
+                result = run => match result {
+                    Ok(Ok(result)) => result,
+                    Ok(Err(panic)) => Err(panicked(&*panic)),
+                    Err(_) => Err(AgentError::new(
+                        codes::TIMEOUT,
+                        format!("the turn took longer than {limit:?}"),
+                    )),
+                },
             };
             kill::point("handler.after");
             let result = result.and_then(|output| {
@@ -207,7 +227,7 @@ impl Activation {
                 client.0.check_tables()?;
                 Ok(output)
             });
-            let Some(call_id) = call else {
+            let Some((call_id, _)) = call else {
                 return result;
             };
             // What goes wrong in a method is its answer.

@@ -55,4 +55,25 @@ impl Host {
             waiting: None,
         })
     }
+    /// Cancels a call that [`Host::call_method`] made for the same caller: its method is cut
+    /// off if it has not ended, and answers with `cancelled`.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn cancel_call(
+        &self,
+        caller: Sender,
+        call: MethodCallHandle,
+    ) -> Result<(), AgentError> {
+        let publish = Publish {
+            body: Body::MethodCancel {
+                call_id: call.call_id,
+            },
+            sender: caller,
+            key: None,
+            attachments: Vec::new(),
+        };
+        let channel = call.results.channel().to_owned();
+        self.publish(&channel, publish).await.map(drop)
+    }
 }

@@ -11,7 +11,9 @@ use crate::log::LogLevel;
 use crate::runner::Runner;
 use crate::shared::Presence;
 use crate::tables::check_policy;
-use a99_runtime_engine::{AgentKey, BoxFuture, Event, EventKind, Seq, StopReason, StoreCode, Uuid};
+use a99_runtime_engine::{
+    AgentKey, Body, BoxFuture, Event, EventKind, Seq, StopReason, StoreCode, Uuid,
+};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -128,6 +130,9 @@ impl Inner {
 
     /// Hears of an event: agents that sleep and may want it wake.
     pub(super) fn heard(&self, channel: &str, event: &Arc<Event>) {
+        if let Body::MethodCancel { call_id } = &event.body {
+            self.shared.calls.cancel(*call_id, event.sender.id);
+        }
         if event.kind == EventKind::Ephemeral || !event.body.wakes() {
             return;
         }

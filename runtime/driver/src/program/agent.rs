@@ -2,6 +2,7 @@
 
 use super::builder::{ProgramAgentBuilder, Settled};
 use super::journal::TurnJournal;
+use super::stream;
 use super::turn::{self, HostTurn};
 use super::{AgentProgram, ProgramArgs, ProgramEnd, ProgramError, ProgramTurn, lock, turn_result};
 use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
@@ -13,7 +14,7 @@ use a99_capabilities::AgentTurn;
 use a99_runtime_engine::{
     AgentKey, AgentStore, Event, EventOptions, Policy, Seq, StoreError, Trigger, TurnResult,
 };
-use agent99::{Engine, Value};
+use agent99::{Engine, Value, event_channel};
 use serde_json::{Map, Value as Json, json};
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -166,7 +167,16 @@ impl ProgramAgent {
             turn: Some(Arc::clone(&acts) as Arc<dyn AgentTurn>),
         };
         let end = match start {
-            Ok(start) => handler.handle_from(start, program, program_turn).await,
+            Ok(start) if settled.is_streaming => {
+                let (sink, events) = event_channel(stream::WAITING);
+                let run = handler.handle_from(start, program, program_turn, Some(sink));
+                tokio::join!(run, stream::show(&client, events)).0
+            }
+            Ok(start) => {
+                handler
+                    .handle_from(start, program, program_turn, None)
+                    .await
+            }
             Err(error) => Err(error),
         };
         self.tell(&client, &end);

@@ -95,6 +95,7 @@ pub(super) struct Settled {
     pub(super) events: EventOptions,
     pub(super) connect: ConnectOptions,
     pub(super) tables: Option<Tables>,
+    pub(super) is_streaming: bool,
     pub(super) time_of_turn: Duration,
 }
 
@@ -148,6 +149,7 @@ pub struct ProgramAgentBuilder {
     events: EventOptions,
     connect: ConnectOptions,
     tables: Option<Tables>,
+    is_streaming: bool,
 }
 
 impl fmt::Debug for ProgramAgentBuilder {
@@ -180,6 +182,7 @@ impl ProgramAgentBuilder {
             events: EventOptions::default(),
             connect: ConnectOptions::default(),
             tables: None,
+            is_streaming: false,
         }
     }
 
@@ -366,6 +369,20 @@ impl ProgramAgentBuilder {
         ProgramAgentBuilder { connect, ..self }
     }
 
+    /// Shows what models write, and what the program sends by `streamChunk`, on the channel
+    /// while the program runs, to those who are there: the pieces of an answer are an
+    /// ephemeral message of the content type [`PARTIAL`](super::PARTIAL) (`thinking` for
+    /// what a model thinks) and its updates, and each chunk is an event of the type
+    /// [`STREAM_CHUNK`](super::STREAM_CHUNK). They are in no log; a turn that runs again
+    /// shows again what it asks for again.
+    #[must_use]
+    pub fn streaming(self, is_streaming: bool) -> ProgramAgentBuilder {
+        ProgramAgentBuilder {
+            is_streaming,
+            ..self
+        }
+    }
+
     /// Gives the agent SQL tables of its own, for `agentStorageRun` and its like.
     #[must_use]
     pub fn tables(self, tables: Tables) -> ProgramAgentBuilder {
@@ -408,6 +425,7 @@ impl ProgramAgentBuilder {
             events: self.events,
             connect: self.connect,
             tables: self.tables,
+            is_streaming: self.is_streaming,
             time_of_turn,
         };
         Ok(ProgramAgent::of(program, settled))

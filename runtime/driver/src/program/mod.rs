@@ -14,6 +14,7 @@ mod error;
 mod journal;
 mod run;
 mod start;
+mod stream;
 mod turn;
 
 pub use agent::{ProgramAgent, TurnRun};
@@ -22,10 +23,11 @@ pub use class::CallClass;
 pub use error::{ProgramCode, ProgramEnd, ProgramError, turn_result};
 pub use journal::{AGAIN, CallJournal, CallRow, FAILED, MemoryJournal, START_ROW, StoreJournal};
 pub use start::{AgentProgram, ProgramSource};
+pub use stream::{PARTIAL, STREAM_CHUNK};
 
 use crate::shared::Shared as HostShared;
 use a99_capabilities::{AgentTurn, Capabilities, Clock, Random};
-use agent99::{AgentRegistry, Engine, RunOptions, Value};
+use agent99::{AgentRegistry, Engine, EventSink, RunOptions, Value};
 use run::Shared;
 use start::Start;
 use std::collections::BTreeMap;
@@ -203,7 +205,7 @@ impl ProgramHandler {
         turn: ProgramTurn,
     ) -> Result<ProgramEnd, ProgramError> {
         let start = self.start(program, &*turn.journal).await?;
-        self.handle_from(start, program, turn).await
+        self.handle_from(start, program, turn, None).await
     }
 
     /// What a turn began with: what its journal says, or what is kept there now.
@@ -220,6 +222,7 @@ impl ProgramHandler {
         start: Start,
         program: &AgentProgram,
         turn: ProgramTurn,
+        events: Option<EventSink>,
     ) -> Result<ProgramEnd, ProgramError> {
         let older = match start.program == *program.hash() {
             true => None,
@@ -241,14 +244,11 @@ impl ProgramHandler {
         if let Some(agents) = &self.agents {
             granted = granted.with_agent(agents.driven_by(shared.clone()));
         }
-        let run = shared.run(
-            &self.engine,
-            agent,
-            turn.args,
-            (self.options)(),
-            granted,
-            start.now,
-        );
+        let mut options = (self.options)();
+        if let Some(events) = events {
+            options = options.events(events);
+        }
+        let run = shared.run(&self.engine, agent, turn.args, options, granted, start.now);
         run.await
     }
 }

@@ -312,7 +312,8 @@ impl TurnClient {
         })
     }
 
-    /// Says that the answer of a call is not wanted any more.
+    /// Says that the answer of a call is not wanted any more: its method is cut off if it has
+    /// not ended, changes nothing, and answers with `cancelled`.
     ///
     /// # Errors
     /// Those of [`TurnClient::send_now`].

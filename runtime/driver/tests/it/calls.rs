@@ -90,6 +90,15 @@ fn answers() -> Script {
             })),
         )
         .with(
+            "endless",
+            Method::<Script>::new("does not end", |_, turn, _| {
+                Box::pin(async move {
+                    turn.state_mut().count += 7;
+                    std::future::pending().await
+                })
+            }),
+        )
+        .with(
             "slow",
             Method::new("is slow", |_, _, _| {
                 Box::pin(async {
@@ -331,4 +340,60 @@ async fn handles_that_nobody_has_are_named() {
         said[1].contains("zoe") && said[1].contains("@a"),
         "{said:?}"
     );
+}
+
+/// The code of the answer of a call, once it is there.
+async fn code_of(host: &Host, call: Uuid) -> Option<String> {
+    let mut events = host.subscribe("c", Some(0), false).await.expect("a log");
+    loop {
+        if let Body::MethodResult {
+            call_id,
+            content: Some(content),
+            complete: true,
+            ..
+        } = &events.next().await.expect("an event").body
+            && *call_id == call
+        {
+            return content["code"].as_str().map(str::to_owned);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_cuts_its_method_off() {
+    let files = Files::new();
+    let host = builder().agent("b", |_| answers());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let till = key("b/c/b");
+    host.invite(&till, json!({})).await.expect("invited");
+    let call = |method| host.call_method(ann(), &till, method, json!({}), None);
+    let first = call("endless").await.expect("a call");
+    let second = call("endless").await.expect("a call");
+    let third = call("double").await.expect("a call");
+    let ids = [first.call_id(), second.call_id()];
+    is(&host, &till, "awake").await;
+    // Nobody else cancels it.
+    let mut bob = ann();
+    bob.id = Uuid::from_u128(99);
+    let forged = Publish {
+        body: Body::MethodCancel { call_id: ids[0] },
+        sender: bob,
+        key: None,
+        attachments: Vec::new(),
+    };
+    host.publish("c", forged).await.expect("published");
+    // One that waits first: it must not begin.
+    host.cancel_call(ann(), second).await.expect("cancelled");
+    let early = tokio::time::timeout(Duration::from_millis(100), code_of(&host, ids[0]));
+    assert!(early.await.is_err(), "a stranger cancelled it");
+    host.cancel_call(ann(), first).await.expect("cancelled");
+    for id in ids {
+        let code = tokio::time::timeout(LONG, code_of(&host, id)).await;
+        assert_eq!(code.expect("an answer").as_deref(), Some("cancelled"));
+    }
+    assert_eq!(third.result().await, Ok(json!(0)));
+    assert!(host.settled(LONG).await);
+    let state = host.inspect(&till).await.expect("an agent").state;
+    assert_eq!(state.expect("a state")["count"], 1, "only the third counts");
+    host.drain(LONG).await.expect("drained");
 }

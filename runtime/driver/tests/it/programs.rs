@@ -2,8 +2,10 @@
 
 use crate::script::{closed, until};
 use crate::support::{Files, LONG, ann, builder, key, quick, say, store, texts};
-use a99_runtime::program::{ProgramAgent, ProgramAgentBuilder, ProgramMethod};
-use a99_runtime::{AgentInfo, Delivery, Host, Retry};
+use a99_capabilities::ai::{AiError, StopReason, StreamEvent, StreamHandle, TextRequest};
+use a99_capabilities::{AiProvider, Capabilities};
+use a99_runtime::program::{PARTIAL, ProgramAgent, ProgramAgentBuilder, ProgramMethod};
+use a99_runtime::{AgentInfo, Body, Delivery, EventKind, Host, Retry};
 use a99_runtime_engine::BoxFuture;
 use agent99::{
     AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, Effect, Engine, Fuel, HostCall, HostReply,
@@ -11,6 +13,7 @@ use agent99::{
 };
 use serde_json::{Map, Value as Json, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -222,4 +225,87 @@ async fn a_turn_goes_on_with_the_program_that_it_began_with() {
     let (host, _) = told(&files.path(), agent, &["again"]).await;
     let said = texts(&host, "c").await;
     assert_eq!(said, ["go", "again", "old 10 30", "new 40 50"]);
+}
+
+/// Writes an answer in three pieces, each when it is told to.
+#[derive(Clone, Default)]
+struct Writer(Arc<tokio::sync::Notify>);
+
+impl AiProvider for Writer {
+    fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>> {
+        Box::pin(async { Ok(BTreeMap::new()) })
+    }
+
+    fn stream_text(&self, _: TextRequest) -> StreamHandle {
+        let (sink, handle) = StreamHandle::new("answer");
+        let told = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            for piece in ["One ", "two ", "three."] {
+                told.notified().await;
+                sink.send(StreamEvent::Text(piece.to_owned()));
+            }
+            sink.finish(StopReason::EndTurn);
+        });
+        handle
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_writes_is_seen_while_it_writes() {
+    let files = Files::new();
+    let writer = Writer::default();
+    let text = r#"{"a99": 4, "op": "seq", "steps": [
+        {"op": "streamChunk", "data": {"at": "start"}},
+        {"op": "llmChat", "messages": [{"role": "user", "content": "Count."}], "result": "said"},
+        {"op": "agentSend", "content": {"=": "said.text"}}
+    ]}"#;
+    let mut granted = Capabilities::none();
+    granted.ai = Some(Arc::new(writer.clone()));
+    let agent = built(text).granted(granted).streaming(true);
+    let agent = agent.build().expect("an agent");
+    let host = builder().agent("p", move |_| agent.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    host.invite(&key("p/c/p"), json!({}))
+        .await
+        .expect("invited");
+    let mut events = host.subscribe("c", None, true).await.expect("a channel");
+    say(&host, "c", "go").await;
+    let mut seen = Vec::new();
+    loop {
+        let event = tokio::time::timeout(LONG, events.next()).await;
+        let event = event.expect("in time").expect("an event");
+        let is_passing = event.kind == EventKind::Ephemeral;
+        match &event.body {
+            Body::Custom { name, payload } => {
+                seen.push(format!("{name} {payload}"));
+                writer.0.notify_one();
+            }
+            Body::Message(message) if is_passing => {
+                assert_eq!(message.content_type.as_deref(), Some(PARTIAL));
+                seen.push(message.content.clone());
+                writer.0.notify_one();
+            }
+            Body::UpdateMessage { content, .. } if is_passing => {
+                seen.extend(content.clone());
+                writer.0.notify_one();
+            }
+            Body::Message(message) if event.sender.handle.as_deref() == Some("p") => {
+                seen.push(format!("whole: {}", message.content));
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            "stream-chunk {\"at\":\"start\"}",
+            "One ",
+            "two ",
+            "three.",
+            "whole: One two three."
+        ]
+    );
+    assert!(host.settled(LONG).await);
+    host.drain(LONG).await.expect("drained");
 }
