@@ -266,7 +266,10 @@ impl<'a> Lower<'_, 'a> {
             let written = op.and_then(|op| doc.str(op)).map(Self::shown);
             diag = match written.as_deref().and_then(super::lint::operator_help) {
                 Some(help) => diag.with_help(help),
-                None => diag.with_help(super::lint::node_help(&tag)),
+                None => match self.help_for_tag(&tag) {
+                    Some(help) => diag.with_help(help),
+                    None => diag.with_help(super::lint::node_help(&tag)),
+                },
             };
             if let (Some(op), Some(written)) = (op, written) {
                 diag = diag

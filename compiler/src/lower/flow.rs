@@ -331,6 +331,8 @@ impl<'a> Lower<'_, 'a> {
             let names = names.filter_map(|(name, _)| str::from_utf8(name).ok());
             if let Some(near) = self.s.nearest(&shown, names) {
                 diag = diag.with_help(format!("did you mean '{near}'?"));
+            } else {
+                diag = diag.with_help(self.help_for_helper());
             }
             self.s.push(diag);
             self.expect_names_of(step);

@@ -292,6 +292,7 @@ impl<'a> Lower<'_, 'a> {
         self.free_names_of_loop(&names);
         self.bind_item(&i, item, node);
         self.lint_enter_items(item);
+        self.lint_holds_item(item, step);
         self.lint_enter_loop();
         self.loop_body(step, steps, i.exit, i.head);
         self.lint_leave_loop();
@@ -357,9 +358,9 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn form_filter(&mut self, step: NodeId, find: bool) -> Option<Reg> {
         let i = self.iterate(step, if find { "find" } else { "filter" });
         let (name, _) = self.name_of(step, "as");
-        self.lint_enter_items(name);
+        self.lint_choose(name, Some(step));
         let condition = self.condition(step);
-        self.lint_leave_items();
+        self.lint_choose(name, None);
         self.lint_item(step, condition.ir);
         let out = if find {
             self.place_for()

@@ -97,6 +97,9 @@ impl<'a> Lower<'_, 'a> {
         if callee == b"Date" {
             self.lint_seconds(args);
         }
+        if let (b"Date", [first]) = (callee, args) {
+            self.lint_no_such_day(first);
+        }
         if let (b"Date", Some(first)) = (callee, args.first())
             && let IrKind::Lit(Lit::Text(text)) = first.kind
             && let Some(help) = date_help(&Self::shown(text))
@@ -122,6 +125,9 @@ impl<'a> Lower<'_, 'a> {
             _ => String::new(),
         };
         if builtins::NAMESPACES.contains(&space.as_str()) {
+            if let ("Date", "parse" | "tryParse", [first]) = (&*space, &*shown, args) {
+                self.lint_no_such_day(first);
+            }
             if !self.lint_count(ir, &space, &shown, args) && space == "Math" {
                 self.lint_numbers(&shown, args);
             }
@@ -206,7 +212,10 @@ impl<'a> Lower<'_, 'a> {
         }
         for arg in args {
             let holds = self.holds_of(arg, DEPTH);
-            if !matches!(holds, Holds::List(_) | Holds::Object(_) | Holds::Text) {
+            if !matches!(
+                holds,
+                Holds::List(_) | Holds::Object(_) | Holds::Text | Holds::OneOf(_)
+            ) {
                 continue;
             }
             let called = self.called(arg);

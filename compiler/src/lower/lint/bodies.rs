@@ -447,6 +447,8 @@ impl<'a> Lower<'_, 'a> {
                 None => "give the step that makes the value `\"result\": \"result\"`".to_owned(),
             };
             self.found(finding.offending("result").help(help));
+        } else if wants && form == Form::Map {
+            self.lint_gaps(steps);
         }
         let Some(item) =
             text("as").filter(|_| matches!(form, Form::Map | Form::Reduce | Form::ForEach))

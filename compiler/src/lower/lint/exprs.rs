@@ -184,11 +184,14 @@ impl<'a> Lower<'_, 'a> {
                     self.lint_radix(name, args);
                     self.lint_misused(ir, object, name, args);
                     self.lint_arguments(ir, object, name, args);
+                    self.lint_method_call(ir, object, name, args);
                 }
                 IrKind::Member {
                     object, property, ..
                 } => self.lint_member(ir, object, property),
                 IrKind::Index { object, index, .. } => self.lint_index(ir, object, index),
+                IrKind::Lit(Lit::Text(text)) => self.lint_backticks(ir, text),
+                IrKind::Unary(op, arg) => self.lint_sign(op, arg),
                 IrKind::Conditional(_, yes, no) => self.lint_same_choice(ir, yes, no),
                 _ => {}
             }
@@ -350,7 +353,9 @@ impl<'a> Lower<'_, 'a> {
             let strict = matches!(op, BinOp::StrictEq | BinOp::StrictNe);
             return self.lint_compared(ir, (is_order(op), strict), [left, right], held);
         }
-        self.lint_operands(op, [left, right], held);
+        if !self.lint_nothing(op, (ir, left, right)) && !self.lint_date_sum(op, left, right) {
+            self.lint_operands(op, [left, right], held);
+        }
     }
 
     /// `!n > 3`, which compares true or false. Tells whether it does.
@@ -398,9 +403,11 @@ impl<'a> Lower<'_, 'a> {
         let is_not = |op| matches!(op, BinOp::Ne | BinOp::StrictNe);
         let above = |op| matches!(op, BinOp::Gt | BinOp::Ge);
         let below = |op| matches!(op, BinOp::Lt | BinOp::Le);
+        let with = |op| matches!(op, BinOp::Ge | BinOp::Le);
+        let both = |p, q| with(p) && with(q);
         let apart = match (number(x), number(y)) {
-            (Some(x), Some(y)) if above(p) && below(q) => x > y,
-            (Some(x), Some(y)) if below(p) && above(q) => x < y,
+            (Some(x), Some(y)) if above(p) && below(q) => x > y || x == y && !both(p, q),
+            (Some(x), Some(y)) if below(p) && above(q) => x < y || x == y && !both(p, q),
             _ => false,
         };
         let (message, help) = match op {
@@ -429,7 +436,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// `n == 1 || 2`, which always holds.
     fn lint_logical(&mut self, ir: &Ir<'a>, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) {
-        if self.lint_pair(ir, op, left, right) {
+        if self.lint_pair(ir, op, left, right) || self.lint_twice_asked(ir, left, right) {
             return;
         }
         if let IrKind::Lit(lit @ (Lit::Text(_) | Lit::Number(_))) = left.kind

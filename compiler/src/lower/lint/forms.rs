@@ -140,6 +140,7 @@ impl<'a> Lower<'_, 'a> {
         else {
             return;
         };
+        self.lint_where(query);
         let known = |key: &&str| doc.get(query, key).is_some();
         for (key, node) in doc.members(query) {
             let shown = Self::shown(key);

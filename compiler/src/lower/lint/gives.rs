@@ -139,6 +139,7 @@ const STATICS: &[(&str, &[&str], Holds)] = &[
     ("Array", &["from", "of"], Holds::List(Items::Unknown)),
     ("Array", &["isArray"], Holds::Bool),
     ("Date", &["now"], Holds::Number),
+    ("Date", &["parse"], Holds::Date),
 ];
 
 impl<'a> Lower<'_, 'a> {
@@ -239,13 +240,14 @@ impl<'a> Lower<'_, 'a> {
             {
                 return self.holds_of_item(step);
             }
-        } else if self
+        } else if let Some((_, step)) = self
             .s
             .lint
             .as_ref()
-            .is_some_and(|l| l.items.contains(&name))
+            .and_then(|lint| lint.chosen)
+            .filter(|chosen| chosen.0 == name)
         {
-            return Holds::Any;
+            return self.holds_of_item(step);
         }
         let ids = self.vars.of_name(name);
         if !ids.is_empty() {
@@ -270,6 +272,9 @@ pub(super) fn of_text(text: &[u8]) -> Holds {
 /// What a schema says of a value.
 pub(super) fn of_schema(doc: &Document, schema: NodeId) -> Holds {
     let kind = doc.get(schema, "type").and_then(|n| doc.str(n));
+    if matches!(kind, None | Some(b"string")) && lists_texts(doc, schema) {
+        return Holds::OneOf(schema);
+    }
     match kind {
         Some(b"number" | b"integer") => Holds::Number,
         Some(b"string") => Holds::Text,
@@ -289,4 +294,11 @@ pub(super) fn of_schema(doc: &Document, schema: NodeId) -> Holds {
         }
         _ => Holds::Any,
     }
+}
+
+/// Whether a schema lists the values that there are, all of them texts.
+fn lists_texts(doc: &Document, schema: NodeId) -> bool {
+    let values = doc.get(schema, "enum");
+    let values = values.filter(|values| doc.kind(*values) == Kind::Array && !doc.is_empty(*values));
+    values.is_some_and(|values| doc.elements(values).all(|value| doc.str(value).is_some()))
 }

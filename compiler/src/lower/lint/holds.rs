@@ -24,6 +24,8 @@ pub(in crate::lower) enum Holds {
     Made,
     /// A text that is written in the program and no number, or declared.
     Text,
+    /// One of the texts that a schema's `enum` lists.
+    OneOf(NodeId),
     List(Items),
     Object(Members),
     Set,
@@ -133,7 +135,7 @@ impl Holds {
             (a, b) if a == b => a,
             (Holds::List(_), Holds::List(_)) => Holds::List(Items::Unknown),
             (Holds::Object(_), Holds::Object(_)) => Holds::Object(Members::Unknown),
-            (Holds::Text | Holds::Made, Holds::Text | Holds::Made) => Holds::Made,
+            (a, b) if a.is_text() && b.is_text() => Holds::Made,
             _ => Holds::Any,
         }
     }
@@ -144,7 +146,7 @@ impl Holds {
             Holds::Any => "a value",
             Holds::Bool => "true or false",
             Holds::Number => "a number",
-            Holds::Made | Holds::Text => "a text",
+            Holds::Made | Holds::Text | Holds::OneOf(_) => "a text",
             Holds::List(Items::Answers) => "a list of answers, each `{value}` or `{error}`",
             Holds::List(_) => "a list",
             Holds::Object(Members::Answer) => "an answer of `callAll`, `{value}` or `{error}`",
@@ -182,20 +184,20 @@ impl Holds {
             Holds::Any | Holds::Answered => return None,
             Holds::Bool => JsonKinds::BOOLEAN,
             Holds::Number => JsonKinds::NUMBER,
-            Holds::Made | Holds::Text => JsonKinds::STRING,
+            Holds::Made | Holds::Text | Holds::OneOf(_) => JsonKinds::STRING,
             Holds::List(_) => JsonKinds::ARRAY,
             Holds::Object(_) | Holds::Set | Holds::Date => JsonKinds::OBJECT,
         })
     }
 
     pub(super) fn is_text(self) -> bool {
-        matches!(self, Holds::Made | Holds::Text)
+        matches!(self, Holds::Made | Holds::Text | Holds::OneOf(_))
     }
 
     pub(super) fn receiver(self) -> Option<Receiver> {
         Some(match self {
             Holds::Number => Receiver::Number,
-            Holds::Made | Holds::Text => Receiver::Text,
+            Holds::Made | Holds::Text | Holds::OneOf(_) => Receiver::Text,
             Holds::List(_) => Receiver::Array,
             Holds::Set => Receiver::Set,
             Holds::Date => Receiver::Date,
@@ -575,7 +577,7 @@ impl<'a> Lower<'_, 'a> {
                 Items::Objects => Holds::Object(Members::Unknown),
                 Items::Texts => Holds::Made,
             },
-            Holds::Text | Holds::Made if is_index(name) => Holds::Made,
+            Holds::Text | Holds::OneOf(_) | Holds::Made if is_index(name) => Holds::Made,
             // Of an error that was caught it is the text.
             Holds::Made if name == "message" => Holds::Made,
             _ => {

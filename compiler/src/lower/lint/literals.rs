@@ -99,8 +99,11 @@ impl<'a> Lower<'_, 'a> {
                     let message = format!("`{op}` compares {a} with {b}, which is always the same");
                     let finding = Finding::new(codes::CONSTANT_CONDITION, step, message);
                     self.found(finding.offending(op).help(help));
+                } else {
+                    self.lint_logic(step, op);
                 }
             }
+            "and" | "or" | "not" => self.lint_logic(step, op),
             "mathCalc" => {
                 let blank = doc.get(step, "expr").and_then(|n| Some((n, doc.str(n)?)));
                 if let Some((node, text)) = blank
@@ -147,9 +150,12 @@ impl<'a> Lower<'_, 'a> {
             "regexMatch" | "regexFind" | "regexFindAll" | "regexReplace" | "regexSplit" => {
                 self.lint_pattern(step);
                 self.lint_pattern_inputs(step);
+                self.lint_pattern_name(step);
             }
+            "pick" | "omit" => self.lint_picked(step, op),
             "sort" | "groupBy" | "unique" | "sum" => {
                 self.lint_by(step, op);
+                self.lint_plain_items(step, op);
                 self.lint_items_kind(step, op);
             }
             "Error" => self.lint_error(step),
@@ -310,12 +316,14 @@ impl<'a> Lower<'_, 'a> {
         let shown = Self::shown(text);
         let named = self.vars.knows(root) || text.starts_with(b"args.");
         let has_hole = shown.contains("{{") || shown.contains("${");
-        if !(has_hole || named && is_path(&shown)) {
+        let mut words = shown.split_whitespace();
+        let mentions = words.any(|word| self.is_argument_path(word)) && !self.is_source();
+        if !(has_hole || mentions || named && is_path(&shown)) {
             return;
         }
         let message = "the text of `Error` is taken as written: no variable is found there";
         let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
-        let help = match has_hole {
+        let help = match has_hole || mentions && shown.contains(char::is_whitespace) {
             true => {
                 "make the text with `template`, and fail with `consoleError {message}`".to_owned()
             }

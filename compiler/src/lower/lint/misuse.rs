@@ -15,7 +15,7 @@ const DEPTH: u32 = 4;
 const MOST: usize = 64;
 
 /// What stands for a part of a date in a format.
-const FORMAT_PARTS: &[&str] = &["YYYY", "MM", "DD", "HH", "mm", "ss"];
+pub(super) const FORMAT_PARTS: &[&str] = &["YYYY", "MM", "DD", "HH", "mm", "ss"];
 
 /// Misspelt `length`, which nothing else is called.
 const LENGTHS: &[&str] = &[
@@ -147,6 +147,7 @@ impl<'a> Lower<'_, 'a> {
         let first = args.first();
         let holds = |this: &Self, ir: &Ir<'a>| this.holds_of(ir, DEPTH);
         match (name, first) {
+            (b"push" | b"unshift", Some(_)) => self.lint_lost_list(ir, object, name),
             (b"includes" | b"startsWith" | b"endsWith" | b"indexOf", Some(first)) => {
                 self.lint_case(ir, object, first);
             }
@@ -171,6 +172,9 @@ impl<'a> Lower<'_, 'a> {
                 let shown = Self::shown(format);
                 let named = matches!(shown.as_str(), "ISO" | "date" | "time");
                 if named || FORMAT_PARTS.iter().any(|part| shown.contains(part)) {
+                    if !named {
+                        self.lint_format_parts(first, &shown);
+                    }
                     return;
                 }
                 let message = format!("\"{}\" names no part of a date", excerpt(&shown));
@@ -445,47 +449,34 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A text that is none of the values that the schema lists. Tells whether.
-    pub(super) fn lint_choice(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
-        let doc = self.s.doc;
-        let (IrKind::Ident(name), IrKind::Lit(Lit::Text(text))) = (side.kind, other.kind) else {
+    pub(super) fn lint_choice(&mut self, holds: Holds, side: &Ir<'a>, other: &Ir<'a>) -> bool {
+        let Some(text) = text(other) else {
             return false;
         };
-        let schema = doc.get(doc.root(), "inputSchema");
-        let properties = schema.and_then(|schema| doc.get(schema, "properties"));
-        let property = properties.and_then(|all| doc.get(all, &Self::shown(name)));
-        let values = property.and_then(|property| doc.get(property, "enum"));
-        let Some(values) = values.filter(|n| doc.kind(*n) == Kind::Array) else {
+        self.found_no_choice(holds, side, text, other)
+    }
+
+    /// The same for a text at a place. Tells whether it is none of them.
+    pub(super) fn found_no_choice(
+        &mut self,
+        holds: Holds,
+        side: &Ir<'a>,
+        text: &[u8],
+        place: &Ir<'a>,
+    ) -> bool {
+        let Holds::OneOf(schema) = holds else {
             return false;
         };
-        let known = doc
-            .elements(values)
-            .any(|value| doc.str(value) == Some(text));
-        let all_texts = doc.elements(values).all(|value| doc.str(value).is_some());
-        // A variable of the name may hold something else.
-        if known || !all_texts || doc.is_empty(values) || self.binds_otherwise(name) {
+        let Some((help, shown)) = self.choice_help(schema, text) else {
             return false;
-        }
-        let names: Vec<String> = doc
-            .elements(values)
-            .filter_map(|value| super::text_of(doc, value))
-            .collect();
-        let shown = Self::shown(text);
-        let help = match self.s.nearest(&shown, names.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `'{near}'`?"),
-            None => format!("compare it with one of {}", excerpt(&names.join(", "))),
         };
         let message = format!(
             "`{}` is never \"{}\": its schema lists other values",
-            Self::shown(name),
+            excerpt(&self.called(side)),
             excerpt(&shown)
         );
-        let finding = Finding::new(codes::CONSTANT_CONDITION, other.at.node, message);
-        self.found(finding.inner(other.at.inner).offending(&shown).help(help));
+        let finding = Finding::new(codes::CONSTANT_CONDITION, place.at.node, message);
+        self.found(finding.inner(place.at.inner).offending(&shown).help(help));
         true
-    }
-
-    /// Whether a variable of the name is bound to anything but the argument.
-    fn binds_otherwise(&self, name: &[u8]) -> bool {
-        self.vars.knows(name)
     }
 }

@@ -9,6 +9,7 @@ mod advice;
 mod arguments;
 mod bodies;
 mod bounds;
+mod calls;
 mod code_text;
 mod constants;
 mod dropped;
@@ -23,6 +24,7 @@ mod inputs;
 mod keywords;
 mod libraries;
 mod literals;
+mod logic;
 mod lookalikes;
 mod lost;
 mod members;
@@ -41,6 +43,7 @@ mod ranges;
 mod repeats;
 mod schema;
 mod shape;
+mod slips;
 mod spoken;
 mod steps;
 mod stores;
@@ -128,6 +131,10 @@ pub(super) struct Lint<'a> {
     expected: HashSet<&'a [u8]>,
     /// The names of the items of the loops around the present place.
     pub(super) items: Vec<&'a [u8]>,
+    /// The step whose condition is looked at before its item is bound, and the item.
+    chosen: Option<(&'a [u8], NodeId)>,
+    /// The names of the items of loops that ended.
+    left: HashSet<&'a [u8]>,
     /// A name was not found, or a value was lost: what is unused is meant there.
     pub(super) misses: bool,
     /// Names that the program's steps bind, once a helper asked for one.

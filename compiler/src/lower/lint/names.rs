@@ -82,7 +82,12 @@ impl<'a> Lower<'_, 'a> {
         let near = self.nearest_name(&shown);
         let help = match (shown.as_str(), near) {
             ("args" | "arguments" | "input" | "inputs" | "params", _) => {
-                "an expression finds arguments by their names: write `n`, not `args.n`".to_owned()
+                let member = self.member_behind(node, inner);
+                let member = member.as_deref().unwrap_or("n");
+                format!(
+                    "an expression finds arguments by their names: write `{0}`, not `{shown}.{0}`",
+                    excerpt(member)
+                )
             }
             (
                 "item" | "it" | "element" | "el" | "row" | "entry" | "current" | "x" | "i" | "_"
@@ -241,10 +246,10 @@ impl<'a> Lower<'_, 'a> {
         if self.lint_lookalike(node, None, shown) {
             return;
         }
-        if self.lint_container(node, shown) {
+        if self.lint_container(node, shown) || self.is_source() {
             return;
         }
-        if self.is_source() {
+        if self.lint_left_item(node, shown) || self.lint_cut_name(node, shown) {
             return;
         }
         let root = shown.split('.').next().unwrap_or(shown);
@@ -496,6 +501,11 @@ impl<'a> Lower<'_, 'a> {
                 "an argument is no variable: bind it, `{{\"op\": \"varsImport\", \"keys\": [\"{}\"]}}`",
                 excerpt(&shown)
             ),
+            None if self.is_bound_inside(&shown) => format!(
+                "`{0}` ends with the body that binds it: bind it outside, or take what the step around \
+                 gives, `\"result\": \"{0}\"`",
+                excerpt(&shown)
+            ),
             None => format!(
                 "bind it before: `\"result\": \"{}\"` of a step",
                 excerpt(&shown)
@@ -516,10 +526,23 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// A condition about each item begins, or ends: the item is no variable there yet.
+    pub(in crate::lower) fn lint_choose(&mut self, name: &'a [u8], step: Option<NodeId>) {
+        match step {
+            Some(_) => self.lint_enter_items(name),
+            None => self.lint_leave_items(),
+        }
+        if let Some(lint) = &mut self.s.lint {
+            lint.chosen = step.map(|step| (name, step));
+        }
+    }
+
     /// They end.
     pub(in crate::lower) fn lint_leave_items(&mut self) {
-        if let Some(lint) = &mut self.s.lint {
-            lint.items.pop();
+        if let Some(lint) = &mut self.s.lint
+            && let Some(name) = lint.items.pop()
+        {
+            lint.left.insert(name);
         }
     }
 

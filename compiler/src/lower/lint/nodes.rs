@@ -220,6 +220,9 @@ impl<'a> Lower<'_, 'a> {
             self.lint_code(node, &shown, false);
             return;
         }
+        if self.lint_argument_operand(node, name) {
+            return;
+        }
         if self.vars.knows(name) {
             let shown = Self::shown(name);
             let text = format!(

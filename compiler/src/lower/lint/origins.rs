@@ -13,6 +13,8 @@ pub(super) enum Origin {
     Count,
     /// `jsonStringify`: the text of a value.
     Json,
+    /// `httpFetch` that gives the body of the answer.
+    Body,
 }
 
 impl<'a> Lower<'_, 'a> {
@@ -22,6 +24,7 @@ impl<'a> Lower<'_, 'a> {
         let origin = match doc.get(step, "op").and_then(|op| doc.str(op)) {
             Some(b"len") => Origin::Count,
             Some(b"jsonStringify") => Origin::Json,
+            Some(b"httpFetch") if doc.get(step, "responseType").is_none() => Origin::Body,
             _ => return,
         };
         let Some(id) = self.vars.in_scope(name, self.scope()) else {
@@ -40,6 +43,68 @@ impl<'a> Lower<'_, 'a> {
             return None;
         }
         lint.flow.holding.origin(id, lint.whiles > 0)
+    }
+
+    /// `res.ok`, `r.status == 200` of an answer of which only the body was asked for. Tells
+    /// whether it is one.
+    pub(super) fn lint_body_member(
+        &mut self,
+        ir: &Ir<'a>,
+        object: &Ir<'a>,
+        property: &[u8],
+        compared: Option<f64>,
+    ) -> bool {
+        let is_code = compared.is_some_and(|n| (100.0..600.0).contains(&n));
+        // Programs of older versions ask hosts of their own, whose answers have a status.
+        if !self.s.version_4 {
+            return false;
+        }
+        if !matches!(
+            property,
+            b"ok" | b"status" | b"statusText" | b"statusCode" | b"headers"
+        ) {
+            return false;
+        }
+        let IrKind::Ident(name) = object.kind else {
+            return false;
+        };
+        let is_response = matches!(name, b"res" | b"resp" | b"response");
+        let sure = match property {
+            b"status" => is_code || is_response && compared.is_none(),
+            b"statusText" | b"statusCode" => true,
+            _ => is_response,
+        };
+        if !sure || self.origin_of(name) != Some(Origin::Body) {
+            return false;
+        }
+        let (shown, name) = (Self::shown(property), excerpt(&self.called(object)));
+        let message = format!("`{name}` is the body of the answer, which hardly has a `{shown}`");
+        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+        let help = match self.is_source() {
+            true => {
+                "ask for the whole answer, `httpFetch({ url, responseType: 'response' })`, which has \
+                     `status`, `headers` and `body`; without it a status from 400 on is an error"
+            }
+            false => {
+                "ask for the whole answer, `\"responseType\": \"response\"`, which has `status`, \
+                      `headers` and `body`; without it a status from 400 on is an error"
+            }
+        };
+        self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+        true
+    }
+
+    /// The same for a member that is compared with a number.
+    pub(super) fn lint_body_status(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
+        let IrKind::Lit(Lit::Number(n)) = other.kind else {
+            return false;
+        };
+        match side.kind {
+            IrKind::Member {
+                object, property, ..
+            } => self.lint_body_member(side, object, property, Some(n)),
+            _ => false,
+        }
     }
 
     /// `jsonStringify` of what one gave: a text with quotes in quotes.

@@ -103,7 +103,7 @@ impl<'a> Lower<'_, 'a> {
                 let of_date = || OF_DATE.iter().find(|row| row.0.as_bytes() == property);
                 match (self.holds_of(object, DEPTH), property) {
                     (Holds::Date, _) => of_date().map(of),
-                    (Holds::List(_) | Holds::Text | Holds::Made, b"length")
+                    (Holds::List(_) | Holds::Text | Holds::OneOf(_) | Holds::Made, b"length")
                     | (Holds::Set, b"size") => {
                         let help = "a length is 0 or more: write `xs.length > 0`, or \
                                     `xs.length == 0`";
@@ -158,6 +158,16 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn lint_index(&mut self, ir: &Ir<'a>, object: &Ir<'a>, index: &Ir<'a>) {
         if let Some(n) = number(index) {
             self.lint_item_number(ir, object, n);
+            if self.holds_of(object, DEPTH) == Holds::Set {
+                let called = excerpt(&self.called(object));
+                let message = format!("`{called}` is a set, whose items have no numbers");
+                let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+                let help = match self.is_source() {
+                    true => format!("make a list of it: `[...{called}][{n}]`"),
+                    false => format!("make a list of it: `{called}.toArray()`"),
+                };
+                return self.found(finding.inner(ir.at.inner).offending(&called).help(help));
+            }
         }
         let IrKind::Member {
             object: list,

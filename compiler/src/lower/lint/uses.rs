@@ -61,6 +61,8 @@ impl<'a> Lower<'_, 'a> {
         let fits = match (op, &*input.name) {
             // What is kept under a number is kept under its text.
             (_, "key") => true,
+            // The text of a condition is an expression: what it gives is tested.
+            (_, "condition" | "stopWhen") => true,
             ("len", "list") => counted,
             // A set counts as a list there.
             ("sort" | "groupBy" | "unique" | "sum", "items") if holds == Holds::Set => true,
@@ -93,7 +95,9 @@ impl<'a> Lower<'_, 'a> {
             (_, Holds::Object(_)) if kinds.contains(JsonKinds::ARRAY) => {
                 "write a list; `Object.values` gives those of an object".to_owned()
             }
-            (_, Holds::Text | Holds::Made) if kinds.contains(JsonKinds::ARRAY) => {
+            (_, Holds::Text | Holds::OneOf(_) | Holds::Made)
+                if kinds.contains(JsonKinds::ARRAY) =>
+            {
                 "give it a list: `split {str, sep, result}` makes one of a text".to_owned()
             }
             (_, Holds::List(_)) if kinds.contains(JsonKinds::STRING) => {
@@ -118,7 +122,9 @@ impl<'a> Lower<'_, 'a> {
             (_, Holds::Object(_)) if kinds.contains(JsonKinds::STRING) => {
                 "give it a text: one of its members, or all by `jsonStringify`".to_owned()
             }
-            (_, Holds::Text | Holds::Made) if kinds.contains(JsonKinds::NUMBER) => {
+            (_, Holds::Text | Holds::OneOf(_) | Holds::Made)
+                if kinds.contains(JsonKinds::NUMBER) =>
+            {
                 "make a number of it: `{\"$expr\": \"call\", \"callee\": \"parseFloat\", \
                  \"arguments\": [...]}`"
                     .to_owned()
@@ -259,9 +265,10 @@ impl<'a> Lower<'_, 'a> {
                     "take one item, `.0.{name}`, or go through them by `map {{items, as, steps, result}}`"
                 )
             }
-            (Holds::List(_) | Holds::Text | Holds::Made, "size" | "len" | "count") => {
-                "write `.length`".to_owned()
-            }
+            (
+                Holds::List(_) | Holds::Text | Holds::OneOf(_) | Holds::Made,
+                "size" | "len" | "count",
+            ) => "write `.length`".to_owned(),
             (Holds::Set, "length" | "len" | "count") => "write `.size`".to_owned(),
             (
                 Holds::List(_),
@@ -344,7 +351,9 @@ impl<'a> Lower<'_, 'a> {
         {
             return self.lint_item_number(ir, object, n);
         }
-        if self.lint_length_typo(ir, object, &name) {
+        if self.lint_length_typo(ir, object, &name)
+            || self.lint_body_member(ir, object, property, None)
+        {
             return;
         }
         let is_caught = matches!(object.kind, IrKind::Ident(name) if self.caught.contains(&name));
@@ -394,13 +403,15 @@ impl<'a> Lower<'_, 'a> {
             holds.words()
         );
         let help = match (holds, shown.as_str()) {
-            (Holds::Text | Holds::Made, "reverse" | "toReversed") if self.is_source() => {
+            (Holds::Text | Holds::OneOf(_) | Holds::Made, "reverse" | "toReversed")
+                if self.is_source() =>
+            {
                 "turn its letters round: `[...s].reverse().join('')`"
             }
-            (Holds::Text | Holds::Made, "reverse" | "toReversed") => {
+            (Holds::Text | Holds::OneOf(_) | Holds::Made, "reverse" | "toReversed") => {
                 "turn its letters round: `s.split('').toReversed().join('')`"
             }
-            (Holds::Text | Holds::Made, "push" | "unshift") => {
+            (Holds::Text | Holds::OneOf(_) | Holds::Made, "push" | "unshift") => {
                 "join texts with `+`, or make a list by `split`"
             }
             (Holds::List(_), _) if row.on == [Receiver::Text] => {
@@ -410,7 +421,9 @@ impl<'a> Lower<'_, 'a> {
                 "make a text of it before: `.toString()`"
             }
             (Holds::Object(_), _) => "take a member of it, or `Object.values(o)`",
-            (Holds::Number | Holds::Text | Holds::Made, _) if row.on.contains(&Receiver::Date) => {
+            (Holds::Number | Holds::Text | Holds::OneOf(_) | Holds::Made, _)
+                if row.on.contains(&Receiver::Date) =>
+            {
                 match shown.as_str() {
                     "format" => {
                         "join texts with `+`, a template literal or `template {tmpl, vars, result}`; of a date make one first, `Date(x)`"
@@ -446,8 +459,8 @@ impl<'a> Lower<'_, 'a> {
                 Holds::List(_) | Holds::Object(_) => {
                     !joins || other_holds == Holds::Number || matches!(other_holds, Holds::List(_))
                 }
-                Holds::Text if !joins => true,
-                Holds::Text | Holds::Made => {
+                Holds::Text | Holds::OneOf(_) if !joins => true,
+                Holds::Text | Holds::OneOf(_) | Holds::Made => {
                     let digits =
                         is_digits(side) && (is_digits(other) || other_holds == Holds::Number);
                     joins && (number(other) || digits)
@@ -518,38 +531,44 @@ impl<'a> Lower<'_, 'a> {
             if matches!(side.kind, IrKind::Lit(_)) {
                 continue;
             }
-            if self.lint_choice(side, other) {
+            if self.lint_choice(holds, side, other) || self.lint_body_status(side, other) {
                 return;
             }
             let help = match (holds, literal) {
                 (Holds::List(_), Holds::Number) if order => "compare its length: `xs.length > 2`",
-                (Holds::List(_), Holds::Number | Holds::Text | Holds::Made) => {
+                (Holds::List(_), Holds::Number | Holds::Text | Holds::OneOf(_) | Holds::Made) => {
                     "ask whether it holds it, `xs.includes(x)`, or compare one item"
                 }
-                (Holds::Object(_), Holds::Number | Holds::Text | Holds::Made) => {
+                (Holds::Object(_), Holds::Number | Holds::Text | Holds::OneOf(_) | Holds::Made) => {
                     "compare one of its members"
                 }
-                (Holds::Text, Holds::Number) if order || strict => {
+                (Holds::Text | Holds::OneOf(_), Holds::Number) if order || strict => {
                     "compare its length, `text.length > 2`, or a number"
                 }
                 (Holds::Made, Holds::Number) if strict && is_digits(side) => {
                     "compare the number itself, before it becomes a text, or `Number(...)` of it"
                 }
-                (Holds::Text, Holds::Bool) => {
+                (Holds::Text | Holds::OneOf(_), Holds::Bool) => {
                     "write `true` or `false` without quotes where it is set, or compare texts"
                 }
-                (Holds::Bool, Holds::Text) => {
+                (Holds::Bool, Holds::Text | Holds::OneOf(_)) => {
                     "test it as it is: `ok`, or `!ok`; `true` without quotes is the value"
                 }
+                (Holds::Bool, Holds::Number) if strict => {
+                    "test it as it is: `ok`, or `!ok`; a number is never the same as `true`"
+                }
+                (Holds::Number, Holds::Bool) if strict => {
+                    "compare it with a number, as in `n === 1`"
+                }
                 (Holds::Bool, Holds::Number) if order => "test it as it is: `ok`, or `!ok`",
-                (Holds::Number, Holds::Text) => "compare it with a number",
+                (Holds::Number, Holds::Text | Holds::OneOf(_)) => "compare it with a number",
                 (Holds::Number, Holds::Made) if strict => {
                     "write the number without quotes, as in `n === 5`"
                 }
-                (Holds::Date, Holds::Text | Holds::Made) => {
+                (Holds::Date, Holds::Text | Holds::OneOf(_) | Holds::Made) => {
                     "compare dates by `isBefore` and `isAfter`, or their `value`s"
                 }
-                (Holds::Text, Holds::Date) => {
+                (Holds::Text | Holds::OneOf(_), Holds::Date) => {
                     "make a date of it: `Date(text).isBefore(other)`, or compare `.value`"
                 }
                 _ => continue,
