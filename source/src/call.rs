@@ -365,6 +365,7 @@ impl<'a> Lowerer<'a> {
             return self.push_all(object, name, call, out);
         }
         self.check_method(name, call);
+        self.check_group(name, call);
         let name = match name {
             "delete" => "remove",
             name => utc(name).unwrap_or(name),

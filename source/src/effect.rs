@@ -365,6 +365,13 @@ impl<'a> Lowerer<'a> {
         };
         let operator = assignment.operator;
         let is_plain = operator == AssignmentOperator::Assign;
+        let adds = matches!(
+            operator,
+            AssignmentOperator::Addition | AssignmentOperator::Subtraction
+        );
+        if adds && matches!(assignment.right, Expression::NumericLiteral(_)) {
+            self.check_tally(assignment.left.span(), assignment.span);
+        }
         let target = self.target_place(target, !is_plain || is_wanted, out)?;
         let right = &assignment.right;
         if is_plain {
@@ -488,6 +495,7 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Option<Value> {
         let at = place(update.span);
+        self.check_tally(update.argument.span(), update.span);
         let target = self.target_place(&update.argument, true, out)?;
         let mut old = read(&target, &at);
         if is_wanted && !update.prefix {

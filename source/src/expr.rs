@@ -279,6 +279,10 @@ impl<'a> Lowerer<'a> {
                 words::library_help(js).unwrap_or_default().to_owned()
             }
             Some(like) => format!("did you mean `{like}`?"),
+            None if words::is_type(js) => format!("a text stands in quotes: write `'{js}'`"),
+            None if words::atom_for(js).is_some() => {
+                words::atom_for(js).unwrap_or_default().to_owned()
+            }
             None => "declare it, or take it as an argument: `function agent({ name })`".to_owned(),
         };
         let message = format!("`{js}` is not declared");

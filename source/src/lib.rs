@@ -65,6 +65,7 @@ mod spell;
 mod spread;
 mod steps;
 mod stmt;
+mod tally;
 mod texts;
 mod tool_loop;
 mod tree;

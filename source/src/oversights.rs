@@ -454,6 +454,7 @@ impl<'a> Lowerer<'a> {
         let Some(code) = self.functions[function].whole else {
             return;
         };
+        self.check_members(function, call);
         let given = call.arguments.len();
         if call.arguments.iter().any(Argument::is_spread) {
             return;

@@ -105,6 +105,7 @@ impl<'a> Lowerer<'a> {
             return self.check_returned(code);
         }
         self.check_logs(name, code);
+        self.check_given(name, code);
         let span = code.span();
         let text = self.source.get(span.start as usize..span.end as usize);
         let returns = text.is_none_or(|text| text.contains("return") || text.contains("throw"));

@@ -135,6 +135,7 @@ impl<'a> Lowerer<'a> {
                 self.leave_further(around, at, out);
             }
             Statement::DoWhileStatement(statement) => {
+                self.check_test(&statement.test, true);
                 let label = self.label.take();
                 let update = Some(Update::Test(&statement.test));
                 self.around.push(Around::a_loop(label, update));

@@ -263,6 +263,77 @@ pub(crate) fn library_help(name: &str) -> Option<&'static str> {
     find(LIBRARIES, name)
 }
 
+/// Whether `typeof` gives this word.
+pub(crate) fn is_type(name: &str) -> bool {
+    matches!(
+        name,
+        "string" | "number" | "boolean" | "object" | "undefined" | "function"
+    )
+}
+
+/// What others call an atom by: a part of the name, in lower case, and what to write.
+const ATOM_PARTS: &[(&[&str], &str)] = &[
+    (
+        &["fetch", "http", "axios", "download"],
+        "a page is asked for by an atom: `await httpFetch({ url })`",
+    ),
+    (
+        &["llm", "gpt", "openai", "claude", "askmodel", "completion"],
+        "a model is asked by an atom: `await llmPredict({ prompt })`",
+    ),
+    (
+        &["readfile"],
+        "files are read by an atom: `await shellReadFile({ path })`",
+    ),
+    (
+        &["writefile"],
+        "files are written by an atom: `await shellWriteFile({ path, content })`",
+    ),
+    (
+        &["exec", "spawn", "shell", "runcommand"],
+        "commands are run by an atom: `await shellExec({ command })`",
+    ),
+    (
+        &["embed", "vectorize"],
+        "texts are embedded by an atom: `await storeVectorize({ text })`",
+    ),
+    (
+        &["callagent", "runagent", "invokeagent"],
+        "an agent is called by an atom: `await agentRun({ agentId, input })`",
+    ),
+    (
+        &[
+            "loadfromstore",
+            "getfromstore",
+            "storageget",
+            "kvget",
+            "loadkey",
+            "readstore",
+        ],
+        "the store is read by an atom: `await storeGet({ key })`",
+    ),
+    (
+        &[
+            "saveto",
+            "savetostore",
+            "storageset",
+            "kvset",
+            "putkey",
+            "writestore",
+        ],
+        "the store is written by an atom: `await storeSet({ key, value })`",
+    ),
+];
+
+/// The atom that a name of another's is likely meant for.
+pub(crate) fn atom_for(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase().replace('_', "");
+    let row = ATOM_PARTS
+        .iter()
+        .find(|row| row.0.iter().any(|part| name.contains(part)));
+    row.map(|row| row.1)
+}
+
 fn find(rows: &[(&[&str], &'static str)], name: &str) -> Option<&'static str> {
     let row = rows.iter().find(|row| row.0.contains(&name));
     row.map(|row| row.1)

@@ -1,0 +1,257 @@
+//! Values that are not there: members that are counted up from nothing, callbacks that give
+//! something for some items only, objects that lack what a function takes.
+
+use crate::code::{only_expression, statements};
+use crate::lower::{Code, Lowerer};
+use a99_core::diag::{Diagnostic, codes as found, excerpt};
+use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression, PropertyKey, Statement};
+use oxc_span::{GetSpan as _, Span};
+
+/// Bytes before a place that are looked through.
+const MAX_TEXT: usize = 16_000;
+
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$')
+}
+
+/// What stands behind each use of a name, and before it.
+fn uses<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
+    text.match_indices(name).filter_map(move |(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        let whole = !before.ends_with(|c| is_part(c) || c == '.') && !after.starts_with(is_part);
+        whole.then_some((before, after))
+    })
+}
+
+/// What stands behind the bracket that a text begins with.
+fn behind_brackets(text: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth = depth.checked_sub(1)?,
+            '\n' if depth == 0 => return None,
+            _ => {}
+        }
+        if depth == 0 && at > 0 {
+            return Some(text[at + 1..].trim_start());
+        }
+    }
+    None
+}
+
+impl<'a> Lowerer<'a> {
+    fn missing(&mut self, code: &'static str, message: String, at: Span, help: String) {
+        self.find(Diagnostic::warning(code, message, ""), at, help);
+    }
+
+    /// Whether a variable is an object that begins empty, and no member was set before.
+    fn is_empty_yet(&self, name: &str, at: Span) -> bool {
+        let Some(before) = self.source.get(..at.start as usize) else {
+            return false;
+        };
+        if before.len() > MAX_TEXT {
+            return false;
+        }
+        let mut begins = false;
+        for (start, after) in uses(before, name) {
+            let after = after.trim_start();
+            let declared = start.trim_end();
+            let is_new = declared.ends_with("const") || declared.ends_with("let");
+            if is_new {
+                let value = after.strip_prefix('=').map(str::trim_start);
+                let value = value
+                    .and_then(|value| value.strip_prefix('{'))
+                    .map(str::trim_start);
+                begins = value.is_some_and(|value| value.starts_with('}'));
+                continue;
+            }
+            let sets = match after.chars().next() {
+                Some('[') => behind_brackets(after).is_none_or(|rest| {
+                    let assigns = rest.starts_with('=') && !rest.starts_with("==");
+                    assigns || rest.starts_with("??") || rest.starts_with("||")
+                }),
+                Some('=') => !after.starts_with("=="),
+                // Handed to a function, which may set members.
+                Some(',' | ')') => true,
+                Some('.') => {
+                    let rest = after[1..].trim_start_matches(is_part).trim_start();
+                    rest.starts_with('=') && !rest.starts_with("==")
+                }
+                _ => declared.ends_with("in"),
+            };
+            if sets {
+                return false;
+            }
+        }
+        // What stands behind may set the member for the next turn.
+        let rest = self.source.get(at.end as usize..).unwrap_or_default();
+        let later = rest.get(..rest.len().min(MAX_TEXT)).unwrap_or_default();
+        let sets_later = uses(later, name).any(|(_, after)| {
+            after.starts_with('[')
+                && behind_brackets(after).is_some_and(|rest| {
+                    rest.starts_with('=') && !rest.starts_with("==") || rest.starts_with("??=")
+                })
+        });
+        begins && !sets_later
+    }
+
+    /// `count[word]++` and `count[word] += 1` of an object without members.
+    pub(crate) fn check_tally(&mut self, target: Span, whole: Span) {
+        let text = self.text_of(target);
+        let Some((name, key)) = text.split_once('[') else {
+            return;
+        };
+        let key = key.trim_end_matches(']');
+        let is_key = !key.is_empty() && !key.starts_with(['\'', '"']);
+        if name.is_empty() || !name.chars().all(is_part) || !is_key {
+            return;
+        }
+        if !self.is_empty_yet(name, whole) {
+            return;
+        }
+        let (text, name, key) = (excerpt(text), excerpt(name), excerpt(key));
+        let message = format!("`{text}` is not there at first, which gives `NaN`");
+        let help = format!("write `{name}[{key}] = ({name}[{key}] ?? 0) + 1`");
+        self.missing(found::BAD_ARITHMETIC, message, whole, help);
+    }
+
+    /// `groups[key].push(x)` of an object without members.
+    pub(crate) fn check_group(&mut self, name: &str, call: &'a CallExpression<'a>) {
+        if !matches!(name, "push" | "unshift" | "add") {
+            return;
+        }
+        let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
+            return;
+        };
+        let Expression::ComputedMemberExpression(group) = member.object.get_inner_expression()
+        else {
+            return;
+        };
+        let Expression::Identifier(id) = group.object.get_inner_expression() else {
+            return;
+        };
+        if matches!(group.expression, Expression::StringLiteral(_))
+            || !self.is_empty_yet(id.name.as_str(), call.span)
+        {
+            return;
+        }
+        let text = excerpt(self.text_of(group.span));
+        let message = format!("`{text}` is not there at first, so this call fails");
+        let help = format!("make it before: `({text} ??= []).{name}(...)`");
+        self.missing(found::UNKNOWN_MEMBER, message, call.span, help);
+    }
+
+    /// A callback of `map` that returns for some items only, and other slips in what a
+    /// callback gives.
+    pub(crate) fn check_given(&mut self, name: &str, code: Code<'a>) {
+        match (name, only_expression(code)) {
+            (
+                "filter" | "find" | "findIndex" | "findLast" | "some" | "every",
+                Some(test @ Expression::AssignmentExpression(_)),
+            ) => self.check_test(test, false),
+            ("reduce" | "reduceRight", Some(Expression::CallExpression(call))) => {
+                let parameters = match code {
+                    Code::Arrow(arrow) => &arrow.params,
+                    Code::Function(function) => &function.params,
+                };
+                let first = parameters.items.first();
+                let first = first.and_then(|item| item.pattern.get_identifier_name());
+                let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()
+                else {
+                    return;
+                };
+                let Expression::Identifier(id) = member.object.get_inner_expression() else {
+                    return;
+                };
+                let method = member.property.name.as_str();
+                let is_sum = first.is_some_and(|first| first.as_str() == id.name.as_str());
+                if !is_sum || !matches!(method, "push" | "unshift") {
+                    return;
+                }
+                let message =
+                    format!("`{method}` gives the number of items, which is the next sum");
+                let sum = excerpt(id.name.as_str());
+                let help =
+                    format!("write `{{ {sum}.{method}(x); return {sum} }}`, or `[...{sum}, x]`");
+                self.missing(found::MISSING_RESULT, message, call.span, help);
+            }
+            ("map", None) => {
+                let Some(Statement::IfStatement(last)) = statements(code).last() else {
+                    return;
+                };
+                let gives = self.text_of(last.consequent.span()).contains("return ");
+                if last.alternate.is_some() || !gives {
+                    return;
+                }
+                let message = "where this does not hold the item becomes `undefined`";
+                let help = "choose the items before, `.filter((x) => ...)`, or return another value \
+                            behind the `if`";
+                self.missing(
+                    found::MISSING_RESULT,
+                    message.to_owned(),
+                    last.span,
+                    help.to_owned(),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// An object for a function that takes its members apart: which it lacks, and which the
+    /// function does not have.
+    pub(crate) fn check_members(&mut self, function: usize, call: &'a CallExpression<'a>) {
+        let Some(code) = self.functions[function].whole else {
+            return;
+        };
+        let parameters = match code {
+            Code::Arrow(arrow) => &arrow.params,
+            Code::Function(function) => &function.params,
+        };
+        for (item, argument) in parameters.items.iter().zip(&call.arguments) {
+            let BindingPattern::ObjectPattern(pattern) = &item.pattern else {
+                continue;
+            };
+            let Some(Expression::ObjectExpression(object)) =
+                Argument::as_expression(argument).map(Expression::get_inner_expression)
+            else {
+                continue;
+            };
+            if pattern.rest.is_some() {
+                continue;
+            }
+            let named = |key: &PropertyKey<'a>| key.static_name().map(|name| name.into_owned());
+            let wanted: Option<Vec<(String, bool)>> = pattern
+                .properties
+                .iter()
+                .map(|one| {
+                    let is_free = matches!(one.value, BindingPattern::AssignmentPattern(_));
+                    Some((named(&one.key)?, is_free))
+                })
+                .collect();
+            let given: Option<Vec<(String, Span)>> = object
+                .properties
+                .iter()
+                .map(|one| {
+                    let one = one.as_property()?;
+                    Some((named(&one.key)?, one.span))
+                })
+                .collect();
+            let (Some(wanted), Some(given)) = (wanted, given) else {
+                continue;
+            };
+            let missing = wanted
+                .iter()
+                .find(|(name, is_free)| !is_free && given.iter().all(|(other, _)| other != name));
+            let extra = given
+                .iter()
+                .find(|(name, _)| wanted.iter().all(|(other, _)| other != name));
+            let called = excerpt(&self.functions[function].name);
+            if let (Some((name, _)), Some((other, span))) = (missing, extra) {
+                let message = format!("`{called}` takes no `{}`", excerpt(other));
+                let help = format!("did you mean `{}`?", excerpt(name));
+                return self.missing(found::UNKNOWN_MEMBER, message, *span, help);
+            }
+        }
+    }
+}
