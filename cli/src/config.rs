@@ -150,6 +150,16 @@ impl InForce {
             unnamed && matches!(self.from.get(name), Some(From::Line(_)))
         };
         if set.llm.is_some() && set.model.is_none() {
+            if let Some(model) = set
+                .llm
+                .as_deref()
+                .filter(|url| !url.contains(['/', ':', '.']))
+            {
+                let why = format!("`{model}` is no address of a service");
+                let help =
+                    format!("write both, as in `--llm http://localhost:11434/v1 --model {model}`");
+                return Err(self.wrong("llm", 0, &why, &help));
+            }
             let help = "add the model to ask for, as in `--model llama3.2`";
             return Err(self.wrong("llm", 0, "it needs a model to ask for", help));
         }

@@ -19,7 +19,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
         Ok(seconds) if seconds > 0.0 && seconds <= MAX_SECONDS => {
             Ok(Duration::from_secs_f64(seconds))
         }
-        _ => Err("expected a time above 0, as in 500ms, 5s, 2m, 1h".to_owned()),
+        _ => Err("expected a time above 0 and at most a year, as in 500ms, 5s, 2m, 1h".to_owned()),
     }
 }
 

@@ -94,7 +94,14 @@ impl Source {
     /// Whether it is an artifact: known by its first bytes, of which those that
     /// a transfer as text damages are left to the reader of artifacts.
     pub(crate) fn is_artifact(&self) -> bool {
-        self.bytes.starts_with(&MAGIC[..5])
+        self.bytes.starts_with(&MAGIC[..5]) || self.is_named_artifact()
+    }
+
+    /// Whether the name says so, and the content is no JSON.
+    fn is_named_artifact(&self) -> bool {
+        let extension = Path::new(&self.name).extension();
+        let first = self.bytes.iter().find(|b| !b.is_ascii_whitespace());
+        extension.is_some_and(|extension| extension == "a99b") && first != Some(&b'{')
     }
 
     /// Whether its name says that it is JavaScript.

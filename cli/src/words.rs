@@ -334,6 +334,9 @@ pub(crate) fn value(option: &str, value: &str) -> Option<String> {
             }
         }
         "--timeout" | "--interval" => match plain_time(value) {
+            Some(time) if crate::duration::time(&time).is_err() => {
+                Some(format!("a limit is at most a year: write `{option} 24h`"))
+            }
             Some(time) => write(&time),
             None => Some(format!("write a number and its unit: `{option} 5s`")),
         },

@@ -105,6 +105,17 @@ fn format_of(text: &str) -> Option<Format> {
             name: "TOML",
             help: PROGRAM,
         }
+    } else if is_csv(head) {
+        Format {
+            name: "a table (CSV)",
+            help: "a program is written in JSON, `{\"op\": \"seq\", \"steps\": [...]}`; rows of \
+                   data are arguments: make a list of objects of them",
+        }
+    } else if quotes_program(head) {
+        Format {
+            name: "a program in quotes",
+            help: "leave the quotes around it out: a shell takes them off, a file keeps them",
+        }
     } else if head.starts_with('(') {
         Format {
             name: "a list in parentheses",
@@ -137,6 +148,29 @@ fn is_toml(text: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let named = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(word);
     named && first.starts_with('[') && first.ends_with(']') && text.contains(" = ")
+}
+
+/// Rows of cells, each with as many commas or semicolons as the first.
+fn is_csv(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    [',', ';', '\t'].into_iter().any(|sign| {
+        let cells = first.matches(sign).count();
+        let rows = lines.clone().take(3);
+        cells > 0
+            && !first.ends_with([sign, '{', '(', '['])
+            && lines.clone().next().is_some()
+            && rows.clone().all(|row| row.matches(sign).count() == cells)
+    })
+}
+
+/// `'{"op": ...}'`, as it is written for a shell.
+fn quotes_program(text: &str) -> bool {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '`'));
+    quote.is_some_and(|quote| {
+        let inner = text[1..].trim_start();
+        inner.starts_with('{') && text.trim_end().ends_with(quote)
+    })
 }
 
 /// The one finding about a text that is something else as a whole.
@@ -179,6 +213,9 @@ mod tests {
             ("# Plan\n\n```json\n{}\n```\n", "Markdown"),
             ("op: seq\nsteps:\n  - op: uuid\n", "YAML"),
             ("- op: uuid\n", "YAML"),
+            ("id,name\n1,Ada\n", "a table (CSV)"),
+            ("id;name\n1;Ada\n2;Bo\n", "a table (CSV)"),
+            ("'{\"op\": \"seq\"}'\n", "a program in quotes"),
             ("---\nop: seq\n", "YAML"),
             ("const x = 1;", "JavaScript"),
             ("function agent({ a }) {\n  return { a };\n}", "JavaScript"),
