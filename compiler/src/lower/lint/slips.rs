@@ -309,7 +309,7 @@ impl<'a> Lower<'_, 'a> {
         if !is_path
             || self.vars.knows(root.as_bytes())
             || self.is_argument(root)
-            || TEXTS.iter().any(|key| is_text(&key))
+            || TEXTS.iter().any(is_text)
             || !self.s.affords(self.vars.names_len() / LOOKS + 1)
         {
             return false;
