@@ -18,7 +18,7 @@ use a99_runtime_stores::{Durability, SqliteRuntime};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,8 +118,7 @@ fn one(name: &str) -> Done<()> {
         let names: Vec<&str> = rows.iter().map(|row| row.0).collect();
         return Err(format!("no row `{name}`; there are: {}", names.join(", ")).into());
     };
-    let folder =
-        PathBuf::from(std::env::temp_dir()).join(format!("a99-agents-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("a99-agents-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let figure = (row.3)(&folder);
     std::fs::remove_dir_all(&folder)?;

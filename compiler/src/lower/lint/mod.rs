@@ -51,6 +51,7 @@ mod synonyms;
 mod tool_loop;
 mod trees;
 mod turns;
+mod typos;
 mod unused;
 mod uses;
 mod words;

@@ -1,18 +1,13 @@
 //! Names: those that nothing binds, those that are not visible where they stand,
 //! and assignments that are lost.
 
+use super::typos::{LONG, MIN_TYPO, is_typo, may_be_typo};
 use super::{Finding, Lower};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::NodeId;
 use a99_core::text::wtf8_to_string_lossy;
 use hashbrown::HashSet;
-
-/// Names shorter than this are not taken for misspelt ones.
-const MIN_TYPO: usize = 4;
-
-/// Names from this length on may be misspelt in two places.
-const LONG: usize = 6;
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn is_argument(&self, name: &str) -> bool {
@@ -565,40 +560,6 @@ pub(super) fn is_identifier(text: &str) -> bool {
         .next()
         .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     first && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// Whether a text is more likely a misspelt name than a word like it: one letter
-/// too few, too many or wrong, or two swapped, but no plural.
-fn is_typo(text: &str, name: &str) -> bool {
-    let plural = |a: &str, b: &str| a.strip_suffix('s') == Some(b);
-    text.len().abs_diff(name.len()) <= 1
-        && name.len() >= MIN_TYPO
-        && !plural(text, name)
-        && !plural(name, text)
-        && (!text.eq_ignore_ascii_case(name)
-            || name.chars().skip(1).any(|c| c.is_ascii_uppercase()))
-        && text.as_bytes()[0] == name.as_bytes()[0]
-}
-
-/// Whether two names are alike enough to be compared: the same first letter, and where
-/// one edit is the most, what lies between their common ends is a letter or two.
-fn may_be_typo(text: &[u8], name: &[u8]) -> bool {
-    if text.first() != name.first() || name.len().abs_diff(text.len()) > 1 {
-        return false;
-    }
-    if text.len() >= LONG {
-        return true;
-    }
-    let same = |pair: &(&u8, &u8)| pair.0.eq_ignore_ascii_case(pair.1);
-    let before = text.iter().zip(name).take_while(same).count();
-    let (text, name) = (&text[before..], &name[before..]);
-    let behind = text
-        .iter()
-        .rev()
-        .zip(name.iter().rev())
-        .take_while(same)
-        .count();
-    text.len().max(name.len()) - behind <= 2
 }
 
 fn is_word(text: &str) -> bool {
