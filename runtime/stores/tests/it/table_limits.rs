@@ -21,7 +21,7 @@ const ENDLESS: &str =
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
 
 #[test]
-fn what_runs_without_end_is_stopped() {
+fn h03_what_runs_without_end_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("a.db"));
     let a = key("echo/general/a");
@@ -66,7 +66,7 @@ fn what_runs_without_end_is_stopped() {
 }
 
 #[test]
-fn what_takes_too_much_is_refused() {
+fn h03_what_takes_too_much_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let limits = TableLimits {
         max_file_bytes: 1 << 20,

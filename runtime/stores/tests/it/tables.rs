@@ -146,7 +146,7 @@ fn what_the_store_refuses_is_undone_in_the_tables_too() {
 }
 
 #[test]
-fn two_agents_do_not_see_each_other() {
+fn h03_two_agents_do_not_see_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("a.db"));
     let (a, b) = (key("echo/general/a"), key("echo/general/b"));
@@ -205,7 +205,7 @@ fn values_come_back_as_they_were() {
 }
 
 #[test]
-fn statements_reach_nothing_but_the_tables() {
+fn h03_statements_reach_nothing_but_the_tables() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("a.db"));
     let a = key("echo/general/a");
@@ -365,7 +365,7 @@ fn statements_of_programs_give_the_same_again() {
 }
 
 #[test]
-fn a_statement_that_ends_the_transaction_ends_the_turn() {
+fn h03_a_statement_that_ends_the_transaction_ends_the_turn() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("a.db"));
     let a = key("echo/general/a");
