@@ -123,7 +123,7 @@ fn unable(report: &str) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Runs what needs no image: the engine as WebAssembly, which is among [`test`] too.
+/// Runs what needs no image: the engine as WebAssembly, which is among [`test()`] too.
 pub(crate) fn test_without_image(progress: &Progress) -> Result<(), Failed> {
     let mut engine = with_wasmtime("test");
     progress.tests(engine.args(["--test", "c2w", "--", "engine::"]))
