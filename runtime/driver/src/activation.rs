@@ -195,8 +195,7 @@ impl Activation {
     /// Ends: the last hook, if there is time for one.
     async fn stopped(mut self, reason: StopReason) -> Ended {
         for running in self.running.values_mut() {
-            running.client.0.end();
-            running.client.0.abandon_tables();
+            running.client.0.give_up();
         }
         if reason != StopReason::Drained {
             return Ended::Stopped(reason);

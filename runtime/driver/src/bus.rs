@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a call waits, if neither the caller nor the method says otherwise.
-pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Somebody on a channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,15 +84,35 @@ pub struct Chunk {
 #[derive(Debug)]
 pub struct MethodCallHandle {
     pub(crate) call_id: Uuid,
-    pub(crate) provider: Uuid,
+    provider: Uuid,
     pub(crate) results: Subscription,
-    pub(crate) limit: Duration,
-    pub(crate) is_complete: bool,
+    limit: Duration,
+    is_complete: bool,
     /// Held while it is waited for.
-    pub(crate) waiting: Option<Waiting>,
+    waiting: Option<Waiting>,
 }
 
 impl MethodCallHandle {
+    /// Of a call that was published at a place of the channel, and waits for as long as its
+    /// caller says, its method, or a minute.
+    pub(crate) fn new(
+        call_id: Uuid,
+        provider: Uuid,
+        results: Subscription,
+        limits: [Option<Duration>; 2],
+        waiting: Option<Waiting>,
+    ) -> MethodCallHandle {
+        let [caller, method] = limits;
+        MethodCallHandle {
+            call_id,
+            provider,
+            results,
+            limit: caller.or(method).unwrap_or(CALL_TIMEOUT),
+            is_complete: false,
+            waiting,
+        }
+    }
+
     /// The call.
     #[must_use]
     pub fn call_id(&self) -> Uuid {

@@ -1,6 +1,6 @@
 //! Errors of agents, of their turns, and of hosts.
 
-use a99_runtime_engine::{StateError, StoreCode, StoreError};
+use a99_runtime_engine::{KeyError, StateError, StoreCode, StoreError};
 use std::fmt;
 
 /// Why a handler failed, or an operation of a turn was refused: a stable code, and words.
@@ -110,6 +110,12 @@ impl From<StoreError> for AgentError {
             code => AgentError::new(code.name(), error.to_string()),
         };
         if refused { made.fatal() } else { made }
+    }
+}
+
+impl From<KeyError> for AgentError {
+    fn from(error: KeyError) -> AgentError {
+        AgentError::new(error.code(), error.to_string()).fatal()
     }
 }
 

@@ -160,8 +160,7 @@ impl TurnClient {
     /// The key of an agent on this channel.
     fn beside(&self, name: &str, handle: &str) -> Result<AgentKey, AgentError> {
         let handle = handle.strip_prefix('@').unwrap_or(handle);
-        AgentKey::new(name, EventBus::channel(self), handle)
-            .map_err(|error| AgentError::new(error.code(), error.to_string()).fatal())
+        Ok(AgentKey::new(name, EventBus::channel(self), handle)?)
     }
 }
 

@@ -155,13 +155,12 @@ impl Host {
     pub async fn invite(&self, key: &AgentKey, config: Value) -> Result<(), AgentError> {
         self.0.going_on()?;
         if !self.0.factories.contains_key(key.agent()) {
-            let known: Vec<&str> = self.0.factories.keys().map(String::as_str).collect();
             return Err(AgentError::new(
                 codes::UNKNOWN_AGENT,
                 format!(
                     "no agent is called '{}'; known are: {}",
                     key.agent(),
-                    known.join(", ")
+                    self.0.known().join(", ")
                 ),
             ));
         }
@@ -206,8 +205,7 @@ impl Host {
     /// A name of a channel that is none; `store.changed_body` if the sender published
     /// something else under the key; those of the store.
     pub async fn publish(&self, channel: &str, publish: Publish) -> Result<Published, AgentError> {
-        check_part("channel", channel)
-            .map_err(|error| AgentError::new(error.code(), error.to_string()).fatal())?;
+        check_part("channel", channel)?;
         let id = match &publish.key {
             Some(key) => published(channel, publish.sender.id, key),
             None => self.0.shared.fresh(),

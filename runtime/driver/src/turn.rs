@@ -130,6 +130,12 @@ impl TurnInner {
         std::mem::take(&mut *locked(&self.changes))
     }
 
+    /// Ends it, and nothing that it changed is kept.
+    pub(crate) fn give_up(&self) {
+        drop(self.end());
+        self.abandon_tables();
+    }
+
     /// Undoes what it changed in the agent's tables.
     pub(crate) fn abandon_tables(&self) {
         if let Some(tables) = &self.tables {

@@ -164,8 +164,7 @@ impl Activation {
         };
         if let Some(earlier) = self.running.insert(turn, running) {
             // An attempt that was given up.
-            earlier.client.0.end();
-            earlier.client.0.abandon_tables();
+            earlier.client.0.give_up();
         }
         let handler = self.handler(work, client);
         self.work.push(Box::pin(async move {
@@ -237,8 +236,7 @@ impl Activation {
                     (output, content, false)
                 }
                 Err(error) => {
-                    drop(client.0.end());
-                    client.0.abandon_tables();
+                    client.0.give_up();
                     let code = match error.code() {
                         codes::FAILED | codes::PANIC => codes::METHOD_FAILED,
                         codes::TIMEOUT => codes::CALL_TIMEOUT,
@@ -284,8 +282,7 @@ impl Activation {
                 running.output = Some(output);
             }
             Err(error) => {
-                running.client.0.end();
-                running.client.0.abandon_tables();
+                running.client.0.give_up();
                 self.status.send_modify(|status| {
                     status.failed += 1;
                     status.last_error = Some(error.clone());

@@ -1,7 +1,7 @@
 //! Calls of agents' methods by those who are no agents.
 
 use super::{Host, Publish};
-use crate::bus::{CALL_TIMEOUT, MethodCallHandle};
+use crate::bus::MethodCallHandle;
 use crate::error::{AgentError, codes};
 use crate::subscription::Subscription;
 use a99_runtime_engine::{AgentKey, Body, Sender};
@@ -46,14 +46,15 @@ impl Host {
             attachments: Vec::new(),
         };
         let seq = self.publish(channel, publish).await?.event.seq;
-        Ok(MethodCallHandle {
+        let results = Subscription::new(self.0.shared.hub(), channel, seq, false).await?;
+        let limits = [timeout, advertised];
+        Ok(MethodCallHandle::new(
             call_id,
-            provider: provider.id,
-            results: Subscription::new(self.0.shared.hub(), channel, seq, false).await?,
-            limit: timeout.or(advertised).unwrap_or(CALL_TIMEOUT),
-            is_complete: false,
-            waiting: None,
-        })
+            provider.id,
+            results,
+            limits,
+            None,
+        ))
     }
     /// Cancels a call that [`Host::call_method`] made for the same caller: its method is cut
     /// off if it has not ended, and answers with `cancelled`.

@@ -43,10 +43,7 @@ impl Presence for Present {
 
     fn known(&self) -> Vec<String> {
         let inner = self.0.upgrade();
-        let known = inner.map(|inner| inner.factories.keys().cloned().collect());
-        let mut known: Vec<String> = known.unwrap_or_default();
-        known.sort_unstable();
-        known
+        inner.map_or_else(Vec::new, |inner| inner.known())
     }
 
     fn invite(&self, key: AgentKey, config: Value) -> BoxFuture<'_, Result<(), AgentError>> {
@@ -86,6 +83,13 @@ impl Inner {
             });
         }
         roster
+    }
+
+    /// Names of the agents that can be invited, sorted.
+    pub(super) fn known(&self) -> Vec<String> {
+        let mut known: Vec<String> = self.factories.keys().cloned().collect();
+        known.sort_unstable();
+        known
     }
 
     pub(super) fn going_on(&self) -> Result<(), AgentError> {

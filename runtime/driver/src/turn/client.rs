@@ -2,7 +2,7 @@
 
 use super::{SendOptions, Sent, TurnClient};
 use crate::agent::Identity;
-use crate::bus::{CALL_TIMEOUT, CallOptions, MethodCallHandle, Participant, is_handle};
+use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
 use crate::error::{AgentError, codes};
 use crate::log::LogLevel;
 use crate::step::Step;
@@ -302,14 +302,15 @@ impl TurnClient {
             .immediate(self.0.event(call_id, body, Vec::new()))
             .await?;
         let hub = self.0.shared.hub();
-        Ok(MethodCallHandle {
+        let results = Subscription::new(hub, me.channel(), Some(seq), false).await?;
+        let limits = [options.timeout, advertised];
+        Ok(MethodCallHandle::new(
             call_id,
-            provider: provider.id,
-            results: Subscription::new(hub, me.channel(), Some(seq), false).await?,
-            limit: options.timeout.or(advertised).unwrap_or(CALL_TIMEOUT),
-            is_complete: false,
+            provider.id,
+            results,
+            limits,
             waiting,
-        })
+        ))
     }
 
     /// Says that the answer of a call is not wanted any more: its method is cut off if it has
