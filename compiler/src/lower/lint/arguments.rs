@@ -111,28 +111,25 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A call of a method, or of a function of a namespace.
-    pub(super) fn lint_arguments(
+    /// A call of a function of a namespace.
+    pub(super) fn lint_namespace_arguments(
         &mut self,
         ir: &Ir<'a>,
-        object: &Ir<'a>,
-        name: &[u8],
+        space: &str,
+        name: &str,
         args: &[Ir<'a>],
     ) {
-        let shown = Self::shown(name);
-        let space = match object.kind {
-            IrKind::Ident(space) if !self.vars.knows(space) => Self::shown(space),
-            _ => String::new(),
-        };
-        if builtins::NAMESPACES.contains(&space.as_str()) {
-            if let ("Date", "parse" | "tryParse", [first]) = (&*space, &*shown, args) {
-                self.lint_no_such_day(first);
-            }
-            if !self.lint_count(ir, &space, &shown, args) && space == "Math" {
-                self.lint_numbers(&shown, args);
-            }
-            return;
+        if let ("Date", "parse" | "tryParse", [first]) = (space, name, args) {
+            self.lint_no_such_day(first);
         }
+        if !self.lint_count(ir, space, name, args) && space == "Math" {
+            self.lint_numbers(name, args);
+        }
+    }
+
+    /// Arguments of a method that takes none.
+    pub(super) fn lint_bare_method(&mut self, name: &[u8], args: &[Ir<'a>]) {
+        let shown = Self::shown(name);
         let Some(extra) = args
             .first()
             .filter(|_| BARE_METHODS.contains(&shown.as_str()))

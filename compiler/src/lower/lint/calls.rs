@@ -70,8 +70,11 @@ impl<'a> Lower<'_, 'a> {
             && !self.vars.knows(space)
             && let Some(space) = builtins::NAMESPACES.iter().find(|n| n.as_bytes() == space)
         {
-            return self.lint_namespace_call(ir, space, name, args);
+            let shown = Self::shown(name);
+            self.lint_namespace_arguments(ir, space, &shown, args);
+            return self.lint_namespace_call(ir, space, &shown, args);
         }
+        self.lint_bare_method(name, args);
         match name {
             b"add" => return self.lint_added(object, args),
             b"toString" if args.is_empty() => return self.lint_object_string(ir, object),
@@ -214,26 +217,25 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A call of a function of a namespace.
-    fn lint_namespace_call(&mut self, ir: &Ir<'a>, space: &str, name: &[u8], args: &[Ir<'a>]) {
-        let shown = Self::shown(name);
+    fn lint_namespace_call(&mut self, ir: &Ir<'a>, space: &str, name: &str, args: &[Ir<'a>]) {
         if space == "Schema" || space == "console" {
             return;
         }
-        if builtins::function(space, &shown).is_none() {
+        if builtins::function(space, name).is_none() {
             let all = builtins::FUNCTIONS.iter().filter(|f| f.ns == space);
-            let near = self.s.nearest(&shown, all.clone().map(|f| f.name));
+            let near = self.s.nearest(name, all.clone().map(|f| f.name));
             let help = match near {
                 Some(near) => format!("did you mean `{space}.{near}`?"),
                 None => {
                     let global = builtins::FUNCTIONS.iter();
-                    let global = global.filter(|f| f.name == shown).find(|f| f.ns != space);
+                    let global = global.filter(|f| f.name == name).find(|f| f.ns != space);
                     match global {
-                        _ if space == "Number" && shown == "parse" => {
+                        _ if space == "Number" && name == "parse" => {
                             "write `Number(text)`".to_owned()
                         }
-                        Some(f) if f.ns.is_empty() => format!("write `{shown}(x)`"),
-                        Some(f) => format!("write `{}.{shown}(x)`", f.ns),
-                        None if space == "String" && shown == "format" => {
+                        Some(f) if f.ns.is_empty() => format!("write `{name}(x)`"),
+                        Some(f) => format!("write `{}.{name}(x)`", f.ns),
+                        None if space == "String" && name == "format" => {
                             "use `template {tmpl, vars, result}`".to_owned()
                         }
                         None => {
@@ -244,16 +246,16 @@ impl<'a> Lower<'_, 'a> {
                 }
             };
             // What no value has is told where the call is lowered.
-            if builtins::method_id(&shown).is_some()
-                || builtins::FUNCTIONS.iter().any(|f| f.name == shown)
+            if builtins::method_id(name).is_some()
+                || builtins::FUNCTIONS.iter().any(|f| f.name == name)
             {
-                let message = format!("`{space}` has no function `{}`", excerpt(&shown));
+                let message = format!("`{space}` has no function `{}`", excerpt(name));
                 let finding = Finding::new(codes::UNKNOWN_FUNCTION, ir.at.node, message);
-                self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+                self.found(finding.inner(ir.at.inner).offending(name).help(help));
             }
             return;
         }
-        if let (b"stringify", Some(second)) = (name, args.get(1))
+        if let ("stringify", Some(second)) = (name, args.get(1))
             && space == "JSON"
             && args.len() == 2
             && number(second).is_some()
@@ -263,7 +265,7 @@ impl<'a> Lower<'_, 'a> {
             let help = "write `JSON.stringify(x, null, 2)`".to_owned();
             return self.found_call(codes::WRONG_ARGUMENTS, second, message, help);
         }
-        if let (b"hasOwn", [list, sought]) = (name, args)
+        if let ("hasOwn", [list, sought]) = (name, args)
             && space == "Object"
             && matches!(self.holds_of(list, DEPTH), Holds::List(_))
             && !matches!(sought.kind, IrKind::Lit(Lit::Number(_)))
@@ -273,29 +275,30 @@ impl<'a> Lower<'_, 'a> {
             return self.found_call(codes::WRONG_KIND, ir, message, help);
         }
         let Some(first) = args.first() else {
-            if space == "Math" && matches!(&*shown, "max" | "min") {
-                let message = format!("`Math.{shown}` of nothing is `Infinity` or `-Infinity`");
-                let help = format!("give it numbers: `Math.{shown}(a, b)`");
+            if space == "Math" && matches!(name, "max" | "min") {
+                let message = format!("`Math.{name}` of nothing is `Infinity` or `-Infinity`");
+                let help = format!("give it numbers: `Math.{name}(a, b)`");
                 self.found_call(codes::WRONG_ARGUMENTS, ir, message, help);
             }
             return;
         };
         let holds = self.holds_of(first, DEPTH);
-        let wants = match (space, &*shown) {
+        let wants = match (space, name) {
             ("JSON", "parse") => "a text of JSON",
             ("Object", "keys" | "values" | "entries") => "an object",
             ("Object", "fromEntries") => "a list of pairs",
             _ => return,
         };
         let wrong = match wants {
-            "a text of JSON" => matches!(holds, Holds::Number | Holds::Bool | Holds::Date),
-            "an object" => matches!(holds, Holds::Number | Holds::Bool | Holds::Date),
+            "a text of JSON" | "an object" => {
+                matches!(holds, Holds::Number | Holds::Bool | Holds::Date)
+            }
             _ => matches!(holds, Holds::Object(_) | Holds::Number | Holds::Bool),
         };
         if wrong {
             let called = excerpt(&self.called(first));
             let message = format!(
-                "`{space}.{shown}` takes {wants}, and `{called}` is {}",
+                "`{space}.{name}` takes {wants}, and `{called}` is {}",
                 holds.words()
             );
             let help = match wants {

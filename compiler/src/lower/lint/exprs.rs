@@ -183,7 +183,6 @@ impl<'a> Lower<'_, 'a> {
                     self.lint_sorted(ir, object, name, args);
                     self.lint_radix(name, args);
                     self.lint_misused(ir, object, name, args);
-                    self.lint_arguments(ir, object, name, args);
                     self.lint_method_call(ir, object, name, args);
                 }
                 IrKind::Member {
