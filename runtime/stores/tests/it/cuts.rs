@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, reason = "what the process tells the test")]
 
 use crate::tables::{begin, commit, exec, run, value};
-use crate::{block_on, counted, event, fence, key, turn};
+use crate::{Dice, block_on, counted, event, fence, key, turn};
 use a99_runtime_engine::AgentStore;
 use a99_runtime_stores::{Durability, SqliteRuntime, StoreOptions};
 use serde_json::json;
@@ -153,19 +153,6 @@ fn act(call: &str, folder: &Path) -> Option<Act> {
     }
 }
 
-/// A generator of pseudo-random numbers (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-}
-
 /// What of the writes that were not synced is there.
 #[derive(Copy, Clone, Debug)]
 enum Rest {
@@ -198,14 +185,14 @@ impl Disk {
         }
     }
 
-    fn after(&self, rest: Rest, random: &mut Random) -> Vec<u8> {
+    fn after(&self, rest: Rest, dice: &mut Dice) -> Vec<u8> {
         let mut file = self.synced.clone();
         for (at, data) in &self.since {
             match (rest, data) {
                 (Rest::Nothing, _) => {}
                 (Rest::All, data) => Disk::apply(&mut file, *at, data.as_deref()),
                 (Rest::Some, None) => {
-                    if random.next().is_multiple_of(2) {
+                    if dice.below(2) == 0 {
                         Disk::apply(&mut file, *at, None);
                     }
                 }
@@ -215,7 +202,7 @@ impl Disk {
                     while !left.is_empty() {
                         let end = (SECTOR - place % SECTOR).min(left.len());
                         let (sector, later) = left.split_at(end);
-                        if random.next().is_multiple_of(2) {
+                        if dice.below(2) == 0 {
                             Disk::apply(&mut file, place, Some(sector));
                         }
                         (place, left) = (place + end, later);
@@ -298,7 +285,7 @@ fn long_power_cuts() {
     let trace = fs::read_to_string(trace.path()).unwrap();
     let acts = acts(&trace, &folder);
 
-    let mut random = Random(1);
+    let mut dice = Dice::of(1);
     let (mut told, mut states, mut syncs, mut copied) = (1, 0, 0, 0);
     for (at, act) in (0_u64..).zip(acts) {
         let is_sync = matches!(act, Act::Sync(_));
@@ -325,7 +312,7 @@ fn long_power_cuts() {
         for (path, file) in &disk {
             let place = cut.path().join(path.strip_prefix(&folder).unwrap());
             fs::create_dir_all(place.parent().unwrap()).unwrap();
-            fs::write(place, file.after(rest, &mut random)).unwrap();
+            fs::write(place, file.after(rest, &mut dice)).unwrap();
         }
         let found = turns_of(cut.path());
         states += 1;

@@ -22,6 +22,22 @@ use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use std::path::Path;
 use std::sync::Arc;
 
+/// A small generator of numbers (xorshift), so that a seed tells the whole run.
+struct Dice(u64);
+
+impl Dice {
+    fn of(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
 fn open(path: &Path) -> SqliteRuntime {
     SqliteRuntime::open(path, StoreOptions::default()).unwrap()
 }

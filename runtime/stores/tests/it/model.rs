@@ -1,24 +1,13 @@
 //! Turns of tables against a model: whatever is begun, given up, cut off between the commits
 //! or left open, the tables are those of a plain database that ran what was committed.
 
-use crate::tables::{begin, exec};
-use crate::{block_on, counted, fence, key, turn};
-use a99_runtime_engine::{AgentStore, Row, Statement, StoreCode, TableTurn};
+use crate::tables::{begin, exec, says};
+use crate::{Dice, block_on, counted, fence, key, turn};
+use a99_runtime_engine::{AgentStore, Row, StoreCode, TableTurn};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use a99_sqlite::rusqlite::Connection;
+use serde_json::json;
 use std::path::Path;
-
-/// A small generator of numbers (xorshift), so that a seed tells the whole run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// A statement of some kind: changes of rows and of the schema, of which some are refused.
 fn statement(dice: &mut Dice) -> String {
@@ -58,13 +47,7 @@ const ALL: &str = "SELECT group_concat(x, ' ') AS all_rows FROM (
                        SELECT 'l' || n || '=' || ifnull(v, '-') FROM log ORDER BY 1)";
 
 fn rows(tables: &dyn TableTurn) -> Option<String> {
-    let all = Statement {
-        sql: ALL.to_owned(),
-        params: Vec::new(),
-        steps: None,
-        is_repeatable: false,
-    };
-    let rows: Vec<Row> = block_on(tables.query(all, true)).unwrap();
+    let rows: Vec<Row> = block_on(tables.query(says(ALL, json!([])), true)).unwrap();
     rows[0]["all_rows"].as_str().map(str::to_owned)
 }
 
@@ -80,7 +63,7 @@ fn agree(store: &SqliteRuntime, model: &Connection, n: u64) {
 fn turns(seed: u64, most: u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
-    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut dice = Dice::of(seed);
     let mut store = past_lock(&path);
     let a = key("echo/general/a");
     let model = Connection::open_in_memory().unwrap();
