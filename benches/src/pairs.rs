@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// Work, once.
-type Work = Box<dyn FnMut()>;
+pub type Work = Box<dyn FnMut()>;
 
 /// Two ways to do nearly the same: the first costs more, and by how much is asked.
 pub struct Pair {
@@ -104,10 +104,16 @@ pub struct Measured {
 }
 
 impl Pair {
+    /// The work of both sides.
+    #[must_use]
+    pub fn work(&self) -> [Work; 2] {
+        (self.make)()
+    }
+
     /// Measures both sides in turns, so many rounds after one that does not count.
     #[must_use]
     pub fn measure(&'static self, rounds: usize) -> Measured {
-        let mut sides = (self.make)();
+        let mut sides = self.work();
         let mut wall = [Vec::new(), Vec::new()];
         let mut cpu = [Vec::new(), Vec::new()];
         for round in 0..=rounds {

@@ -1,8 +1,8 @@
 //! Turns as the store of agents keeps them, and the same rows in plain transactions.
 
 use a99_runtime_engine::{
-    AgentKey, AgentStore, Body, Event, EventKind, Fence, Message, NewEvent, NewState, Progress,
-    Sender, Trigger, TurnCommit, derived,
+    AgentKey, AgentStore, Body, Fence, Message, NewEvent, NewState, Progress, Sender, Trigger,
+    TurnCommit, derived,
 };
 use a99_runtime_stores::{Durability, SqliteRuntime, StoreOptions};
 use a99_sqlite::rusqlite::{Connection, ToSql, params};
@@ -56,19 +56,12 @@ impl Agent {
         });
         if sends {
             let key = &self.fence.key;
-            commit.outbox.push(NewEvent {
-                channel: key.channel().to_owned(),
-                event: Event {
-                    id: derived(&[key.as_str(), &base.to_string()]),
-                    seq: None,
-                    kind: EventKind::Persisted,
-                    ts: 0,
-                    sender: Arc::new(Sender::agent(key)),
-                    hops: 1,
-                    body: Body::Message(Message::text("y".repeat(80))),
-                    attachments: Vec::new(),
-                },
-            });
+            let id = derived(&[key.as_str(), &base.to_string()]);
+            let sender = Arc::new(Sender::agent(key));
+            let body = Body::Message(Message::text("y".repeat(80)));
+            commit
+                .outbox
+                .push(NewEvent::new(key.channel(), id, sender, 1, body));
         }
         commit
     }

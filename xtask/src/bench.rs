@@ -5,7 +5,7 @@
 //! per cent is a change of the program. Times are criterion's, under
 //! `benches/benches`.
 
-use crate::shell::{Failed, cargo, failed, output, root, run, run_program, works};
+use crate::shell::{Failed, cargo, failed, output, run, run_program, target, works};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,12 +142,7 @@ fn build() -> Result<PathBuf, Failed> {
     let mut build = cargo("build");
     build.args(["--quiet", "--profile", "bench", "-p", "a99-benches"]);
     run(build.args(["--bin", "instructions"]))?;
-    let mut metadata = cargo("metadata");
-    let text = output(metadata.args(["--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&text).map_err(|e| failed("cargo metadata", e))?;
-    let target = metadata.get("target_directory").and_then(Value::as_str);
-    let target = target.map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("release/instructions"))
+    Ok(target()?.join("release/instructions"))
 }
 
 fn list(program: &Path) -> Result<Vec<BenchRow>, Failed> {

@@ -6,7 +6,7 @@
 
 use crate::guest::one_test;
 use crate::shell::{Failed, cargo, run, works};
-use crate::stage::{Outcome, Progress};
+use crate::stage::{Outcome, Progress, unless_installable};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -47,10 +47,7 @@ pub(crate) fn short(progress: &Progress) -> Result<Outcome, Failed> {
     if has_qemu() {
         return progress.tests(&mut test(&[])).map(|()| Outcome::Passed);
     }
-    match works(Command::new("apt-get").arg("--version")) {
-        true => Err(Failed(missing())),
-        false => Ok(Outcome::Skipped(missing())),
-    }
+    unless_installable(missing())
 }
 
 /// The long form: compares with QEMU, for some time.

@@ -1,6 +1,6 @@
 //! Long test of agents that live: processes that host them are killed again and again.
 
-use crate::shell::{Failed, cargo};
+use crate::shell::{Failed, cargo, set_options};
 use crate::stage::Progress;
 
 /// What an option is called where the test reads it.
@@ -17,15 +17,7 @@ pub(crate) fn test(args: &[&str], progress: &Progress) -> Result<(), Failed> {
     test.args(["--package", "a99-runtime", "--profile", "bench"]);
     test.args(["--test", "crash", "--", "--ignored", "long_"]);
     test.args(["--nocapture", "--test-threads=1"]);
-    for pair in args.chunks(2) {
-        let known = OPTIONS.iter().find(|(name, _)| pair.first() == Some(name));
-        match (known, pair) {
-            (Some((_, variable)), [_, value]) => drop(test.env(variable, value)),
-            _ => {
-                let text = "expected [--kills N] [--programs N] [--mode MODE] [--seed S]";
-                return Err(Failed(text.to_owned()));
-            }
-        }
-    }
+    let usage = "[--kills N] [--programs N] [--mode MODE] [--seed S]";
+    set_options(&mut test, args, &OPTIONS, usage)?;
     progress.tests(&mut test)
 }

@@ -4,10 +4,9 @@
 //! The command builds the image; it is built here with the sandbox in it, so
 //! that other tasks do without wasmtime.
 
-use crate::shell::{Failed, cargo, failed, metadata, root, run};
+use crate::shell::{Failed, cargo, failed, root, run, target};
 use crate::stage::{Outcome, Progress};
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// The profile of everything with wasmtime in it.
@@ -90,10 +89,9 @@ fn build_with(command: &mut Command) -> Result<(), Failed> {
 /// that this machine cannot build images or run guests.
 pub(crate) fn build_where_possible() -> Result<Outcome, Failed> {
     run(with_wasmtime("test").arg("--no-run"))?;
-    let target = metadata()?["target_directory"].as_str().map(PathBuf::from);
-    let target = target.ok_or_else(|| failed("cargo metadata", "no target folder"))?;
+    let program = target()?.join(PROFILE[1]).join("a99");
     let sandbox = |command| {
-        let mut sandbox = Command::new(target.join(PROFILE[1]).join("a99"));
+        let mut sandbox = Command::new(&program);
         sandbox.args(["sandbox", command]);
         sandbox
     };
@@ -172,6 +170,7 @@ pub(crate) fn soak(args: &[&str]) -> Result<(), Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shell::metadata;
 
     #[test]
     fn the_tests_that_tasks_run_exist() {

@@ -69,6 +69,29 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
     String::from_utf8(done.stdout).map_err(|error| failed(name, error))
 }
 
+/// Sets the variables by which a test reads options, each with a value after it.
+pub(crate) fn set_options(
+    test: &mut Command,
+    args: &[&str],
+    known: &[(&str, &str)],
+    usage: &str,
+) -> Result<(), Failed> {
+    for pair in args.chunks(2) {
+        let found = known.iter().find(|(name, _)| pair.first() == Some(name));
+        match (found, pair) {
+            (Some((_, variable)), [_, value]) => drop(test.env(variable, value)),
+            _ => return Err(Failed(format!("expected {usage}"))),
+        }
+    }
+    Ok(())
+}
+
+/// The folder in which cargo builds.
+pub(crate) fn target() -> Result<PathBuf, Failed> {
+    let target = metadata()?["target_directory"].as_str().map(PathBuf::from);
+    target.ok_or_else(|| failed("cargo metadata", "no target folder"))
+}
+
 /// What cargo knows of the workspace's manifests, dependencies of others left
 /// out.
 pub(crate) fn metadata() -> Result<Value, Failed> {

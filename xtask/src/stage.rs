@@ -1,7 +1,7 @@
 //! Stages of a task: each under its number and name, with its time, and never
 //! silent for long.
 
-use crate::shell::{Failed, describe, failed};
+use crate::shell::{Failed, describe, failed, works};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -49,6 +49,15 @@ pub(crate) enum Outcome {
     Passed,
     /// This machine cannot run it, for this reason.
     Skipped(String),
+}
+
+/// What a stage says whose program is missing: it failed where Debian's packages can be
+/// installed.
+pub(crate) fn unless_installable(missing: String) -> Result<Outcome, Failed> {
+    match works(Command::new("apt-get").arg("--version")) {
+        true => Err(Failed(missing)),
+        false => Ok(Outcome::Skipped(missing)),
+    }
 }
 
 impl Stages {
