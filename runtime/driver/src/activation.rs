@@ -8,7 +8,7 @@ pub(crate) use load::Loading;
 
 use crate::agent::Identity;
 use crate::error::AgentError;
-use crate::hub::Channel;
+use crate::hub::{Channel, Passing};
 use crate::kill;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
@@ -118,7 +118,7 @@ pub(crate) struct Activation {
     saved_settings: Value,
     channel: Arc<Channel>,
     head: watch::Receiver<Seq>,
-    passing: Option<broadcast::Receiver<Arc<Event>>>,
+    passing: Option<broadcast::Receiver<Passing>>,
     /// The last event that was read.
     cursor: Seq,
     /// What is not beyond it was there before the agent was awake.
@@ -168,6 +168,7 @@ impl Activation {
             let sleep =
                 (idle && !self.is_draining).then(|| idle_since + self.shared.options.idle_debounce);
             let has_room = self.machine.room() > 0 && !self.is_draining;
+            let reads_on = self.machine.wants() > 0 && !self.is_draining;
             tokio::select! {
                 Some(happened) = self.work.next() => stop = self.take(happened),
                 signal = self.signals.recv(), if !self.is_deaf => match signal {
@@ -177,7 +178,7 @@ impl Activation {
                         stop = self.heed(Signal::Drain);
                     }
                 },
-                changed = self.head.changed(), if has_room => drop(changed),
+                changed = self.head.changed(), if reads_on => drop(changed),
                 event = next_passing(&mut self.passing), if has_room && self.has_loose_room() => {
                     if let Some(event) = event {
                         stop = self.pass(event);
@@ -261,7 +262,7 @@ impl Activation {
     /// Reads the log as far as there is room.
     async fn read_on(&mut self) -> Result<Option<StopReason>, StoreError> {
         while !self.is_draining {
-            let room = self.machine.room();
+            let room = self.machine.wants();
             if room == 0 || self.cursor >= *self.head.borrow_and_update() {
                 break;
             }
@@ -461,11 +462,11 @@ impl Activation {
     }
 }
 
-async fn next_passing(from: &mut Option<broadcast::Receiver<Arc<Event>>>) -> Option<Arc<Event>> {
+async fn next_passing(from: &mut Option<broadcast::Receiver<Passing>>) -> Option<Arc<Event>> {
     match from {
         // Of events that are in no log, some may be missed.
         Some(from) => match from.recv().await {
-            Ok(event) => Some(event),
+            Ok(passing) => Some(passing.event),
             Err(broadcast::error::RecvError::Lagged(_)) => None,
             Err(broadcast::error::RecvError::Closed) => pending().await,
         },

@@ -41,7 +41,7 @@ pub(crate) struct Hub {
 pub(crate) struct Channel {
     head: watch::Sender<Seq>,
     recent: Mutex<Recent>,
-    passing: broadcast::Sender<Arc<Event>>,
+    passing: broadcast::Sender<Passing>,
 }
 
 /// The newest events, without holes.
@@ -66,6 +66,14 @@ fn size(event: &Event) -> usize {
     };
     let attached: usize = event.attachments.iter().map(|a| a.data.len()).sum();
     text + attached + 256
+}
+
+/// An event that is in no log.
+#[derive(Clone, Debug)]
+pub(crate) struct Passing {
+    /// The place of the last event of the log before it.
+    pub(crate) after: Seq,
+    pub(crate) event: Arc<Event>,
 }
 
 impl Recent {
@@ -138,7 +146,7 @@ impl Channel {
     }
 
     /// Events that are in no log, from now on.
-    pub(crate) fn passing(&self) -> broadcast::Receiver<Arc<Event>> {
+    pub(crate) fn passing(&self) -> broadcast::Receiver<Passing> {
         self.passing.subscribe()
     }
 
@@ -238,7 +246,11 @@ impl Hub {
         });
         let there = self.channel(channel).await?;
         // Nobody listens: then nobody sees it.
-        drop(there.passing.send(Arc::clone(&event)));
+        let passing = Passing {
+            after: there.head(),
+            event: Arc::clone(&event),
+        };
+        drop(there.passing.send(passing));
         (self.listener)(channel, &event);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Subscriptions: a channel's log from any place on, then what comes.
 
-use crate::hub::{Channel, Hub};
+use crate::hub::{Channel, Hub, Passing};
 use a99_runtime_engine::{Event, Seq, StoreError};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,13 +10,16 @@ use tokio::sync::{broadcast, watch};
 const PAGE: usize = 500;
 
 /// Events of a channel after a place: each once, in the order of their places, first those
-/// that are there and then those that come.
+/// that are there and then those that come. An event that is in no log comes after those that
+/// were in the log when it was sent, and before those that were not.
 pub struct Subscription {
     hub: Arc<Hub>,
     name: String,
     channel: Arc<Channel>,
     head: watch::Receiver<Seq>,
-    passing: Option<broadcast::Receiver<Arc<Event>>>,
+    passing: Option<broadcast::Receiver<Passing>>,
+    /// One of those, which comes after events of the log that were not given yet.
+    next_passing: Option<Passing>,
     cursor: Seq,
     ready: VecDeque<Arc<Event>>,
 }
@@ -46,6 +49,7 @@ impl Subscription {
             cursor: after.unwrap_or_else(|| channel.head()),
             channel,
             passing,
+            next_passing: None,
             ready: VecDeque::new(),
         })
     }
@@ -68,6 +72,9 @@ impl Subscription {
     /// Those of reading the log.
     pub async fn next(&mut self) -> Result<Arc<Event>, StoreError> {
         loop {
+            if let Some(event) = self.take_passing() {
+                return Ok(event);
+            }
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
@@ -85,10 +92,23 @@ impl Subscription {
             };
             tokio::select! {
                 changed = self.head.changed() => drop(changed),
-                event = passing.recv() => if let Ok(event) = event {
-                    return Ok(event);
-                },
+                // Of events that are in no log, some may be missed.
+                event = passing.recv() => self.next_passing = event.ok(),
             }
         }
+    }
+
+    /// The next event that is in no log, if it comes before the next one of the log.
+    fn take_passing(&mut self) -> Option<Arc<Event>> {
+        let given = self.cursor();
+        while self.next_passing.is_none() {
+            match self.passing.as_mut()?.try_recv() {
+                Ok(passing) => self.next_passing = Some(passing),
+                Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+                Err(_) => return None,
+            }
+        }
+        let comes = |passing: &mut Passing| passing.after <= given;
+        self.next_passing.take_if(comes).map(|next| next.event)
     }
 }

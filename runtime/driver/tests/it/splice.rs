@@ -133,3 +133,41 @@ async fn an_agent_that_sleeps_and_restarts_sees_each_event_once() {
         closed(host, store).await;
     }
 }
+
+#[tokio::test]
+async fn what_is_in_no_log_keeps_its_place_among_what_is() {
+    let files = Files::new();
+    let script = Script::new(|turn, call| {
+        Box::pin(async move {
+            if let Call::Event(event) = &call
+                && let Some(text) = text(event)
+            {
+                turn.send_ephemeral(format!("about {text}"), Default::default())
+                    .await?;
+                turn.send(format!("done {text}")).await?;
+            }
+            Ok(())
+        })
+    });
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    host.invite(&key("a/c/a"), json!({}))
+        .await
+        .expect("invited");
+    let mut events = host.subscribe("c", None, true).await.expect("a channel");
+    // Nothing is read before all is there.
+    for text in ["one", "two", "three"] {
+        host.publish("c", says(text)).await.expect("published");
+        assert!(host.settled(Duration::from_secs(20)).await);
+    }
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|last| last != "done three") {
+        let event = events.next().await.expect("an event");
+        seen.extend(text(&event).map(str::to_owned));
+    }
+    let order = ["one", "two", "three"].map(|text| {
+        let about = format!("about {text}");
+        [text.to_owned(), about, format!("done {text}")]
+    });
+    assert_eq!(seen, order.concat());
+}

@@ -144,6 +144,16 @@ impl Machine {
         std::mem::take(&mut self.out)
     }
 
+    /// How many events after [`Self::taken`] are to be read now: none while more than half of
+    /// what may wait does, so that a long log is read in large pieces. As many are taken.
+    #[must_use]
+    pub fn wants(&self) -> usize {
+        match self.events > self.most_queued() / 2 {
+            true => 0,
+            false => self.room(),
+        }
+    }
+
     /// How many events after [`Self::taken`] are taken now: what [`Policy::max_queued`]
     /// leaves.
     #[must_use]

@@ -83,6 +83,29 @@ fn no_more_is_taken_than_there_is_room_for() {
 }
 
 #[test]
+fn a_long_log_is_read_in_large_pieces() {
+    let mut w = World::new(Policy {
+        max_queued: 8,
+        ..policy(ExactlyOnceState, 1)
+    });
+    assert_eq!(w.machine.wants(), 8);
+    w.event(1);
+    for seq in 2..=9 {
+        w.event(seq);
+    }
+    assert_eq!((w.machine.room(), w.machine.wants()), (0, 0));
+    for turn in 1..=3 {
+        w.done(turn, 1);
+        w.committed(turn);
+        assert_eq!(w.machine.wants(), 0, "more than half of the queue waits");
+    }
+    assert_eq!(w.machine.room(), 3);
+    w.done(4, 1);
+    w.committed(4);
+    assert_eq!(w.machine.wants(), 4);
+}
+
+#[test]
 fn filtered_events_are_kept_lazily() {
     let mut w = World::new(policy(ExactlyOnceState, 1));
     assert_eq!(w.filtered(1), [Command::WakeAt(2_000)]);
