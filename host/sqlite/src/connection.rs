@@ -149,6 +149,8 @@ fn check_layout(layout: i64) -> Result<(), SqliteError> {
 fn settings(connection: &Connection, options: &SqliteOptions) -> Result<(), SqliteError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Otherwise a statement with `LIMIT ?` is prepared anew each time: plans look at values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // On macOS a file is not on the disk until the full form was asked for.
     let (synchronous, full) = match options.durability {
         Durability::Power => ("FULL", "ON"),
