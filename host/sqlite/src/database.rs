@@ -3,13 +3,14 @@
 use crate::component::Component;
 use crate::connection;
 use crate::error::{SqliteCode, SqliteError};
-use crate::options::SqliteOptions;
+use crate::options::{Durability, SqliteOptions};
 use crate::queue::Queue;
 use crate::task::{Job, Task, Tx, Work, locked, stopped};
 use rusqlite::Connection;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ const BATCH_TIME: Duration = Duration::from_millis(50);
 /// would keep them out for as long as it has.
 const FREE_PART: u32 = 32;
 const MAX_FREE: Duration = Duration::from_millis(4);
+
+/// Pages of the log from which on they are copied into the file: 4 MiB, as SQLite has it.
+const LOG_PAGES: i32 = 1_000;
 
 /// A file that any number of processes have open; clones share it and its threads.
 ///
@@ -47,9 +51,21 @@ pub(crate) struct Shared {
     pub(crate) options: SqliteOptions,
     reads: Queue,
     writes: Queue,
+    /// The connection that writes; none when the thread that writes has ended.
+    writer: Mutex<Option<Connection>>,
+    log: Arc<Log>,
     /// Connections that read.
     reading: Mutex<usize>,
     all_read: Condvar,
+}
+
+/// The log beside the file.
+#[derive(Default)]
+struct Log {
+    /// How many pages it had after the last commit.
+    pages: AtomicI32,
+    /// Whether the thread that writes was asked to copy them.
+    is_asked: AtomicBool,
 }
 
 impl fmt::Debug for Database {
@@ -84,12 +100,23 @@ impl Database {
     }
 
     fn start(path: &Path, options: SqliteOptions) -> Result<Database, SqliteError> {
-        let writer = connection::open(path, &options)?;
+        let mut writer = connection::open(path, &options)?;
+        let log = Arc::new(Log::default());
+        if writes_here(&options) {
+            // In place of SQLite's own, which copies on the thread that commits.
+            let log = Arc::clone(&log);
+            writer.wal_hook(Some(move |_: &mut _, pages| {
+                log.pages.store(pages, Ordering::Relaxed);
+                Ok(())
+            }))?;
+        }
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             options,
             reads: Queue::default(),
             writes: Queue::default(),
+            writer: Mutex::new(Some(writer)),
+            log,
             reading: Mutex::new(0),
             all_read: Condvar::new(),
         });
@@ -110,8 +137,9 @@ impl Database {
             })?;
         }
         database.spawn("a99-sqlite-write", move || {
-            shared.write_on(&writer);
+            shared.write_on();
             shared.wait_for_reads();
+            drop(locked(&shared.writer).take());
         })?;
         Ok(database)
     }
@@ -167,6 +195,23 @@ impl Database {
         queued(&self.0.shared.writes, f)
     }
 
+    /// The same for small work of one who waits for it at once: done on this thread if the
+    /// file is nobody else's ([`SqliteOptions::is_exclusive`]), nobody writes, and no disk is
+    /// waited for ([`Durability`] below [`Durability::Power`]). That takes some ten
+    /// microseconds, less than to wake another thread twice.
+    pub fn write_here<T, F>(&self, f: F) -> Task<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send + 'static,
+    {
+        let shared = &self.0.shared;
+        let (job, task) = Work::of(f);
+        match shared.try_write(job) {
+            Ok(()) => task,
+            Err(job) => pushed(&shared.writes, job, task),
+        }
+    }
+
     /// Makes or changes the tables of a component, if they are not as this version of it
     /// wants them.
     pub fn migrate(&self, component: &'static Component) -> Task<()> {
@@ -213,6 +258,11 @@ impl Database {
             threads.into_iter().for_each(|thread| drop(thread.join()));
         }
     }
+}
+
+/// Whether small work may be done on the thread of whoever asks.
+fn writes_here(options: &SqliteOptions) -> bool {
+    options.is_exclusive && options.durability != Durability::Power
 }
 
 fn queued<T, F>(queue: &Queue, f: F) -> Task<T>
@@ -276,8 +326,52 @@ impl Shared {
         }
     }
 
+    /// Does work on this thread, unless others write or wait for that; then gives it back.
+    fn try_write(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
+        if !writes_here(&self.options) {
+            return Err(job);
+        }
+        let writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(job),
+        };
+        let Some(connection) = writer.as_ref().filter(|_| self.writes.is_idle()) else {
+            return Err(job);
+        };
+        self.write_some(connection, &mut vec![job]);
+        drop(writer);
+        self.ask_for_copy();
+        Ok(())
+    }
+
+    /// Asks the thread that writes to copy the log, if it is long.
+    fn ask_for_copy(&self) {
+        let is_long = self.log.pages.load(Ordering::Relaxed) >= LOG_PAGES;
+        if is_long && !self.log.is_asked.swap(true, Ordering::Relaxed) {
+            // It copies after each work.
+            let (job, _) = Work::alone(|_| Ok(()));
+            if let Err(job) = self.writes.push(job) {
+                job.end(Err(stopped()));
+            }
+        }
+    }
+
+    /// Copies the log into the file, if it is long. What fails is tried again after the next
+    /// commit, as SQLite does.
+    fn copy_log(&self, connection: &Connection) {
+        self.log.is_asked.store(false, Ordering::Relaxed);
+        if self.log.pages.load(Ordering::Relaxed) >= LOG_PAGES {
+            let copy = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)");
+            let copied = copy.and_then(|mut copy| copy.query_row([], |_| Ok(())));
+            if copied.is_ok() {
+                self.log.pages.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// What the thread that writes does.
-    fn write_on(&self, connection: &Connection) {
+    fn write_on(&self) {
         let mut free_until = Instant::now();
         loop {
             let mut jobs = self.writes.take(MAX_BATCH);
@@ -287,13 +381,20 @@ impl Shared {
             jobs.reverse();
             while !jobs.is_empty() {
                 thread::sleep(free_until.saturating_duration_since(Instant::now()));
+                let writer = locked(&self.writer);
+                let Some(connection) = writer.as_ref() else {
+                    return;
+                };
                 if let Some(mut job) = jobs.pop_if(|job| job.is_alone()) {
                     let done = job.run(connection);
                     job.end(self.placed(done));
+                    self.copy_log(connection);
                     continue;
                 }
                 let began = Instant::now();
                 self.write_some(connection, &mut jobs);
+                self.copy_log(connection);
+                drop(writer);
                 if !self.options.is_exclusive {
                     let free = (began.elapsed() / FREE_PART).min(MAX_FREE);
                     free_until = Instant::now() + free;
@@ -309,15 +410,22 @@ impl Shared {
             return jobs.drain(..).for_each(|job| job.end(failed.clone()));
         }
         let until = Instant::now() + BATCH_TIME;
+        // Work that has the transaction for itself is undone with it.
+        let shares = jobs.len() > 1;
         let mut done = Vec::new();
         let mut fate = Ok(());
         while let Some(mut job) = jobs.pop_if(|job| !job.is_alone()) {
             if job.is_left() {
                 continue;
             }
-            let result = apart(connection, &mut *job);
-            // After a fault of the disk SQLite may have rolled all of it back.
-            if connection.is_autocommit() {
+            let result = match shares {
+                true => apart(connection, &mut *job),
+                false => job.run(connection),
+            };
+            if result.is_err() && !shares {
+                fate = result.clone();
+            } else if connection.is_autocommit() {
+                // After a fault of the disk SQLite may have rolled all of it back.
                 fate = result.clone().and(Err(SqliteError::new(
                     SqliteCode::Failed,
                     "the work ended the transaction",

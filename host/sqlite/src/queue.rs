@@ -13,6 +13,8 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct Inside {
     jobs: VecDeque<Box<dyn Job>>,
+    /// Whether what was taken last may not be done yet.
+    is_taken: bool,
     is_closed: bool,
 }
 
@@ -29,10 +31,18 @@ impl Queue {
         Ok(())
     }
 
+    /// Whether all that was added is done and more may be: what is done then comes after it.
+    /// For queues that one thread takes from.
+    pub(crate) fn is_idle(&self) -> bool {
+        let inside = locked(&self.inside);
+        inside.jobs.is_empty() && !inside.is_taken && !inside.is_closed
+    }
+
     /// Waits for work, and takes `most` of what is there; nothing once the queue is
-    /// closed and empty.
+    /// closed and empty. Whoever comes again is done with what it took before.
     pub(crate) fn take(&self, most: usize) -> Vec<Box<dyn Job>> {
         let mut inside = locked(&self.inside);
+        inside.is_taken = false;
         while inside.jobs.is_empty() && !inside.is_closed {
             inside = self
                 .changed
@@ -40,6 +50,7 @@ impl Queue {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         let count = inside.jobs.len().min(most);
+        inside.is_taken = count > 0;
         inside.jobs.drain(..count).collect()
     }
 

@@ -9,9 +9,9 @@ use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, uint, uin
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::timers;
 use a99_runtime_engine::{
-    AgentKey, AgentRow, AgentStore, DeadLetter, Epoch, Fence, JournalRow, Millis, NewEvent,
-    NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError, TableTurn, TimerRow,
-    Trigger, TurnCommit, Uuid,
+    AgentKey, AgentRow, AgentStore, DeadLetter, Epoch, Fence, JournalRow, JournalStatus, Millis,
+    NewEvent, NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError, TableTurn,
+    TimerRow, Trigger, TurnCommit, Uuid,
 };
 use a99_sqlite::rusqlite::params;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ impl AgentStore for SqliteRuntime {
             put_row(cx, &fence, &row, uint(crate::runtime::present())?)?;
             journal::start(cx, &fence.key, &trigger, attempt)
         };
-        self.settled(key, |store| store.write(work))
+        self.settled(key, |store| store.write_small(work))
     }
 
     fn commit(&self, mut commit: TurnCommit) -> Reply<'_, Receipt> {
@@ -160,8 +160,12 @@ impl AgentStore for SqliteRuntime {
         let outbox: Result<Vec<Packed>, _> = outbox.map(|new| Packed::of(new, limits)).collect();
         match outbox {
             Ok(outbox) => {
+                let is_small = commit::is_small(&commit, &outbox);
                 let work = move |cx: &Cx<'_>| commit::commit(cx, commit, outbox);
-                self.settled(key, |store| store.write(work))
+                self.settled(key, move |store| match is_small {
+                    true => store.write_small(work),
+                    false => store.write(work),
+                })
             }
             Err(error) => refused(error),
         }
@@ -193,10 +197,18 @@ impl AgentStore for SqliteRuntime {
     }
 
     fn record_step(&self, fence: Fence, row: JournalRow) -> Reply<'_, ()> {
-        self.write(move |cx| {
+        let is_small = match &row.status {
+            JournalStatus::Done(text) => text.len() <= commit::SMALL,
+            JournalStatus::Started | JournalStatus::Failed(..) => true,
+        };
+        let work = move |cx: &Cx<'_>| {
             cx.guard(&fence)?;
             journal::record(cx, &fence.key, &row)
-        })
+        };
+        match is_small {
+            true => self.write_small(work),
+            false => self.write(work),
+        }
     }
 
     fn timers_due(&self, until: Millis, most: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>> {

@@ -30,6 +30,12 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
+    /// Bytes of its texts and attachments.
+    pub(crate) fn size(&self) -> usize {
+        let attachments = self.event.attachments.iter().map(|a| a.data.len());
+        self.body.len() + self.sender.len() + attachments.sum::<usize>()
+    }
+
     /// Packs an event.
     ///
     /// # Errors

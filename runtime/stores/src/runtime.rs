@@ -243,6 +243,21 @@ impl SqliteRuntime {
         Box::pin(self.write_now(f).answer())
     }
 
+    /// The same for small work, on this thread where that is quicker.
+    pub(crate) fn write_small<T, F>(&self, f: F) -> Reply<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (work, fault) = self.work(f);
+        let asked = Asked {
+            task: self.0.database.write_here(work),
+            fault,
+            of_error: of_write,
+        };
+        Box::pin(asked.answer())
+    }
+
     /// Does work in a transaction that reads.
     pub(crate) fn read<T, F>(&self, f: F) -> Reply<'_, T>
     where

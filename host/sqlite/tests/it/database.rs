@@ -304,3 +304,99 @@ fn writers_take_turns() {
         turns.expect("each write has its turn");
     });
 }
+
+fn exclusive(path: &Path, durability: Durability) -> Database {
+    let options = SqliteOptions {
+        durability,
+        is_exclusive: true,
+        ..SqliteOptions::default()
+    };
+    let database = Database::open(path, options).unwrap();
+    database.migrate(&NOTES).wait().unwrap();
+    database
+}
+
+/// Adds a note as small work; the thread that does it.
+fn add_here(database: &Database, n: i64) -> Task<std::thread::ThreadId> {
+    database.write_here(move |tx| {
+        tx.execute("INSERT INTO note (n) VALUES (?1)", [n])?;
+        Ok(std::thread::current().id())
+    })
+}
+
+#[test]
+fn small_work_is_done_on_the_thread_that_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = std::thread::current().id();
+    let database = exclusive(&folder.path().join("a.db"), Durability::Process);
+    // The thread that writes may not be done yet with what it was asked for before.
+    let at_once = (0..1_000).find(|n| {
+        let thread = add_here(&database, *n).wait().unwrap();
+        std::thread::yield_now();
+        thread == here
+    });
+    assert!(at_once.is_some(), "it is never done here");
+    let before = count(&database);
+    assert_eq!(code(add_here(&database, 0).wait()), SqliteCode::Failed);
+    let panics = database.write_here(|tx| -> Result<(), SqliteError> {
+        tx.execute("INSERT INTO note (n) VALUES (5000)", [])?;
+        panic!("on purpose");
+    });
+    assert_eq!(code(panics.wait()), SqliteCode::Failed);
+    assert_eq!(count(&database), before, "what fails leaves nothing");
+    add_here(&database, 5_000).wait().unwrap();
+    database.clone().close();
+    assert_eq!(code(add_here(&database, 5_001).wait()), SqliteCode::Stopped);
+}
+
+#[test]
+fn small_work_waits_for_a_disk_or_another_process_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = std::thread::current().id();
+    let power = exclusive(&folder.path().join("power.db"), Durability::Power);
+    let shared = open(&folder.path().join("shared.db"));
+    shared.migrate(&NOTES).wait().unwrap();
+    for n in 0..50 {
+        assert_ne!(add_here(&power, n).wait().unwrap(), here);
+        assert_ne!(add_here(&shared, n).wait().unwrap(), here);
+    }
+}
+
+#[test]
+fn small_work_keeps_its_place_among_other_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = exclusive(&folder.path().join("a.db"), Durability::Process);
+    let slow = database.write(|tx| {
+        std::thread::sleep(Duration::from_millis(20));
+        Ok(tx.execute("INSERT INTO note (n) VALUES (1)", [])?)
+    });
+    // Nobody has waited for the first: this one begins after it.
+    let small = database.write_here(|tx| {
+        Ok(tx.query_row("SELECT count(*) FROM note", [], |row| row.get::<_, i64>(0))?)
+    });
+    assert_eq!(small.wait().unwrap(), 1);
+    slow.wait().unwrap();
+}
+
+#[test]
+fn the_log_stays_short_under_small_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let database = exclusive(&path, Durability::Relaxed);
+    let make = |tx: &Tx<'_>| Ok(tx.execute_batch("CREATE TABLE row (text BLOB) STRICT")?);
+    database.write(make).wait().unwrap();
+    let log = folder.path().join("a.db-wal");
+    let mut longest = 0;
+    for n in 0..8_000 {
+        let add = database.write_here(|tx| {
+            let sql = "INSERT INTO row (text) VALUES (zeroblob(4096))";
+            Ok(tx.prepare_cached(sql)?.execute([])?)
+        });
+        add.wait().unwrap();
+        if n % 100 == 0 {
+            longest = longest.max(std::fs::metadata(&log).unwrap().len());
+        }
+    }
+    // It is copied from 4 MiB on; all rows have 32 MiB.
+    assert!(longest < 16 * 1024 * 1024, "the log has {longest} bytes");
+}
