@@ -26,7 +26,7 @@ use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 /// What is told to an agent that is awake.
@@ -91,7 +91,8 @@ enum Subject {
 }
 
 enum Happened {
-    Input(Input),
+    /// A start was recorded, or not; the turn may be the only suspect of the host.
+    Recorded(TurnId, Option<OwnedSemaphorePermit>, Result<(), StoreError>),
     Handled(TurnId, u32, Result<Output, AgentError>, bool),
     Committed(TurnId, Trigger, Result<Receipt, StoreError>),
     Saved(Result<Receipt, StoreError>),
@@ -133,6 +134,10 @@ pub(crate) struct Activation {
     signals: mpsc::UnboundedReceiver<Signal>,
     status: watch::Sender<Status>,
     timers_changed: Arc<tokio::sync::Notify>,
+    /// Held while a turn runs under which the process died before, and what ends the wait for
+    /// that.
+    suspect: Option<OwnedSemaphorePermit>,
+    waits_as_suspect: Option<oneshot::Sender<()>>,
     /// Whether the agent has tables of its own.
     has_tables: bool,
     is_draining: bool,
@@ -250,10 +255,12 @@ impl Activation {
             }
             Signal::Drain => {
                 self.is_draining = true;
+                self.waits_as_suspect = None;
                 self.input(Input::Drain)
             }
             Signal::Halt => {
                 self.is_draining = true;
+                self.waits_as_suspect = None;
                 self.input(Input::Halt)
             }
         }
@@ -431,7 +438,14 @@ impl Activation {
 
     fn take(&mut self, happened: Happened) -> Option<StopReason> {
         match happened {
-            Happened::Input(input) => self.input(input),
+            Happened::Recorded(turn, suspect, recorded) => {
+                self.waits_as_suspect = None;
+                self.suspect = self.suspect.take().or(suspect);
+                self.input(match recorded {
+                    Ok(()) => Input::Recorded(turn),
+                    Err(error) => Input::NotRecorded(turn, turns::fault(&error)),
+                })
+            }
             Happened::Handled(turn, attempt, result, was_cancelled) => {
                 self.handled(turn, attempt, result, was_cancelled)
             }

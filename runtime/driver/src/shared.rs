@@ -12,7 +12,7 @@ use a99_runtime_engine::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, Semaphore};
 
 pub(crate) struct Shared {
     agents: Arc<dyn AgentStore>,
@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     /// Held while settings are read, changed and written: turns and hosts both do that.
     settings_gate: tokio::sync::Mutex<()>,
+    /// Held by the turn, of all agents, that runs although the process died under it.
+    pub(crate) suspects: Arc<Semaphore>,
     pub(crate) presence: Box<dyn Presence>,
 }
 
@@ -74,6 +76,7 @@ impl Shared {
             waits: Arc::default(),
             calls: Calls::default(),
             settings_gate: tokio::sync::Mutex::const_new(()),
+            suspects: Arc::new(Semaphore::new(1)),
             presence,
         }
     }

@@ -143,6 +143,8 @@ impl Loading {
             saved_settings: saved.unwrap_or_else(|| Value::Object(Map::new())),
             head,
             passing,
+            suspect: None,
+            waits_as_suspect: None,
             cursor: progress.checkpoint,
             replay_until,
             channel,

@@ -18,7 +18,11 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// For how long a turn under which the process died waits for others of the kind.
+const ALONE: Duration = Duration::from_secs(60);
 
 /// What a fault of the store means for a turn.
 pub(super) fn fault(error: &StoreError) -> CommitFault {
@@ -100,14 +104,32 @@ impl Activation {
     ) {
         let agents = Arc::clone(self.shared.agents());
         let fence = self.fence.clone();
+        // The process died under it before. Others that it died under wait, so that what kills
+        // it does so alone, and they are not counted among its deaths.
+        let is_suspect = attempt > 1 && self.suspect.is_none() && !self.is_draining;
+        let gate = is_suspect.then(|| {
+            let (left, leaves) = oneshot::channel();
+            self.waits_as_suspect = Some(left);
+            (Arc::clone(&self.shared.suspects), leaves)
+        });
         self.work.push(Box::pin(async move {
+            let suspect = match gate {
+                Some((suspects, leaves)) => tokio::select! {
+                    biased;
+                    suspect = suspects.acquire_owned() => suspect.ok(),
+                    // One that runs this long kills nobody at once; it may wait for this one.
+                    () = tokio::time::sleep(ALONE) => None,
+                    _ = leaves => {
+                        let left = StoreError::new(StoreCode::Unavailable, "the agent stops");
+                        return Happened::Recorded(turn, None, Err(left));
+                    }
+                },
+                None => None,
+            };
             kill::point("record.before");
             let recorded = agents.record_start(fence, trigger, attempt, progress).await;
             kill::point("record.after");
-            Happened::Input(match recorded {
-                Ok(()) => Input::Recorded(turn),
-                Err(error) => Input::NotRecorded(turn, fault(&error)),
-            })
+            Happened::Recorded(turn, suspect, recorded)
         }));
     }
 
@@ -283,6 +305,7 @@ impl Activation {
             }
             Err(error) => {
                 running.client.0.give_up();
+                self.suspect = None;
                 self.status.send_modify(|status| {
                     status.failed += 1;
                     status.last_error = Some(error.clone());
@@ -413,6 +436,7 @@ impl Activation {
     ) -> Option<StopReason> {
         match result {
             Ok(receipt) => {
+                self.suspect = None;
                 if let Some(running) = self.running.remove(&turn) {
                     self.forget(&running.trigger);
                     self.keep(running, &receipt);

@@ -1,8 +1,8 @@
 //! Two owners of one store: the later one has it, the earlier one changes nothing more.
 
-use crate::script::{Call, Script, is, until};
+use crate::script::{Call, Script, is, text, until};
 use crate::support::{
-    Counter, Files, LONG, ann, builder, counted, key, messages, quick, says, store,
+    Counter, Files, LONG, ann, builder, counted, key, messages, quick, say, says, store,
 };
 use a99_runtime::{Delivery, SendOptions};
 use a99_runtime_engine::{AgentStore, Trigger};
@@ -10,6 +10,7 @@ use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 fn past_lock(files: &Files) -> Arc<SqliteRuntime> {
     let opened = SqliteRuntime::open_past_lock(files.path(), StoreOptions::default());
@@ -136,4 +137,61 @@ async fn a_host_takes_up_only_what_others_left() {
     assert!(!lost, "{:?}", calls.called());
     let row = store.load(&a).await.expect("readable").expect("a row");
     assert_eq!(row.started, Vec::<(Trigger, u32)>::new());
+}
+
+/// Tells when it begins a message; ends one after a while if it ever does.
+fn under_way(began: &Arc<Semaphore>, ends: bool) -> Script {
+    let began = Arc::clone(began);
+    Script::new(move |turn, call| {
+        let began = Arc::clone(&began);
+        Box::pin(async move {
+            if let Call::Event(event) = &call
+                && let Some(text) = text(event)
+            {
+                began.add_permits(1);
+                if !ends {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                turn.state_mut().seen.push(text.to_owned());
+            }
+            Ok(())
+        })
+    })
+}
+
+#[tokio::test]
+async fn a_turn_that_kills_the_process_takes_no_other_with_it() {
+    let files = Files::new();
+    let (killer, other) = (key("killer/c/killer"), key("other/d/other"));
+    let mut abandoned = Vec::new();
+    // Each host is left as a process that dies soon after the killer began leaves it.
+    for deaths in 0.. {
+        assert!(deaths < 20, "the killer is never given up");
+        let (kills, began) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (script, innocent) = (under_way(&kills, false), under_way(&began, true));
+        let host = builder()
+            .agent("killer", move |_| script.clone())
+            .agent("other", move |_| innocent.clone());
+        let host = host.start(past_lock(&files)).await.expect("a host");
+        if deaths == 0 {
+            for one in [&killer, &other] {
+                host.invite(one, json!({})).await.expect("invited");
+                say(&host, one.channel(), "x").await;
+            }
+            // Both are under way.
+            drop(began.acquire().await.expect("it began"));
+        }
+        let dies = tokio::time::timeout(Duration::from_secs(5), kills.acquire()).await;
+        if dies.is_err() {
+            let dead = host.inspect(&killer).await.expect("there").dead_letters;
+            assert_eq!(dead.len(), 1, "after {deaths} deaths");
+            assert!(host.settled(LONG).await);
+            assert_eq!(host.inspect(&other).await.expect("there").dead_letters, []);
+            assert_eq!(counted(&host, &other).await.seen, ["x"]);
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        abandoned.push(host);
+    }
 }
