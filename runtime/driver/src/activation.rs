@@ -8,7 +8,7 @@ pub(crate) use load::Loading;
 
 use crate::agent::Identity;
 use crate::error::AgentError;
-use crate::hub::{Channel, Passing};
+use crate::hub::{Passing, Reader};
 use crate::kill;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
@@ -117,8 +117,7 @@ pub(crate) struct Activation {
     /// Settings that hold, and what users changed of them.
     settings: Arc<Value>,
     saved_settings: Value,
-    channel: Arc<Channel>,
-    head: watch::Receiver<Seq>,
+    reader: Reader,
     passing: Option<broadcast::Receiver<Passing>>,
     /// The last event that was read.
     cursor: Seq,
@@ -163,6 +162,10 @@ impl Activation {
                 Err(error) => return Ended::Failed(error.into()),
             }
             let idle = self.machine.is_idle() && self.work.is_empty();
+            // Events that were filtered are done, and kept a while later.
+            if idle && self.machine.progress().checkpoint != self.status.borrow().checkpoint {
+                self.show();
+            }
             if !idle {
                 idle_since = Instant::now();
             }
@@ -183,7 +186,7 @@ impl Activation {
                         stop = self.heed(Signal::Drain);
                     }
                 },
-                changed = self.head.changed(), if reads_on => drop(changed),
+                () = self.reader.changed(), if reads_on => {}
                 event = next_passing(&mut self.passing), if has_room && self.has_loose_room() => {
                     if let Some(event) = event {
                         stop = self.pass(event);
@@ -270,12 +273,14 @@ impl Activation {
     async fn read_on(&mut self) -> Result<Option<StopReason>, StoreError> {
         while !self.is_draining {
             let room = self.machine.wants();
-            if room == 0 || self.cursor >= *self.head.borrow_and_update() {
+            if room == 0 || self.cursor >= self.reader.look() {
                 break;
             }
             let name = self.fence.key.channel().to_owned();
             let hub = Arc::clone(self.shared.hub());
-            let events = hub.read(&name, &self.channel, self.cursor, room).await?;
+            let events = hub
+                .read(&name, &self.reader.channel, self.cursor, room)
+                .await?;
             if events.is_empty() {
                 break;
             }

@@ -9,6 +9,7 @@ use a99_runtime_engine::{
     Appended, ChannelStore, Event, EventKind, Fence, Millis, NewEvent, Seq, StoreCode, StoreError,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
@@ -16,8 +17,11 @@ use tokio::sync::{broadcast, watch};
 /// Events of a channel that are kept in memory, at most.
 const RECENT: usize = 1_024;
 
-/// Bytes of text that they may have, about.
+/// Bytes of text that they may have, about: those of one channel, of all channels, and those of
+/// a channel that nobody reads, which the first who wakes reads at once.
 const RECENT_BYTES: usize = 4 << 20;
+const ALL_RECENT_BYTES: usize = 64 << 20;
+const UNREAD_BYTES: usize = 4 << 10;
 
 /// Events that are in no log and wait for a reader; of more the oldest are lost to it.
 const EPHEMERAL: usize = 256;
@@ -33,6 +37,8 @@ pub(crate) type Listener = Box<dyn Fn(&str, &Arc<Event>) + Send + Sync>;
 pub(crate) struct Hub {
     store: Arc<dyn ChannelStore>,
     channels: Mutex<HashMap<String, Arc<Channel>>>,
+    /// Bytes of the newest events of all channels, about.
+    bytes: Arc<AtomicUsize>,
     listener: Listener,
     runtime: Handle,
 }
@@ -49,6 +55,8 @@ pub(crate) struct Channel {
 struct Recent {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
+    /// Those of all channels.
+    all_bytes: Arc<AtomicUsize>,
     /// Events whose predecessors were not told yet.
     early: BTreeMap<Seq, Arc<Event>>,
     /// Whether the head is known: the store was asked after the channel was made here, so
@@ -78,21 +86,50 @@ pub(crate) struct Passing {
 
 impl Recent {
     fn push(&mut self, event: Arc<Event>) {
-        self.bytes += size(&event);
+        let bytes = size(&event);
+        self.bytes += bytes;
+        self.all_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.events.push_back(event);
-        while self.events.len() > RECENT || (self.bytes > RECENT_BYTES && self.events.len() > 1) {
-            if let Some(old) = self.events.pop_front() {
-                self.bytes -= size(&old);
-            }
+        while self.events.len() > RECENT || (self.is_large() && self.events.len() > 1) {
+            self.drop_oldest();
         }
+    }
+
+    fn is_large(&self) -> bool {
+        let all = self.all_bytes.load(Ordering::Relaxed);
+        self.bytes > RECENT_BYTES || all > ALL_RECENT_BYTES
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(old) = self.events.pop_front() {
+            let bytes = size(&old);
+            self.bytes -= bytes;
+            self.all_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps what has few bytes, and its room.
+    fn shrink(&mut self) {
+        while self.bytes > UNREAD_BYTES {
+            self.drop_oldest();
+        }
+        self.events.shrink_to_fit();
+    }
+
+    fn clear(&mut self) {
+        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        (self.events, self.bytes) = (VecDeque::new(), 0);
     }
 }
 
 impl Channel {
-    fn new() -> Channel {
+    fn new(all_bytes: &Arc<AtomicUsize>) -> Channel {
         Channel {
             head: watch::Sender::new(0),
-            recent: Mutex::default(),
+            recent: Mutex::new(Recent {
+                all_bytes: Arc::clone(all_bytes),
+                ..Recent::default()
+            }),
             passing: broadcast::Sender::new(EPHEMERAL),
         }
     }
@@ -125,11 +162,14 @@ impl Channel {
         }
         if least > *self.head.borrow() {
             // What lies between was not told here: it is in the store only.
-            (recent.events, recent.bytes) = (VecDeque::new(), 0);
+            recent.clear();
         }
         while let Some(next) = recent.early.remove(&(head + 1)) {
             recent.push(next);
             head += 1;
+        }
+        if self.head.receiver_count() == 0 {
+            recent.shrink();
         }
         self.head
             .send_if_modified(|old| std::mem::replace(old, head) != head);
@@ -140,9 +180,12 @@ impl Channel {
         *self.head.borrow()
     }
 
-    /// Changes of the head.
-    pub(crate) fn watch(&self) -> watch::Receiver<Seq> {
-        self.head.subscribe()
+    /// Somebody who reads, and waits for changes of the head.
+    pub(crate) fn reader(self: &Arc<Channel>) -> Reader {
+        Reader {
+            channel: Arc::clone(self),
+            head: Some(self.head.subscribe()),
+        }
     }
 
     /// Events that are in no log, from now on.
@@ -166,11 +209,47 @@ impl Channel {
     }
 }
 
+/// Somebody who reads a channel. Of one that nobody reads little is kept in memory.
+pub(crate) struct Reader {
+    pub(crate) channel: Arc<Channel>,
+    /// There until it is dropped.
+    head: Option<watch::Receiver<Seq>>,
+}
+
+impl Reader {
+    /// Waits until the head is another than when it was looked at last.
+    pub(crate) async fn changed(&mut self) {
+        if let Some(head) = &mut self.head {
+            // The sender lives in the channel that is held here.
+            drop(head.changed().await);
+        }
+    }
+
+    /// The head, which is looked at.
+    pub(crate) fn look(&mut self) -> Seq {
+        match &mut self.head {
+            Some(head) => *head.borrow_and_update(),
+            None => 0,
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut recent = locked(&self.channel.recent);
+        self.head = None;
+        if self.channel.head.receiver_count() == 0 {
+            recent.shrink();
+        }
+    }
+}
+
 impl Hub {
     pub(crate) fn new(store: Arc<dyn ChannelStore>, listener: Listener) -> Hub {
         Hub {
             store,
             channels: Mutex::default(),
+            bytes: Arc::default(),
             listener,
             runtime: Handle::current(),
         }
@@ -187,7 +266,7 @@ impl Hub {
             match channels.get(name) {
                 Some(channel) => Arc::clone(channel),
                 None => {
-                    let channel = Arc::new(Channel::new());
+                    let channel = Arc::new(Channel::new(&self.bytes));
                     channels.insert(name.to_owned(), Arc::clone(&channel));
                     channel
                 }
@@ -270,5 +349,62 @@ impl Hub {
             Some(events) => Ok(events),
             None => self.store.read(name, after, most.min(500)).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a99_runtime_engine::{Body, Message, Sender, Uuid};
+
+    fn event(seq: Seq) -> Arc<Event> {
+        let body = Body::Message(Message::text("x".repeat(1_000)));
+        let id = Uuid::from_u128(u128::from(seq));
+        let sender = Arc::new(Sender::default());
+        let mut event = NewEvent::new("c", id, sender, 0, body).event;
+        event.seq = Some(seq);
+        Arc::new(event)
+    }
+
+    fn told(bytes: &Arc<AtomicUsize>, events: Seq) -> Arc<Channel> {
+        let channel = Arc::new(Channel::new(bytes));
+        channel.know(0);
+        (1..=events).for_each(|seq| channel.take(event(seq)));
+        channel
+    }
+
+    #[test]
+    fn little_is_kept_of_a_channel_that_nobody_reads() {
+        let bytes = Arc::default();
+        let channel = told(&bytes, 100);
+        assert!((1..=UNREAD_BYTES).contains(&bytes.load(Ordering::Relaxed)));
+        let last = channel.recent(99, 10).expect("the last one");
+        assert_eq!(last[0].seq, Some(100));
+        let reader = channel.reader();
+        (101..=200).for_each(|seq| channel.take(event(seq)));
+        assert_eq!(channel.recent(100, 500).expect("all").len(), 100);
+        assert!(bytes.load(Ordering::Relaxed) > 100_000);
+        drop(reader);
+        assert!(bytes.load(Ordering::Relaxed) <= UNREAD_BYTES);
+    }
+
+    #[test]
+    fn all_channels_together_keep_a_bounded_part() {
+        let bytes = Arc::default();
+        let readers: Vec<Reader> = (0..100)
+            .map(|_| {
+                let channel = Arc::new(Channel::new(&bytes));
+                channel.know(0);
+                let reader = channel.reader();
+                (1..=1_000).for_each(|seq| channel.take(event(seq)));
+                // The newest is there however much others have.
+                assert_eq!(channel.recent(999, 10).expect("the last one").len(), 1);
+                reader
+            })
+            .collect();
+        let most = ALL_RECENT_BYTES + readers.len() * 2_000;
+        assert!(bytes.load(Ordering::Relaxed) <= most);
+        drop(readers);
+        assert!(bytes.load(Ordering::Relaxed) <= 100 * UNREAD_BYTES);
     }
 }

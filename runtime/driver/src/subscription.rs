@@ -1,10 +1,10 @@
 //! Subscriptions: a channel's log from any place on, then what comes.
 
-use crate::hub::{Channel, Hub, Passing};
+use crate::hub::{Hub, Passing, Reader};
 use a99_runtime_engine::{Event, Seq, StoreError};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
 /// Events that are read at a time.
 const PAGE: usize = 500;
@@ -15,8 +15,7 @@ const PAGE: usize = 500;
 pub struct Subscription {
     hub: Arc<Hub>,
     name: String,
-    channel: Arc<Channel>,
-    head: watch::Receiver<Seq>,
+    reader: Reader,
     passing: Option<broadcast::Receiver<Passing>>,
     /// One of those, which comes after events of the log that were not given yet.
     next_passing: Option<Passing>,
@@ -45,9 +44,8 @@ impl Subscription {
         Ok(Subscription {
             hub: Arc::clone(hub),
             name: name.to_owned(),
-            head: channel.watch(),
             cursor: after.unwrap_or_else(|| channel.head()),
-            channel,
+            reader: channel.reader(),
             passing,
             next_passing: None,
             ready: VecDeque::new(),
@@ -78,20 +76,21 @@ impl Subscription {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
-            if self.cursor < self.channel.head() {
-                let read = self.hub.read(&self.name, &self.channel, self.cursor, PAGE);
+            if self.cursor < self.reader.channel.head() {
+                let read = self
+                    .hub
+                    .read(&self.name, &self.reader.channel, self.cursor, PAGE);
                 let events = read.await?;
                 self.cursor += events.len() as Seq;
                 self.ready.extend(events);
                 continue;
             }
             let Some(passing) = &mut self.passing else {
-                // The sender lives in the channel that is held here.
-                drop(self.head.changed().await);
+                self.reader.changed().await;
                 continue;
             };
             tokio::select! {
-                changed = self.head.changed() => drop(changed),
+                () = self.reader.changed() => {}
                 // Of events that are in no log, some may be missed.
                 event = passing.recv() => self.next_passing = event.ok(),
             }

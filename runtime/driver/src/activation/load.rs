@@ -86,7 +86,7 @@ impl Loading {
             agents.migrate_tables(fence.clone(), migrations).await?;
             kill::point("tables.migrated");
         }
-        let head = channel.watch();
+        let reader = channel.reader();
         let row = agents.load(&key).await?;
         let (output, revision) = match &row {
             // A row may be there without a state: of one that only filtered so far.
@@ -141,13 +141,12 @@ impl Loading {
             revision,
             settings: Arc::new(Value::Null),
             saved_settings: saved.unwrap_or_else(|| Value::Object(Map::new())),
-            head,
+            reader,
             passing,
             suspect: None,
             waits_as_suspect: None,
             cursor: progress.checkpoint,
             replay_until,
-            channel,
             subjects: HashMap::new(),
             loose: 0,
             max_loose: policy.max_queued.max(1),

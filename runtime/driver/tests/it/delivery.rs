@@ -396,3 +396,25 @@ async fn a_step_is_made_once_for_all_attempts() {
             .is_empty()
     );
 }
+
+#[tokio::test]
+async fn what_was_filtered_is_done_before_it_is_kept() {
+    let files = Files::new();
+    let mut script = Script::new(|turn, call| {
+        Box::pin(async move {
+            if let Call::Event(_) = &call {
+                // Its own message is filtered, and stands at the end of the log.
+                turn.send("heard").await?;
+            }
+            Ok(())
+        })
+    });
+    script.policy.lazy = 3_600_000;
+    let host = builder().agent("a", move |_| script.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let a = key("a/c/a");
+    host.invite(&a, json!({})).await.expect("invited");
+    say(&host, "c", "x").await;
+    assert!(host.settled(LONG).await);
+    assert_eq!(texts(&host, "c").await, ["x", "heard"]);
+}
