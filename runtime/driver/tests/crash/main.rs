@@ -1,6 +1,7 @@
 //! Processes that are killed while they host agents: at random moments, and at each place
 //! between two durable actions. What the mode of delivery promises is looked at after each
-//! kill. Programs as agents are killed at each of their suspension points.
+//! kill. Programs as agents are killed at each of their suspension points. Many agents live for
+//! an hour under load, and are taken away and killed meanwhile.
 //!
 //! The short form runs with the tests; `cargo xtask crash` runs the long one.
 
@@ -9,6 +10,7 @@ mod check;
 mod child;
 mod parent;
 mod programs;
+mod soak;
 
 use a99_runtime::Delivery;
 
@@ -43,6 +45,17 @@ fn h02_programs_are_killed_at_suspension_points() {
     programs::kill_everywhere(5, 11, 5);
 }
 
+#[test]
+fn agents_bear_load_and_kills() {
+    let soak = soak::Soak {
+        agents: 100,
+        seconds: 9,
+        messages_a_second: 200,
+        kills: 2,
+    };
+    soak::run(soak, 1);
+}
+
 /// `cargo xtask crash` tells by variables how many kills, in which modes, from which seed.
 #[test]
 #[ignore = "long: cargo xtask crash"]
@@ -66,8 +79,18 @@ fn long_kills() {
         programs::kill_everywhere(usize::try_from(count).expect("a number"), seed, 1);
         some = true;
     }
+    if only.as_deref() == Some("soak") {
+        let soak = soak::Soak {
+            agents: 1_000,
+            seconds: number("A99_CRASH_SECONDS", 3_600),
+            messages_a_second: 200,
+            kills: 5,
+        };
+        soak::run(soak, seed);
+        some = true;
+    }
     let names = MODES.map(|(name, _)| name).join(", ");
-    assert!(some, "no such mode; there are {names}, programs");
+    assert!(some, "no such mode; there are {names}, programs, soak");
 }
 
 /// The process that is killed.
@@ -78,5 +101,7 @@ fn child() {
         child::live();
     } else if std::env::var_os("A99_PROGRAM_FOLDER").is_some() {
         programs::child::live();
+    } else if std::env::var_os("A99_SOAK_FOLDER").is_some() {
+        soak::live();
     }
 }

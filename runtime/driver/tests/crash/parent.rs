@@ -36,10 +36,14 @@ const POINTS: [&str; 26] = [
 ];
 
 /// A small generator of numbers (xorshift), so that a seed tells the whole run.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -91,7 +95,7 @@ pub(crate) fn kills(mode: &str, kills: u64, seed: u64) {
     let files = tempfile::tempdir().expect("a folder");
     let folder = &files.path().join("run");
     std::fs::create_dir(folder).expect("a folder");
-    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut dice = Dice::new(seed);
     let start = Instant::now();
     let (mut at_points, mut at_random, mut ended) = (0, 0, 0);
     let mut round = 0;
