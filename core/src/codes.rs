@@ -154,6 +154,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "mount.",
     "net.",
     "postgres.",
+    "process.",
     "sandbox.",
     "shell.",
     "source.",

@@ -2,7 +2,7 @@
 //! machine commands, and tells it how that ended.
 
 mod load;
-mod turns;
+pub(crate) mod turns;
 
 pub(crate) use load::Loading;
 

@@ -5,8 +5,8 @@ use crate::methods::Methods;
 use crate::tables::Tables;
 use crate::turn::Turn;
 use a99_runtime_engine::{AgentKey, Event, EventOptions, Migration, Policy, Seq, Trigger};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::future::{Future, ready};
 use std::sync::Arc;
@@ -167,7 +167,7 @@ pub trait Agent: Send + Sync + Sized + 'static {
 }
 
 /// Who an agent is, and with what it was configured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// Agent, channel and handle.
     pub key: AgentKey,
@@ -176,7 +176,7 @@ pub struct Identity {
 }
 
 /// How an agent joins its channel.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectOptions {
     /// Its name for people; the agent's name if there is none.
     pub name: Option<String>,
@@ -189,7 +189,7 @@ pub struct ConnectOptions {
 }
 
 /// Where the stream of an agent begins that has seen nothing yet.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Replay {
     /// With the first event of the log.
     #[default]
@@ -201,7 +201,7 @@ pub enum Replay {
 }
 
 /// A timer that is due.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alarm {
     /// Its name.
     pub name: String,

@@ -3,7 +3,7 @@
 use crate::error::{AgentError, codes};
 use crate::subscription::Subscription;
 use a99_runtime_engine::{AgentKey, Body, Event, Uuid};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Somebody on a channel.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Participant {
     /// Who.
@@ -28,10 +28,10 @@ pub struct Participant {
     /// The methods that it has: `name`, `description`, `parameters`, `returns`, `timeout`.
     pub methods: Value,
     /// The agent's key, if it is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentKey>,
     /// What else it says about itself.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
@@ -44,7 +44,7 @@ impl Participant {
             .as_array()
             .map(Vec::as_slice)
             .unwrap_or_default();
-        if methods.is_empty() && self.agent.is_none() {
+        if methods.is_empty() && (self.agent.is_none() || self.methods.is_null()) {
             return Ok(None);
         }
         let found = methods.iter().find(|method| method["name"] == name);
@@ -215,11 +215,19 @@ fn chunk(event: &Event, call: Uuid) -> Option<Result<Chunk, AgentError>> {
 pub(crate) struct Waits(std::sync::Mutex<HashMap<AgentKey, Vec<AgentKey>>>);
 
 /// That one agent waits for another, while it is held.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    waits: Arc<Waits>,
-    from: AgentKey,
-    to: AgentKey,
+pub(crate) struct Waiting(Option<Box<dyn FnOnce() + Send + Sync>>);
+
+impl Waiting {
+    /// One that is over by this.
+    pub(crate) fn until(over: impl FnOnce() + Send + Sync + 'static) -> Waiting {
+        Waiting(Some(Box::new(over)))
+    }
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waiting")
+    }
 }
 
 impl Waits {
@@ -242,24 +250,27 @@ impl Waits {
             }
         }
         waits.entry(from.clone()).or_default().push(to.clone());
-        Ok(Waiting {
-            waits: Arc::clone(self),
-            from: from.clone(),
-            to: to.clone(),
-        })
+        let (waits, from, to) = (Arc::clone(self), from.clone(), to.clone());
+        Ok(Waiting::until(move || waits.over(&from, &to)))
+    }
+
+    fn over(&self, from: &AgentKey, to: &AgentKey) {
+        let mut waits = crate::hub::locked(&self.0);
+        if let Some(all) = waits.get_mut(from) {
+            if let Some(at) = all.iter().position(|key| key == to) {
+                all.swap_remove(at);
+            }
+            if all.is_empty() {
+                waits.remove(from);
+            }
+        }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut waits = crate::hub::locked(&self.waits.0);
-        if let Some(to) = waits.get_mut(&self.from) {
-            if let Some(at) = to.iter().position(|key| *key == self.to) {
-                to.swap_remove(at);
-            }
-            if to.is_empty() {
-                waits.remove(&self.from);
-            }
+        if let Some(over) = self.0.take() {
+            over();
         }
     }
 }

@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The mode of agents in this process.
 pub const EMBEDDED: &str = "embedded";
 
+/// The mode of agents whose host is another process.
+pub const PROCESS: &str = "process";
+
 /// SQL tables of an agent's own. What a turn changes is committed with it; a query sees it
 /// before. Parameters are positional, `?`; other statements than an agent's own tables allow
 /// are refused (`store.input`): `ATTACH`, `PRAGMA`, the runtime's tables. [`Storage`](crate::Storage)
@@ -158,7 +161,7 @@ impl TurnClient {
     pub fn context(&self) -> RuntimeContext {
         create_runtime_context(ContextParts {
             identity: Arc::clone(&self.0.identity),
-            mode: EMBEDDED,
+            mode: self.0.shared.mode(),
             storage: self
                 .storage()
                 .ok()

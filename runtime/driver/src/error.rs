@@ -62,6 +62,26 @@ pub mod codes {
     pub const HANDLE_CONFLICT: &str = "handle-conflict";
     /// A timer is none that can be set.
     pub const BAD_TIMER: &str = "timer.bad";
+    /// The process of an agent, or its host, has gone.
+    pub const LOST: &str = "process.lost";
+    /// The process of an agent did not start, or did not connect in its time.
+    pub const NOT_STARTED: &str = "process.not_started";
+    /// Whoever connected has not the token, is another user's, or speaks another protocol.
+    pub const REFUSED: &str = "process.refused";
+    /// What came over the connection is no frame of the protocol.
+    pub const BAD_FRAME: &str = "process.bad_frame";
+    /// What belongs to a message of the protocol is not of its form.
+    pub const BAD_MESSAGE: &str = "process.bad_message";
+    /// The protocol has no such method.
+    pub const UNKNOWN_CALL: &str = "process.unknown_method";
+    /// A message is larger than the protocol allows.
+    pub const MESSAGE_TOO_LARGE: &str = "process.message_too_large";
+    /// The other end did not answer in its time.
+    pub const CALL_LATE: &str = "process.timeout";
+    /// The other end asks for more at a time than is allowed.
+    pub const BUSY: &str = "process.busy";
+    /// The process runs another version of the agent than the one that woke.
+    pub const CHANGED: &str = "process.changed";
 }
 
 impl AgentError {

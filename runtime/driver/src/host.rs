@@ -54,6 +54,9 @@ struct Inner {
     is_stopping: AtomicBool,
     runtime: Handle,
     weak: Weak<Inner>,
+    /// Other processes that run agents.
+    #[cfg(unix)]
+    processes: Vec<Arc<crate::process::Link>>,
 }
 
 /// Builds a [`Host`].
@@ -64,6 +67,8 @@ pub struct HostBuilder {
     ai: Option<Arc<dyn AiProvider>>,
     log: Log,
     options: HostOptions,
+    #[cfg(unix)]
+    processes: Vec<Arc<crate::process::Link>>,
 }
 
 /// What somebody publishes on a channel.
@@ -141,6 +146,8 @@ impl Host {
             ai: None,
             log: Log(None),
             options: HostOptions::default(),
+            #[cfg(unix)]
+            processes: Vec::new(),
         }
     }
 
@@ -166,9 +173,10 @@ impl Host {
         }
         let _gate = self.0.membership.lock().await;
         locked(&self.0.slots).check_handle(key)?;
-        let made = match locked(&self.0.slots).contains(key) {
+        let is_there = locked(&self.0.slots).contains(key);
+        let made = match is_there {
             true => None,
-            false => self.0.make(key, &config)?,
+            false => self.0.make(key, &config).await?,
         };
         let registration = Registration {
             key: key.clone(),
@@ -432,6 +440,10 @@ impl Host {
                     .log
                     .say(LogLevel::Error, None, codes::STOPPING, message);
             }
+        }
+        #[cfg(unix)]
+        for process in &self.0.processes {
+            process.stop().await;
         }
         self.0.shared.agents().flush().await?;
         Ok(cut)

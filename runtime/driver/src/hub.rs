@@ -305,6 +305,15 @@ impl Hub {
         Ok(())
     }
 
+    /// Takes note that the log of a channel goes on elsewhere.
+    #[cfg(unix)]
+    pub(crate) fn goes_on(&self, name: &str, head: Seq) {
+        let channel = locked(&self.channels).get(name).cloned();
+        if let Some(channel) = channel {
+            channel.know(head);
+        }
+    }
+
     /// Tells of events that a commit appended.
     pub(crate) fn tell(&self, appended: &[Appended]) {
         for one in appended.iter().filter(|one| one.is_new) {

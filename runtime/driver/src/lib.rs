@@ -21,6 +21,8 @@ mod kill;
 mod log;
 mod methods;
 mod options;
+#[cfg(unix)]
+mod process;
 pub mod program;
 mod runner;
 mod shared;
@@ -38,7 +40,7 @@ pub use a99_runtime_engine::{
 pub use agent::{Agent, Alarm, ConnectOptions, Identity, Replay, TurnOutcome};
 pub use bus::{CallOptions, Chunk, MethodCallHandle, Participant};
 pub use context::{
-    ContextParts, EMBEDDED, OnAdvance, RuntimeContext, RuntimeFactory, StorageApi,
+    ContextParts, EMBEDDED, OnAdvance, PROCESS, RuntimeContext, RuntimeFactory, StorageApi,
     create_runtime_context,
 };
 pub use conversation::{Said, Speaker, conversation};
@@ -49,6 +51,8 @@ pub use host::{AgentInfo, Host, HostBuilder, Publish, Published};
 pub use log::{AgentLogger, LogEntry, LogLevel};
 pub use methods::{Method, MethodCall, Methods};
 pub use options::HostOptions;
+#[cfg(unix)]
+pub use process::{AgentProcess, MAX_FRAME_BYTES, Process};
 pub use step::Step;
 pub use subscription::Subscription;
 pub use tables::{Storage, Tables};

@@ -18,6 +18,14 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    /// The level of a name.
+    #[cfg(unix)]
+    pub(crate) fn named(name: &str) -> Option<LogLevel> {
+        use LogLevel::{Debug, Error, Info, Warn};
+        let mut all = [Debug, Info, Warn, Error].into_iter();
+        all.find(|level| level.name() == name)
+    }
+
     /// In small letters.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -4,6 +4,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::turn::Turn;
 use a99_runtime_engine::{BoxFuture, Sender, Uuid};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A call of a method, as the method sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodCall {
     /// The call.
     pub call_id: Uuid,

@@ -7,10 +7,12 @@ use crate::tables::Tables;
 use crate::turn::{Turn, TurnClient};
 use a99_core::schema::{Schema, validate};
 use a99_runtime_engine::{
-    BoxFuture, Event, EventOptions, Migration, Policy, Seq, Trigger, deep_merge,
+    BoxFuture, Event, EventOptions, Policy, Seq, StateError, Trigger, deep_merge, migrate,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::any::Any;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use std::time::Duration;
 pub(crate) type AnyState = Arc<dyn Any + Send + Sync>;
 
 /// What a turn is about.
+#[derive(Serialize, Deserialize)]
 pub(crate) enum Work {
     Wake,
     Sleep,
@@ -39,21 +42,41 @@ pub(crate) struct Output {
     pub(crate) answer: Option<Value>,
 }
 
+/// A state of the agent's version, and what was kept of earlier ones: each with its version.
+pub(crate) type Migrated = (Output, Vec<(u32, Value)>);
+
 pub(crate) trait Runner: Send + Sync {
+    /// Learns what the other methods tell, for an agent whose code is not here.
+    fn prepare(&self) -> BoxFuture<'_, TurnOutcome> {
+        Box::pin(ready(Ok(())))
+    }
+
     fn policy(&self) -> Policy;
     fn turn_timeout(&self) -> Duration;
     fn event_options(&self) -> EventOptions;
     fn connect_options(&self, identity: &Identity, checkpoint: Seq) -> ConnectOptions;
     fn version(&self) -> u32;
-    fn migrations(&self) -> &[Migration];
     fn advertised(&self) -> Value;
     fn tables(&self) -> Option<Tables>;
-    fn init(&self, identity: &Identity) -> TurnOutcome;
+    fn init<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, TurnOutcome>;
+
+    /// [`Runner::connect_options`] of one that wakes.
+    fn connect<'a>(
+        &'a self,
+        identity: &'a Identity,
+        checkpoint: Seq,
+    ) -> BoxFuture<'a, Result<ConnectOptions, AgentError>> {
+        Box::pin(ready(Ok(self.connect_options(identity, checkpoint))))
+    }
+
+    /// Reads a state of a version, and leads it up to the agent's.
+    fn read<'a>(&'a self, json: &'a str, found: u32)
+    -> BoxFuture<'a, Result<Migrated, AgentError>>;
 
     /// The state that a new agent has.
     fn initial(&self) -> Result<Output, AgentError>;
 
-    /// Reads a state.
+    /// Reads a state of the agent's version.
     fn decode(&self, json: Value) -> Result<Output, AgentError>;
 
     /// Settings by default.
@@ -122,6 +145,11 @@ impl<A: Agent> Typed<A> {
     }
 }
 
+fn unreadable(version: u32, message: impl ToString) -> AgentError {
+    let message = message.to_string();
+    AgentError::from(StateError::Unreadable { version, message })
+}
+
 /// Refuses arguments that are not what a method takes.
 fn check_arguments(name: &str, parameters: &Value, args: &Value) -> Result<(), AgentError> {
     let schema = Schema::parse(&agent99::Value::from(parameters));
@@ -152,10 +180,6 @@ impl<A: Agent> Runner for Typed<A> {
         A::STATE_VERSION
     }
 
-    fn migrations(&self) -> &[Migration] {
-        self.agent.migrations()
-    }
-
     fn advertised(&self) -> Value {
         self.methods.advertised()
     }
@@ -164,8 +188,23 @@ impl<A: Agent> Runner for Typed<A> {
         self.agent.tables()
     }
 
-    fn init(&self, identity: &Identity) -> TurnOutcome {
-        self.agent.init(identity)
+    fn init<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, TurnOutcome> {
+        Box::pin(async move { self.agent.init(identity) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        json: &'a str,
+        found: u32,
+    ) -> BoxFuture<'a, Result<Migrated, AgentError>> {
+        let read = || {
+            let json: Value = serde_json::from_str(json).map_err(|e| unreadable(found, e))?;
+            let migrated = migrate(json, found, A::STATE_VERSION, self.agent.migrations())?;
+            let output = self.decode(migrated.state);
+            let output = output.map_err(|error| unreadable(A::STATE_VERSION, error))?;
+            Ok((output, migrated.backups))
+        };
+        Box::pin(ready(read()))
     }
 
     fn initial(&self) -> Result<Output, AgentError> {

@@ -1,14 +1,15 @@
 //! What all agents of a host share: stores, channels, clock, randomness, model.
 
-use crate::bus::{Participant, Waits};
+use crate::bus::{Participant, Waiting, Waits};
 use crate::calls::Calls;
+use crate::context::{EMBEDDED, PROCESS};
 use crate::error::AgentError;
 use crate::hub::{Hub, Listener};
 use crate::options::HostOptions;
 use a99_capabilities::{AiProvider, Clock, Random};
 use a99_runtime_engine::{
-    AgentKey, AgentStore, BoxFuture, ChannelStore, Millis, StoreCode, StoreError, Uuid, deep_merge,
-    unique,
+    AgentKey, AgentStore, BoxFuture, ChannelStore, Millis, NewEvent, StoreCode, StoreError, Uuid,
+    deep_merge, unique,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,6 +31,17 @@ pub(crate) struct Shared {
     /// Held by the turn, of all agents, that runs although the process died under it.
     pub(crate) suspects: Arc<Semaphore>,
     pub(crate) presence: Box<dyn Presence>,
+    /// The host, if that is another process.
+    pub(crate) link: Option<Arc<dyn HostLink>>,
+}
+
+/// What a turn asks of a host in another process, beyond its stores.
+pub(crate) trait HostLink: Send + Sync {
+    /// Shows an event to those who are there.
+    fn pass(&self, event: NewEvent) -> BoxFuture<'_, Result<(), AgentError>>;
+
+    /// Notes that the agent waits for another one.
+    fn wait(&self, callee: AgentKey) -> BoxFuture<'_, Result<Waiting, AgentError>>;
 }
 
 /// Knows who is on a channel.
@@ -78,6 +90,23 @@ impl Shared {
             settings_gate: tokio::sync::Mutex::const_new(()),
             suspects: Arc::new(Semaphore::new(1)),
             presence,
+            link: None,
+        }
+    }
+
+    /// Notes that an agent waits for another, unless that one waits for it.
+    pub(crate) async fn wait(&self, from: &AgentKey, to: &AgentKey) -> Result<Waiting, AgentError> {
+        match &self.link {
+            Some(link) => link.wait(to.clone()).await,
+            None => self.waits.wait(from, to),
+        }
+    }
+
+    /// The word of the target that turns run in.
+    pub(crate) fn mode(&self) -> &'static str {
+        match self.link {
+            Some(_) => PROCESS,
+            None => EMBEDDED,
         }
     }
 

@@ -91,6 +91,14 @@ impl Journal {
         Ok(rows.as_ref().and_then(|rows| rows.get(name).cloned()))
     }
 
+    /// All that is kept of the turn's steps.
+    #[cfg(unix)]
+    pub(crate) async fn all(&self) -> Result<Vec<JournalRow>, StoreError> {
+        self.find("").await?;
+        let rows = self.rows.lock().await;
+        Ok(rows.iter().flat_map(HashMap::values).cloned().collect())
+    }
+
     /// Keeps how far a step is.
     pub(crate) async fn keep(
         &self,

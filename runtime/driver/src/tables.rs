@@ -187,10 +187,7 @@ impl Storage {
     }
 
     fn failed(&self, error: StoreError) -> AgentError {
-        match self.client.0.going_on() {
-            Ok(()) => error.into(),
-            Err(over) => over,
-        }
+        self.client.0.failed(error)
     }
 
     /// Statements without parameters, for schemas.

@@ -9,8 +9,8 @@ use crate::shared::Shared;
 use crate::step::Journal;
 use crate::tables::OwnTables;
 use a99_runtime_engine::{
-    AgentKey, Attachment, Body, Delivery, Fence, NewEvent, Sender, Seq, TimerChange, Trigger, Uuid,
-    deep_merge_into,
+    AgentKey, Attachment, Body, Delivery, Fence, NewEvent, Sender, Seq, StoreError, TimerChange,
+    Trigger, Uuid, deep_merge_into,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -153,6 +153,22 @@ impl TurnInner {
         self.tables.as_ref().map_or(Ok(()), OwnTables::check)
     }
 
+    /// What its handler sent and set in another process.
+    #[cfg(unix)]
+    pub(crate) fn take_over(
+        &self,
+        outbox: Vec<crate::process::Sending>,
+        timers: Vec<TimerChange>,
+    ) -> Result<(), AgentError> {
+        let events = outbox.into_iter();
+        let events = events.map(|sent| self.event(sent.id, sent.body, sent.attachments));
+        let events: Vec<NewEvent> = events.collect();
+        self.change(|changes| {
+            changes.outbox.extend(events);
+            changes.timers.extend(timers);
+        })
+    }
+
     /// The answer of a method, which goes out with the commit whatever its handler did.
     pub(crate) fn answer(&self, body: Body) {
         let id = self.trigger.operation(&self.fence.key, "answer");
@@ -168,6 +184,11 @@ impl TurnInner {
                 format!("the turn of {} is over", self.trigger),
             )),
         }
+    }
+
+    /// An error of a store, or that the turn is over meanwhile.
+    pub(crate) fn failed(&self, error: StoreError) -> AgentError {
+        self.going_on().err().unwrap_or_else(|| error.into())
     }
 
     /// Changes what is to be committed, unless the turn is over.
@@ -194,7 +215,7 @@ impl TurnInner {
         }
     }
 
-    fn event(&self, id: Uuid, body: Body, attachments: Vec<Attachment>) -> NewEvent {
+    pub(crate) fn event(&self, id: Uuid, body: Body, attachments: Vec<Attachment>) -> NewEvent {
         let (channel, sender) = (self.fence.key.channel(), Arc::clone(&self.sender));
         let mut new = NewEvent::new(channel, id, sender, self.hops, body);
         new.event.attachments = attachments;
@@ -244,10 +265,11 @@ impl TurnInner {
 
     /// An operation that is done at once, under the same identity each time that it is asked
     /// for.
-    async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
+    pub(crate) async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
         self.going_on()?;
         let (fence, now) = (Some(self.fence.clone()), self.shared.now());
-        let appended = self.shared.hub().append(vec![event], fence, now).await?;
+        let appended = self.shared.hub().append(vec![event], fence, now).await;
+        let appended = appended.map_err(|error| self.failed(error))?;
         let seq = appended.first().and_then(|one| one.event.seq);
         seq.ok_or_else(|| AgentError::new(codes::BAD_VALUE, "the event got no place"))
     }

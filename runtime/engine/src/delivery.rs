@@ -68,7 +68,7 @@ pub enum OnDead {
 }
 
 /// How an agent's events are delivered.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// What it can rely on.
     pub delivery: Delivery,

@@ -4,10 +4,11 @@
 //! nothing that a sender writes about itself decides.
 
 use crate::event::{Body, Event, EventKind};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// What an agent wants to see.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventOptions {
     /// Messages that name others only are left out; those that name nobody are not.
     pub targeted_only: bool,

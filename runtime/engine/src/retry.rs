@@ -1,9 +1,10 @@
 //! Retries: how often an attempt is made again, and when.
 
 use crate::key::Millis;
+use serde::{Deserialize, Serialize};
 
 /// How often a turn is tried, and how long it waits between.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
     /// Attempts in all; at least one.
     pub max_attempts: u32,

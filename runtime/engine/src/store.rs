@@ -296,7 +296,7 @@ pub enum StepClass {
 }
 
 /// How far a step is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalStatus {
     /// It began.
     Started,
@@ -307,7 +307,7 @@ pub enum JournalStatus {
 }
 
 /// A step of a turn, by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalRow {
     /// The turn.
     pub trigger: Trigger,

@@ -1,6 +1,7 @@
 //! Tables of agents: SQL of an agent's own, within one turn.
 
 use crate::store::StoreError;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 type Reply<'a, T> = crate::store::BoxFuture<'a, Result<T, StoreError>>;
 
 /// What a statement that changes rows did.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Rows that it changed.
     pub changes: u64,

@@ -8,8 +8,7 @@ use crate::runner::{Runner, Work};
 use crate::shared::Shared;
 use crate::tables::check_policy;
 use a99_runtime_engine::{
-    AgentRow, Command, Fence, Machine, NewState, Progress, Recovered, Sender, Started, StateError,
-    TurnCommit, migrate,
+    AgentRow, Command, Fence, Machine, NewState, Progress, Recovered, Sender, Started, TurnCommit,
 };
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
@@ -29,11 +28,6 @@ pub(crate) struct Loading {
     pub(crate) was_cut_off: bool,
 }
 
-fn unreadable(version: u32, message: impl ToString) -> AgentError {
-    let message = message.to_string();
-    AgentError::from(StateError::Unreadable { version, message })
-}
-
 impl Loading {
     /// Wakes the agent and lives until it sleeps.
     pub(crate) async fn live(self) -> Ended {
@@ -49,21 +43,16 @@ impl Loading {
         row: &AgentRow,
         fence: &Fence,
     ) -> Result<(crate::runner::Output, u64), AgentError> {
-        let found = row.version;
-        let json: Value = serde_json::from_str(&row.state).map_err(|e| unreadable(found, e))?;
-        let known = self.runner.version();
-        let migrated = migrate(json, found, known, self.runner.migrations())?;
-        let output = self.runner.decode(migrated.state);
-        let output = output.map_err(|error| unreadable(known, error))?;
-        if migrated.backups.is_empty() {
+        let (output, backups) = self.runner.read(&row.state, row.version).await?;
+        if backups.is_empty() {
             return Ok((output, row.revision));
         }
         let state = NewState {
             json: output.json.clone(),
-            version: known,
+            version: self.runner.version(),
             base: row.revision,
         };
-        let backups = migrated.backups.into_iter();
+        let backups = backups.into_iter();
         let backups = backups.map(|(version, state)| (version, state.to_string()));
         let (agents, now) = (self.shared.agents(), self.shared.now());
         let kept = agents.migrate_state(fence.clone(), state, backups.collect(), now);
@@ -77,6 +66,7 @@ impl Loading {
             epoch: agents.epoch(&key),
             key: key.clone(),
         };
+        self.runner.prepare().await?;
         let (tables, policy) = (self.runner.tables(), self.runner.policy());
         let has_tables = tables.is_some();
         check_policy(has_tables, &policy)?;
@@ -95,7 +85,7 @@ impl Loading {
         };
         let replay_until = channel.head();
         let checkpoint = row.as_ref().map_or(0, |row| row.progress.checkpoint);
-        let connect = self.runner.connect_options(&self.identity, checkpoint);
+        let connect = self.runner.connect(&self.identity, checkpoint).await?;
         let progress = match &row {
             Some(row) => row.progress.clone(),
             None => Progress {
@@ -165,7 +155,7 @@ impl Loading {
             runner: self.runner,
         };
         activation.settle_settings();
-        activation.runner.init(&activation.identity)?;
+        activation.runner.init(&activation.identity).await?;
         activation.show();
         let lost = commands.iter_mut().find_map(|command| match command {
             Command::Lost(lost) => Some(std::mem::take(lost)),

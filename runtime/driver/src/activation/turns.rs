@@ -42,7 +42,7 @@ pub(super) fn fault(error: &StoreError) -> CommitFault {
 }
 
 /// The text of a panic.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let text = text.unwrap_or("no text");

@@ -29,6 +29,26 @@ impl HostBuilder {
         self
     }
 
+    /// Knows agents by names whose code runs in another process. Store, model and keys stay
+    /// here: the process asks for what it needs, turn by turn ([`Process`](crate::Process)).
+    #[cfg(unix)]
+    #[must_use]
+    pub fn process<N: Into<String>>(
+        mut self,
+        process: crate::Process,
+        agents: impl IntoIterator<Item = N>,
+    ) -> HostBuilder {
+        let names: Vec<String> = agents.into_iter().map(Into::into).collect();
+        let link = crate::process::Link::new(process, names.clone());
+        for name in names {
+            let link = Arc::clone(&link);
+            let factory: Factory = Box::new(move |identity| link.runner(identity));
+            self.factories.insert(name, factory);
+        }
+        self.processes.push(link);
+        self
+    }
+
     /// The language model that agents ask.
     #[must_use]
     pub fn ai(mut self, ai: impl AiProvider + 'static) -> HostBuilder {
@@ -97,6 +117,8 @@ impl HostBuilder {
                 is_stopping: AtomicBool::new(false),
                 runtime,
                 weak: weak.clone(),
+                #[cfg(unix)]
+                processes: self.processes,
             }
         });
         let was_cut_off = inner.shared.agents().was_cut_off();

@@ -104,7 +104,7 @@ impl Inner {
     ///
     /// # Errors
     /// `agent.bad_policy` for one that could never wake.
-    pub(super) fn make(
+    pub(super) async fn make(
         &self,
         key: &AgentKey,
         config: &Value,
@@ -116,12 +116,19 @@ impl Inner {
         let Some(factory) = self.factories.get(key.agent()) else {
             return Ok(None);
         };
-        let make = || {
-            let runner = factory(&identity);
-            check_policy(runner.tables().is_some(), &runner.policy()).map(|()| runner)
+        let make = std::panic::AssertUnwindSafe(|| factory(&identity));
+        let Ok(runner) = std::panic::catch_unwind(make) else {
+            return Ok(None);
         };
-        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(make));
-        made.ok().transpose()
+        if runner.prepare().await.is_err() {
+            return Ok(Some(runner));
+        }
+        let look = std::panic::AssertUnwindSafe(|| (runner.tables().is_some(), runner.policy()));
+        let Ok((has_tables, policy)) = std::panic::catch_unwind(look) else {
+            return Ok(None);
+        };
+        check_policy(has_tables, &policy)?;
+        Ok(Some(runner))
     }
 
     /// Wakes agents that have something to do.

@@ -139,8 +139,11 @@ impl TurnClient {
         Ok(id)
     }
 
-    async fn pass(&self, event: NewEvent) -> Result<(), AgentError> {
+    pub(crate) async fn pass(&self, event: NewEvent) -> Result<(), AgentError> {
         self.0.going_on()?;
+        if let Some(link) = &self.0.shared.link {
+            return link.pass(event).await;
+        }
         let ts = self.0.shared.now();
         let passing = Event { ts, ..event.event };
         Ok(self.0.shared.hub().pass(&event.channel, passing).await?)
@@ -287,7 +290,7 @@ impl TurnClient {
         let advertised = provider.check_method(method)?;
         let me = &self.0.fence.key;
         let waiting = match &provider.agent {
-            Some(callee) => Some(self.0.shared.waits.wait(me, callee)?),
+            Some(callee) => Some(self.0.shared.wait(me, callee).await?),
             None => None,
         };
         let call_id = self.0.operation("call", options.name.as_deref())?;

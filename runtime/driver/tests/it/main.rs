@@ -8,6 +8,8 @@ mod echo;
 mod faults;
 mod fencing;
 mod hooks;
+#[cfg(unix)]
+mod process;
 mod programs;
 mod script;
 mod splice;

@@ -1,0 +1,445 @@
+//! Turn of an agent whose host is another process: its stores, bus, model and log, each over
+//! the socket and with the turn's token.
+
+use super::ai::Streams;
+use super::frame::WireError;
+use super::peer::{CALL_TIMEOUT, Peer};
+use super::wire::{Asked, OfTurn, Present, RunTurn, Sending, Told};
+use crate::bus::{Participant, Waiting};
+use crate::error::{AgentError, codes};
+use crate::hub::locked;
+use crate::log::{AgentLogger, LogEntry};
+use crate::shared::{HostLink, Presence};
+use crate::turn::TurnInner;
+use a99_capabilities::Clock;
+use a99_runtime_engine::{
+    AgentKey, AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, DeadLetter, Epoch, Event,
+    Fence, JournalRow, Millis, NewEvent, NewState, Progress, Receipt, Registration, Row, RunResult,
+    Seq, Statement, StoreCode, StoreError, TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::future::ready;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
+use tokio::runtime::Handle;
+
+type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// A turn, as far as its host must be asked.
+pub(super) struct RemoteTurn {
+    pub(super) peer: Arc<Peer>,
+    pub(super) turn: Uuid,
+    pub(super) epoch: Epoch,
+    pub(super) streams: Arc<Streams>,
+    pub(super) runtime: Handle,
+    key: AgentKey,
+    present: Mutex<Present>,
+    next_wait: AtomicU64,
+    /// The turn here, which is over as soon as the host says so.
+    inner: OnceLock<Weak<TurnInner>>,
+}
+
+/// The host's clock, as it was when the turn began, moved on by the time since.
+pub(super) struct HostClock {
+    pub(super) began: Millis,
+    pub(super) at: Instant,
+}
+
+impl Clock for HostClock {
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "milliseconds since 1970 are exact in f64"
+    )]
+    fn now_ms(&self) -> f64 {
+        self.began as f64 + self.at.elapsed().as_millis() as f64
+    }
+}
+
+/// An error of the host as one of a store.
+fn store_error(error: &AgentError) -> StoreError {
+    const ALL: [StoreCode; 12] = [
+        StoreCode::Fenced,
+        StoreCode::Conflict,
+        StoreCode::ChangedBody,
+        StoreCode::TooLarge,
+        StoreCode::NotFound,
+        StoreCode::Unavailable,
+        StoreCode::InDoubt,
+        StoreCode::Unreadable,
+        StoreCode::Input,
+        StoreCode::Constraint,
+        StoreCode::Interrupted,
+        StoreCode::Locked,
+    ];
+    let code = match error.code() {
+        codes::OVER => StoreCode::Fenced,
+        codes::CHANGED_BODY => StoreCode::ChangedBody,
+        codes::MESSAGE_TOO_LARGE => StoreCode::TooLarge,
+        codes::BAD_MESSAGE | codes::UNKNOWN_CALL | codes::NO_STORAGE => StoreCode::Input,
+        code => {
+            let known = ALL.into_iter().find(|known| known.name() == code);
+            known.unwrap_or(StoreCode::Unavailable)
+        }
+    };
+    StoreError::new(code, error.to_string())
+}
+
+impl RemoteTurn {
+    pub(super) fn new(
+        peer: Arc<Peer>,
+        streams: Arc<Streams>,
+        key: AgentKey,
+        run: &mut RunTurn,
+    ) -> RemoteTurn {
+        RemoteTurn {
+            peer,
+            turn: run.turn,
+            epoch: run.epoch,
+            streams,
+            runtime: Handle::current(),
+            key,
+            present: Mutex::new(std::mem::take(&mut run.presence)),
+            next_wait: AtomicU64::new(0),
+            inner: OnceLock::new(),
+        }
+    }
+
+    /// Says which turn here it is.
+    pub(super) fn is_of(&self, inner: &Arc<TurnInner>) {
+        self.inner.get_or_init(|| Arc::downgrade(inner));
+    }
+
+    /// Ends the turn here, if the host says that it is over.
+    pub(super) fn heed(&self, error: &AgentError) {
+        let inner = self.inner.get().and_then(Weak::upgrade);
+        if let (codes::OVER, Some(inner)) = (error.code(), inner) {
+            inner.give_up();
+        }
+    }
+
+    fn of<T>(&self, params: T) -> OfTurn<T> {
+        OfTurn {
+            turn: self.turn,
+            epoch: self.epoch,
+            params,
+        }
+    }
+
+    /// Asks the host.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<T, AgentError> {
+        let asked = self.of(params);
+        let answer = self.peer.request(method, &asked, Some(CALL_TIMEOUT)).await;
+        answer.inspect_err(|error| self.heed(error))
+    }
+
+    async fn stored<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<T, StoreError> {
+        let answer = self.call(method, params).await;
+        answer.map_err(|error| store_error(&error))
+    }
+
+    /// Refuses what a turn never does.
+    fn refuse<T: Send + 'static>(&self, what: &str) -> Reply<'static, T> {
+        let message = format!(
+            "{what}: the host of {} does it, which is another process",
+            self.key
+        );
+        Box::pin(ready(Err(StoreError::new(StoreCode::Input, message))))
+    }
+}
+
+fn sending(event: NewEvent) -> Sending {
+    let event = event.event;
+    Sending {
+        id: event.id,
+        body: event.body,
+        attachments: event.attachments,
+    }
+}
+
+/// The stores of the host, as far as a turn needs them.
+pub(super) struct RemoteStore(pub(super) Arc<RemoteTurn>);
+
+impl AgentStore for RemoteStore {
+    fn load(&self, _: &AgentKey) -> Reply<'_, Option<AgentRow>> {
+        self.0.refuse("reading an agent")
+    }
+
+    fn record_start(&self, _: Fence, _: Trigger, _: u32, _: Option<Progress>) -> Reply<'_, ()> {
+        self.0.refuse("starting a turn")
+    }
+
+    fn commit(&self, _: TurnCommit) -> Reply<'_, Receipt> {
+        self.0.refuse("committing a turn")
+    }
+
+    fn migrate_state(
+        &self,
+        _: Fence,
+        _: NewState,
+        _: Vec<(u32, String)>,
+        _: Millis,
+    ) -> Reply<'_, u64> {
+        self.0.refuse("replacing a state")
+    }
+
+    fn journal(&self, _: &AgentKey, _: &Trigger) -> Reply<'_, Vec<JournalRow>> {
+        Box::pin(self.0.stored("step.journal", ()))
+    }
+
+    fn record_step(&self, _: Fence, row: JournalRow) -> Reply<'_, ()> {
+        Box::pin(self.0.stored("step.keep", row))
+    }
+
+    fn timers_due(&self, _: Millis, _: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>> {
+        self.0.refuse("reading timers")
+    }
+
+    fn timers(&self, _: &AgentKey) -> Reply<'_, Vec<TimerRow>> {
+        self.0.refuse("reading timers")
+    }
+
+    fn next_due(&self) -> Reply<'_, Option<Millis>> {
+        self.0.refuse("reading timers")
+    }
+
+    fn dead_letters(&self, _: &AgentKey) -> Reply<'_, Vec<DeadLetter>> {
+        self.0.refuse("reading dead letters")
+    }
+
+    fn forget_dead(&self, _: &AgentKey) -> Reply<'_, u64> {
+        self.0.refuse("forgetting dead letters")
+    }
+
+    fn outbox(&self, _: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>> {
+        self.0.refuse("reading the outbox")
+    }
+
+    fn outbox_done(&self, _: Vec<Uuid>) -> Reply<'_, ()> {
+        self.0.refuse("emptying the outbox")
+    }
+
+    fn register(&self, _: Registration) -> Reply<'_, ()> {
+        self.0.refuse("registering an agent")
+    }
+
+    fn unregister(&self, _: &AgentKey) -> Reply<'_, bool> {
+        self.0.refuse("removing an agent")
+    }
+
+    fn registrations(&self) -> Reply<'_, Vec<Registration>> {
+        self.0.refuse("reading all agents")
+    }
+
+    fn behind(&self) -> Reply<'_, Vec<AgentKey>> {
+        self.0.refuse("reading all agents")
+    }
+
+    fn tables(&self, _: Fence) -> Reply<'_, Arc<dyn TableTurn>> {
+        let tables: Arc<dyn TableTurn> = Arc::new(RemoteTables(Arc::clone(&self.0)));
+        Box::pin(ready(Ok(tables)))
+    }
+
+    fn keep_program(&self, hash: [u8; 32], bytes: Vec<u8>) -> Reply<'_, ()> {
+        Box::pin(self.0.stored("program.keep", (hash, bytes)))
+    }
+
+    fn program(&self, hash: [u8; 32]) -> Reply<'_, Option<Vec<u8>>> {
+        Box::pin(self.0.stored("program.find", hash))
+    }
+
+    fn epoch(&self, _: &AgentKey) -> Epoch {
+        self.0.epoch
+    }
+
+    fn was_cut_off(&self) -> bool {
+        false
+    }
+
+    fn flush(&self) -> Reply<'_, ()> {
+        self.0.refuse("waiting for the disk")
+    }
+}
+
+impl ChannelStore for RemoteStore {
+    /// The host says who sends, and looks at whether the turn goes on.
+    fn append(
+        &self,
+        events: Vec<NewEvent>,
+        _: Option<Fence>,
+        _: Millis,
+    ) -> Reply<'_, Vec<Appended>> {
+        Box::pin(async move {
+            let mut appended = Vec::with_capacity(events.len());
+            for new in events {
+                let (channel, mut event) = (new.channel.clone(), new.event.clone());
+                event.seq = Some(self.0.stored("channel.append", sending(new)).await?);
+                appended.push(Appended {
+                    channel,
+                    event: Arc::new(event),
+                    // The host tells of it.
+                    is_new: false,
+                });
+            }
+            Ok(appended)
+        })
+    }
+
+    fn read(&self, _: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
+        Box::pin(self.0.stored("channel.read", (after, most)))
+    }
+
+    fn read_before(&self, _: &str, before: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
+        Box::pin(self.0.stored("channel.read_before", (before, most)))
+    }
+
+    fn find(&self, _: &str, _: Uuid) -> Reply<'_, Option<Arc<Event>>> {
+        self.0.refuse("finding an event")
+    }
+
+    fn head(&self, _: &str) -> Reply<'_, Seq> {
+        Box::pin(self.0.stored("channel.head", ()))
+    }
+
+    fn channels(&self) -> Reply<'_, Vec<(String, Seq)>> {
+        self.0.refuse("reading all channels")
+    }
+
+    fn channel_config(&self, _: &str) -> Reply<'_, Value> {
+        Box::pin(self.0.stored("channel.config", ()))
+    }
+
+    fn update_channel_config(&self, _: &str, changes: Value) -> Reply<'_, Value> {
+        Box::pin(self.0.stored("channel.configure", changes))
+    }
+}
+
+/// The agent's tables in the turn. The host begins their transaction, and ends it.
+struct RemoteTables(Arc<RemoteTurn>);
+
+impl RemoteTables {
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        statement: Statement,
+        first: bool,
+    ) -> Result<T, StoreError> {
+        let steps = statement.steps;
+        let asked = Asked {
+            sql: statement.sql,
+            params: statement.params,
+            steps: steps.as_ref().map(|steps| steps.left()),
+            repeatable: statement.is_repeatable,
+            first,
+        };
+        let told: Told<T> = self.0.stored(method, asked).await?;
+        if let Some(steps) = steps {
+            steps.add(told.taken);
+        }
+        told.done.map_err(|wire: WireError| {
+            let error = wire.into();
+            self.0.heed(&error);
+            store_error(&error)
+        })
+    }
+}
+
+impl TableTurn for RemoteTables {
+    /// The host knows its number.
+    fn id(&self) -> u64 {
+        0
+    }
+
+    fn exec(&self, statement: Statement) -> Reply<'_, ()> {
+        Box::pin(self.ask("storage.exec", statement, false))
+    }
+
+    fn run(&self, statement: Statement) -> Reply<'_, RunResult> {
+        Box::pin(self.ask("storage.run", statement, false))
+    }
+
+    fn query(&self, statement: Statement, first: bool) -> Reply<'_, Vec<Row>> {
+        Box::pin(self.ask("storage.query", statement, first))
+    }
+
+    /// The host ends them with its turn.
+    fn end(&self) {}
+
+    fn abandon(&self) {}
+
+    /// The host looks, before it commits.
+    fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Who is on the channel: as it was when the turn began, or when it invited or removed
+/// somebody last.
+pub(super) struct RemotePresence(pub(super) Arc<RemoteTurn>);
+
+impl Presence for RemotePresence {
+    fn roster(&self, _: &str) -> Vec<Participant> {
+        locked(&self.0.present).roster.clone()
+    }
+
+    fn is_solo(&self, _: &str, me: Uuid) -> bool {
+        let present = locked(&self.0.present);
+        let mut others = present.roster.iter().filter(|who| who.id != me);
+        others.all(|who| who.kind == "panel")
+    }
+
+    fn known(&self) -> Vec<String> {
+        locked(&self.0.present).known.clone()
+    }
+
+    fn invite(&self, key: AgentKey, config: Value) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(async move {
+            let present = self.0.call("agents.invite", (key, config)).await?;
+            *locked(&self.0.present) = present;
+            Ok(())
+        })
+    }
+
+    fn remove(&self, key: AgentKey) -> BoxFuture<'_, Result<bool, AgentError>> {
+        Box::pin(async move {
+            let (was_there, present) = self.0.call("agents.remove", key).await?;
+            *locked(&self.0.present) = present;
+            Ok(was_there)
+        })
+    }
+}
+
+impl HostLink for RemoteTurn {
+    fn pass(&self, event: NewEvent) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(self.call("channel.pass", sending(event)))
+    }
+
+    fn wait(&self, callee: AgentKey) -> BoxFuture<'_, Result<Waiting, AgentError>> {
+        Box::pin(async move {
+            let id = self.next_wait.fetch_add(1, Ordering::Relaxed);
+            self.call::<()>("call.wait", (id, callee)).await?;
+            let (peer, over) = (Arc::clone(&self.peer), self.of(id));
+            Ok(Waiting::until(move || {
+                peer.notify_soon("call.over", &over);
+            }))
+        })
+    }
+}
+
+impl AgentLogger for RemoteTurn {
+    /// What has no room on the way is lost: whoever logs does not wait.
+    fn log(&self, entry: &LogEntry<'_>) {
+        let said = self.of((entry.level.name(), entry.code, entry.message));
+        let _has_room = self.peer.try_notify("log", &said);
+    }
+}
