@@ -82,7 +82,12 @@ impl<'a> Lowerer<'a> {
             if matches!(name, "sort" | "toSorted") && call.arguments.is_empty() {
                 return None;
             }
-            let help = format!("write the callback where it stands: `.{name}((x) => ...)`");
+            let params = match name {
+                "sort" | "toSorted" => "(a, b) => a.price - b.price",
+                "reduce" | "reduceRight" => "(sum, x) => sum + x, 0",
+                _ => "(x) => ...",
+            };
+            let help = format!("write the callback where it stands: `.{name}({params})`");
             self.unsupported(call.span, &format!("`.{name}()` without a callback"), help);
             return Some(Value::undefined(&at));
         };
@@ -90,6 +95,7 @@ impl<'a> Lowerer<'a> {
         self.check_order_of(name, object, callback);
         self.check_radix(name, callback, call);
         self.check_match(object, name, call.span);
+        self.check_one_item(object, name, call.span);
         let items = self.chained(object, out);
         let items = match optional {
             true => items,

@@ -207,6 +207,9 @@ impl<'a> Lowerer<'a> {
 
     /// `n => 5` where `n >= 5` is meant: a function of a name that gives a plain value.
     pub(crate) fn meant_order(&self, expr: &Expression<'a>) -> Option<String> {
+        if let Some(help) = self.meant_test(expr) {
+            return Some(help.to_owned());
+        }
         let Expression::ArrowFunctionExpression(arrow) = expr else {
             return None;
         };
@@ -218,6 +221,38 @@ impl<'a> Lowerer<'a> {
         let name = !left.is_empty() && left.chars().all(plain);
         let value = !right.is_empty() && right.chars().all(plain);
         (name && value).then(|| format!("to compare write `{left} >= {right}`"))
+    }
+
+    /// The method that takes a function where one that takes a value is called with it.
+    fn meant_test(&self, expr: &Expression<'a>) -> Option<&'static str> {
+        if !matches!(
+            expr,
+            Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_)
+        ) {
+            return None;
+        }
+        let before = self.source.get(..expr.span().start as usize)?.trim_end();
+        let rows = [
+            (
+                ".includes(",
+                "to ask with a function write `.some((x) => ...)`",
+            ),
+            (
+                ".indexOf(",
+                "to ask with a function write `.findIndex((x) => ...)`",
+            ),
+            (
+                ".has(",
+                "to ask with a function write `.some((x) => ...)` of a list",
+            ),
+            (".count(", "write `.filter((x) => ...).length`"),
+            (
+                ".remove(",
+                "write `.filter((x) => ...)` with the opposite test",
+            ),
+        ];
+        let row = rows.iter().find(|row| before.ends_with(row.0));
+        row.map(|row| row.1)
     }
 
     /// What stands in for `!key in object`.

@@ -271,4 +271,48 @@ impl<'a> Lowerer<'a> {
         let help = "write `.forEach((x) => console.log(x))`, or `{ console.log(x); return x }`";
         self.slip(found::MISSING_RESULT, message, call.span, help);
     }
+
+    /// `rows.find((row) => row.id === 1).map(...)`: of one item, which has members.
+    pub(crate) fn check_one_item(&mut self, object: &'a Expression<'a>, name: &str, at: Span) {
+        let Expression::CallExpression(call) = object.get_inner_expression() else {
+            return;
+        };
+        let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
+            return;
+        };
+        let finder = member.property.name.as_str();
+        let code = call
+            .arguments
+            .first()
+            .and_then(|first| first.as_expression());
+        let Some(code) = code.and_then(|code| crate::atom::code_of(code.get_inner_expression()))
+        else {
+            return;
+        };
+        let first = code.params().items.first();
+        let item = first.and_then(|first| first.pattern.get_identifier_name());
+        let Some(item) = item.filter(|_| matches!(finder, "find" | "findLast")) else {
+            return;
+        };
+        // A list has none of the members that are read of the item.
+        let text = self.text_of(code.span());
+        let reads = format!("{item}.");
+        let mut read = text.match_indices(&reads).map(|(at, _)| {
+            let rest = &text[at + reads.len()..];
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+            &rest[..end.unwrap_or(rest.len())]
+        });
+        let of_list = |name: &str| name == "length" || a99_core::builtins::method(name).is_some();
+        if !read.any(|name| !name.is_empty() && !of_list(name)) {
+            return;
+        }
+        let message = format!("`{finder}` gives one item, which has no `{name}`");
+        let help = match name {
+            "map" | "forEach" | "filter" | "reduce" | "flatMap" => {
+                "for all that fit write `.filter(...)` in its place; of one item read the members"
+            }
+            _ => "write it without `find`, of the list itself",
+        };
+        self.slip(found::UNKNOWN_MEMBER, message, at, help.to_owned());
+    }
 }

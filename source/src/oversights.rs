@@ -10,8 +10,8 @@ use a99_core::diag::{Diagnostic, codes as found, excerpt};
 use oxc_ast::ast::{
     Argument, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BindingPattern,
     CallExpression, Expression, ForInStatement, ForStatement, ForStatementInit, ForStatementLeft,
-    SimpleAssignmentTarget, Statement, StaticMemberExpression, VariableDeclarationKind,
-    VariableDeclarator,
+    ObjectPropertyKind, SimpleAssignmentTarget, Statement, StaticMemberExpression,
+    VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::{
@@ -310,7 +310,7 @@ impl<'a> Lowerer<'a> {
         self.oversight(found::CONSTANT_CONDITION, message, at, help);
     }
 
-    /// `const r = console.log(n)`, which gives nothing.
+    /// `const r = console.log(n)`, `{ y: xs.forEach(...) }`: what gives nothing.
     pub(crate) fn check_logged(&mut self, init: &'a Expression<'a>) {
         let Expression::CallExpression(call) = init.get_inner_expression() else {
             return;
@@ -318,12 +318,31 @@ impl<'a> Lowerer<'a> {
         let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else {
             return;
         };
+        if member.property.name == "forEach" && call.arguments.len() == 1 {
+            let message = "`forEach` gives nothing".to_owned();
+            let help = "for a list of values write `.map((x) => ...)`; else call it as a statement";
+            return self.oversight(found::WRONG_KIND, message, call.span, help);
+        }
         if self.free_name(&member.object) != Some("console") {
             return;
         }
         let message = format!("`console.{}` gives nothing", member.property.name);
         let help = "call it as a statement, and keep the value itself";
         self.oversight(found::MISSING_RESULT, message, call.span, help);
+    }
+
+    /// The same for the members of what is returned.
+    pub(crate) fn check_returned_logs(&mut self, value: Option<&'a Expression<'a>>) {
+        let Some(Expression::ObjectExpression(object)) =
+            value.map(Expression::get_inner_expression)
+        else {
+            return;
+        };
+        for property in &object.properties {
+            if let ObjectPropertyKind::ObjectProperty(property) = property {
+                self.check_logged(&property.value);
+            }
+        }
     }
 
     /// `let total = '0'`, to which numbers are added: they are joined to the text.

@@ -151,6 +151,7 @@ impl<'a> Lowerer<'a> {
             Statement::ForInStatement(statement) => self.for_in(statement, out),
             Statement::SwitchStatement(statement) => self.switch(statement, out),
             Statement::ReturnStatement(statement) => {
+                self.check_returned_logs(statement.argument.as_ref());
                 self.return_value(statement.argument.as_ref(), at, false, out);
             }
             Statement::ThrowStatement(statement) => self.throw(&statement.argument, at, out),

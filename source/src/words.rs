@@ -391,7 +391,24 @@ pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
     let line = source.get(start..).unwrap_or_default();
     let line = line.lines().next().unwrap_or_default().trim();
     let python = ["elif ", "def ", "except", "with ", "lambda "];
-    if line.starts_with("for (") && line.matches(';').count() < 2 {
+    let words = [" and ", " or ", " not ", "(not ", " is "];
+    // What is missing may be missed at the end of the line before.
+    let above = source.get(..start).unwrap_or_default().lines().last();
+    let above = above.unwrap_or_default();
+    let asks =
+        |line: &str| line.contains(" ? ") && line.matches('?').count() > line.matches(':').count();
+    if ["(f'", "(f\"", " f'", " f\""]
+        .iter()
+        .any(|start| line.contains(start))
+    {
+        "a text with values in it stands in backticks: `` `total ${n}` ``"
+    } else if words.iter().any(|word| line.contains(word)) && !line.contains(['\'', '"', '`']) {
+        "write `&&`, `||`, `!` and `===` for the words of Python"
+    } else if source.get(at..).is_some_and(|rest| rest.starts_with('#')) {
+        "a comment begins with `//`"
+    } else if above.contains(" ? ") && asks(above) && !asks(line) {
+        "the line before has a `?` without its `:`, as in `n > 3 ? 'a' : 'b'`"
+    } else if line.starts_with("for (") && line.matches(';').count() < 2 {
         "a `for` has three parts with `;` between: `for (let i = 0; i < n; i++)`"
     } else if python.iter().any(|word| line.starts_with(word)) || line.ends_with(':') {
         "blocks stand in braces: `if (n > 3) { ... } else { ... }`"

@@ -76,7 +76,11 @@ impl<'a> Lower<'_, 'a> {
                     self.prepare(call, out, Calls::OfStep);
                 }
             } else {
-                self.refuse_call(calls, "callAll: calls is not an array", Calls::OfStep);
+                self.refuse_call(
+                    calls,
+                    "callAll: calls is not an array",
+                    Calls::OfStep.help(),
+                );
             }
             return self.call_all(step, out, limit, mark);
         }
@@ -86,7 +90,7 @@ impl<'a> Lower<'_, 'a> {
         let opened = self.turn_scope(step, &i, None, None);
         match given("call") {
             Some(call) => self.prepare(call, out, Calls::OfStep),
-            None => self.refuse_call(step, "callAll: call is missing", Calls::OfStep),
+            None => self.refuse_call(step, "callAll: call is missing", Calls::OfStep.help()),
         }
         self.end_turn(&i, opened);
         self.e.bind(i.exit);
@@ -163,7 +167,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.at = Some((call, None));
         if doc.kind(call) != Kind::Object {
             let text = format!("{}: a call must be an object with an op", calls.form());
-            return self.refuse_call(call, &text, calls);
+            return self.refuse_call(call, &text, calls.help());
         }
         let name = Self::shown(key_text(doc, doc.get(call, "op"), self.s.arena));
         let sig = match self.callable(&name) {
@@ -175,7 +179,9 @@ impl<'a> Lower<'_, 'a> {
             Err(NoCall::InProgram) => {
                 let form = calls.form();
                 let text = format!("{form}: '{name}' is no call: it runs in the program itself");
-                return self.refuse_call(call, &text, calls);
+                let help = "make it a step of its own, before or after: calls are of atoms that the \
+                            host answers, such as `httpFetch`, `storeGet` or `llmPredict`";
+                return self.refuse_call(call, &text, help);
             }
         };
         self.lint_inputs(call, &name);
@@ -197,11 +203,11 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Warns of what is no call, and makes code that fails.
-    fn refuse_call(&mut self, node: NodeId, text: &str, calls: Calls) {
+    fn refuse_call(&mut self, node: NodeId, text: &str, help: &str) {
         let diag = self
             .s
             .warn(codes::MALFORMED_STEP, node, text.into())
-            .with_help(calls.help());
+            .with_help(help);
         self.s.push(diag);
         self.throw(text);
     }

@@ -132,7 +132,10 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors, what: &str) {
         let doc = self.s.doc;
         let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
-        for error in &errors.0 {
+        let holes = super::lint::holes_help(&text).filter(|_| self.s.version_4);
+        // Where a hole of a template is the fault, all of it is.
+        let most = if holes.is_some() { 1 } else { errors.0.len() };
+        for error in errors.0.iter().take(most) {
             let part = text
                 .get(error.span.start as usize..error.span.end as usize)
                 .filter(|t| !t.is_empty())
@@ -148,7 +151,9 @@ impl<'a> Lower<'_, 'a> {
             // What that knows of is no fault in the later dialect.
             let called = error.message.split('`').nth(1);
             let called = called.filter(|_| error.message.ends_with("can call"));
-            if let Some(help) = called.and_then(super::lint::callee_help) {
+            if let Some(help) = &holes {
+                diag = diag.with_help(help.clone());
+            } else if let Some(help) = called.and_then(super::lint::callee_help) {
                 diag = diag.with_help(help);
             } else if let Some(help) = match self.s.version_4 {
                 true => super::lint::foreign_help(&text).map(std::borrow::Cow::Owned),

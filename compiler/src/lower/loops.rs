@@ -1,7 +1,6 @@
 //! `map`, `filter`, `find` and `reduce`: one scope for each item; `forEach`, whose
 //! steps share the one around.
 
-use super::lint::Holds;
 use super::scopes::{index_name, loop_names};
 use super::{Held, Lower, Mark, ReturnTo};
 use crate::emit::Label;
@@ -265,7 +264,7 @@ impl<'a> Lower<'_, 'a> {
             let mark = self.mark();
             let src = self.take(held);
             self.bind(name, node, src);
-            self.lint_holds(name, Holds::Any);
+            self.lint_holds_initial(name, step);
             self.release(mark);
         }
         opened

@@ -296,6 +296,7 @@ impl Parser<'_> {
         let digits = digits.strip_prefix(b"-").unwrap_or(digits);
         let help = match digits {
             [b'+', ..] => "remove the plus sign",
+            [b'.', b'.', ..] => "write what is left out here, or remove the points",
             [b'.', ..] => "write a zero before the point",
             [b'I' | b'N', ..] => "JSON has only finite numbers; write null or a string",
             [b'0', b'x' | b'X' | b'b' | b'B' | b'o' | b'O', ..] => "write the number in decimal",

@@ -184,6 +184,21 @@ fn find(rows: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
         .map(|row| row.1)
 }
 
+/// What to write for an expression text with holes of templates, `${n} + 1`.
+pub(in crate::lower) fn holes_help(text: &str) -> Option<String> {
+    let holes = text.contains("${") || text.contains("{{");
+    if !holes || text.len() > MAX_TEXT || text.contains('`') {
+        return None;
+    }
+    let plain = text.replace("${", "").replace("{{", "").replace("}}", "");
+    let plain = plain.replace('}', "");
+    let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(format!(
+        "an expression reads variables by their names: write `{}`",
+        excerpt(&plain)
+    ))
+}
+
 /// What works in place of a text as SQL, Lisp or Python write it.
 pub(in crate::lower) fn foreign_help(text: &str) -> Option<String> {
     if text.len() > MAX_TEXT {

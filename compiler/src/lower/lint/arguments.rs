@@ -50,7 +50,7 @@ const BARE_METHODS: &[&str] = &[
     "toISOString",
 ];
 
-fn counted(n: usize) -> String {
+pub(super) fn counted(n: usize) -> String {
     match n {
         0 => "no argument".to_owned(),
         1 => "one argument".to_owned(),

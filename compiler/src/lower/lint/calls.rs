@@ -19,14 +19,16 @@ const PARTS: &[&str] = &[
     "years", "months", "days", "hours", "minutes", "seconds", "ms",
 ];
 
-/// Methods, the arguments that they need at least, and how many of the first are numbers.
+/// Methods, the arguments that they need at least and take at most, and how many of the first
+/// are numbers.
 #[rustfmt::skip]
-const METHODS: &[(&str, usize, usize)] = &[
-    ("at", 0, 1), ("charAt", 0, 1), ("charCodeAt", 0, 1), ("codePointAt", 0, 1),
-    ("slice", 0, 2), ("substring", 0, 2), ("repeat", 1, 1), ("padStart", 1, 1),
-    ("padEnd", 1, 1), ("toFixed", 0, 1), ("toPrecision", 0, 1), ("split", 1, 0),
-    ("replace", 2, 0), ("replaceAll", 2, 0), ("includes", 1, 0), ("indexOf", 1, 0),
-    ("lastIndexOf", 1, 0), ("startsWith", 1, 0), ("endsWith", 1, 0), ("localeCompare", 1, 0),
+const METHODS: &[(&str, usize, usize, usize)] = &[
+    ("at", 0, 1, 1), ("charAt", 0, 1, 1), ("charCodeAt", 0, 1, 1), ("codePointAt", 0, 1, 1),
+    ("slice", 0, 2, 2), ("substring", 0, 2, 2), ("repeat", 1, 1, 1), ("padStart", 1, 2, 1),
+    ("padEnd", 1, 2, 1), ("toFixed", 0, 1, 1), ("toPrecision", 0, 1, 1), ("split", 1, 2, 0),
+    ("replace", 2, 2, 0), ("replaceAll", 2, 2, 0), ("includes", 1, 2, 0), ("indexOf", 1, 2, 0),
+    ("lastIndexOf", 1, 2, 0), ("startsWith", 1, 2, 0), ("endsWith", 1, 2, 0),
+    ("localeCompare", 1, 3, 0), ("join", 0, 1, 0), ("flat", 0, 1, 0), ("has", 1, 1, 0),
 ];
 
 /// The number that is written.
@@ -81,7 +83,7 @@ impl<'a> Lower<'_, 'a> {
             b"join" if args.is_empty() => return self.lint_commas(ir, object),
             _ => {}
         }
-        let Some((method, least, numbers)) =
+        let Some((method, least, most, numbers)) =
             METHODS.iter().find(|row| row.0.as_bytes() == name).copied()
         else {
             return;
@@ -93,10 +95,28 @@ impl<'a> Lower<'_, 'a> {
                 _ => format!("`{method}` needs {least} arguments"),
             };
             let help = match least {
+                _ if method == "split" => {
+                    "write `.split(x)` with what stands between, as in `.split(' ')`".to_owned()
+                }
                 1 => format!("write `.{method}(x)`"),
                 _ => format!("write `.{method}(a, b)`; to take it away, `.{method}(a, '')`"),
             };
             return self.found_call(codes::WRONG_ARGUMENTS, ir, message, help);
+        }
+        if let Some(extra) = args.get(most) {
+            let message = format!(
+                "`{method}` takes {} at most, so this is ignored",
+                super::arguments::counted(most)
+            );
+            let help = match method {
+                "replace" | "replaceAll" => {
+                    "remove it; what is replaced is a text here: patterns are for `regexReplace {text, \
+                     pattern, replacement, flags, result}`"
+                }
+                "includes" | "has" => "ask for each of them: `x.includes(a) || x.includes(b)`",
+                _ => "remove it",
+            };
+            return self.found_call(codes::WRONG_ARGUMENTS, extra, message, help.to_owned());
         }
         if matches!(method, "padStart" | "padEnd")
             && let [first, second] = args
@@ -129,6 +149,9 @@ impl<'a> Lower<'_, 'a> {
             }
         }
         if let Some(first) = args.first() {
+            if matches!(method, "at" | "charAt") && number(first).is_none() {
+                self.lint_index(ir, object, first);
+            }
             self.lint_method_range(method, first);
             if matches!(method, "includes" | "indexOf" | "lastIndexOf") {
                 self.lint_never_held(object, first, method);

@@ -446,6 +446,11 @@ impl<'a> Lower<'_, 'a> {
             Looks::Template if is_source => {
                 "a template literal has backticks: write `` `...${name}` ``".to_owned()
             }
+            Looks::Template if self.is_sql(node) => {
+                "write `?` there, without quotes, and give the value in `params`: `\"params\": \
+                 [...]`"
+                    .to_owned()
+            }
             Looks::Template => {
                 "a value is a name, a path or a text: use `template {tmpl, vars, result}`".to_owned()
             }

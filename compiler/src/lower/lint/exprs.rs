@@ -188,7 +188,10 @@ impl<'a> Lower<'_, 'a> {
                 IrKind::Member {
                     object, property, ..
                 } => self.lint_member(ir, object, property),
-                IrKind::Index { object, index, .. } => self.lint_index(ir, object, index),
+                IrKind::Index { object, index, .. } => match index.kind {
+                    IrKind::Lit(Lit::Text(name)) => self.lint_member(ir, object, name),
+                    _ => self.lint_index(ir, object, index),
+                },
                 IrKind::Lit(Lit::Text(text)) => self.lint_backticks(ir, text),
                 IrKind::Unary(op, arg) => self.lint_sign(op, arg),
                 IrKind::Conditional(_, yes, no) => self.lint_same_choice(ir, yes, no),
@@ -197,6 +200,7 @@ impl<'a> Lower<'_, 'a> {
             children(ir, &mut work);
         }
         self.lint_given(root);
+        self.lint_given_input(root);
         let step = self
             .s
             .doc
@@ -259,6 +263,9 @@ impl<'a> Lower<'_, 'a> {
                 let help = "name the other side; texts stand in quotes".to_owned();
                 return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
             }
+        }
+        if self.lint_last_index(ir, op, left, right) {
+            return;
         }
         if is_order(op) && is_test(left) {
             let message = "this compares a number with true or false, the answer of the comparison \
@@ -409,7 +416,17 @@ impl<'a> Lower<'_, 'a> {
             (Some(x), Some(y)) if below(p) && above(q) => x < y || x == y && !both(p, q),
             _ => false,
         };
+        let same_way = above(p) && above(q) || below(p) && below(q);
+        let is_nothing = |ir: &Ir<'a>| matches!(ir.kind, IrKind::Lit(Lit::Null | Lit::Undefined));
         let (message, help) = match op {
+            LogOp::And | LogOp::Or if same_way && number(x).is_some() && number(y).is_some() => (
+                "one of the two comparisons says it all: the other one changes nothing",
+                "leave it out, or turn one of them around for a range, as in `n > 3 && n < 5`",
+            ),
+            LogOp::And if is(p) && is_nothing(x) && (above(q) || below(q)) => (
+                "nothing is above or below what is missing, so this never holds",
+                "write `!=` for the first, and put `||` in parentheses: `&&` comes before it",
+            ),
             LogOp::And if differ && is(p) && is(q) => (
                 "nothing equals both, so this never holds",
                 "write `||` between the two",

@@ -116,7 +116,7 @@ impl<'a> Lower<'_, 'a> {
         self.vars.set_maybe(id);
         self.lint_lost_name(id, name, node);
         // A source has no names for what its statements drop.
-        let is_made = self.is_source() && name.starts_with(b"_");
+        let is_made = name == b"_" || self.is_source() && name.starts_with(b"_");
         let Some(lint) = &mut self.s.lint else { return };
         // In a `try` a step may be there to fail.
         if lint.flow.tries == 0 {

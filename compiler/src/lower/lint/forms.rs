@@ -1,5 +1,6 @@
 //! Forms: what single atoms take of a text or an object that is written in the program.
 
+use super::holds::Holds;
 use super::inputs::is_path;
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
@@ -68,12 +69,17 @@ impl<'a> Lower<'_, 'a> {
             "reduce" => self.lint_initial(step),
             "random" => self.lint_random(step),
             "varsExport" => self.lint_exports(step),
+            "agentSetTimer" => self.lint_timer(step),
+            "agentSend" => self.lint_addressees(step),
+            "agentStorageExec" | "agentStorageRun" | "agentStorageGet" | "agentStorageQuery" => {
+                self.lint_sql(step, op);
+            }
             _ => {}
         }
     }
 
     /// The text of an input that names no variable.
-    fn plain(&self, step: NodeId, key: &str) -> Option<(NodeId, String)> {
+    pub(super) fn plain(&self, step: NodeId, key: &str) -> Option<(NodeId, String)> {
         let doc = self.s.doc;
         let node = doc.get(step, key)?;
         let text = doc.str(node).filter(|text| self.is_plain_text(text))?;
@@ -257,6 +263,9 @@ impl<'a> Lower<'_, 'a> {
 
     /// `a.b` as a key is one name with a dot in it.
     fn lint_member_key(&mut self, step: NodeId, op: &str) {
+        if self.lint_item_key(step) {
+            return;
+        }
         let Some((node, key)) = self.plain(step, "key") else {
             return;
         };
@@ -276,81 +285,39 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&key).help(help));
     }
 
-    /// A list is a program with its arguments, which no shell looks at.
-    fn lint_command(&mut self, step: NodeId) {
+    /// The number of an item that no list has. Tells whether it is one.
+    fn lint_item_key(&mut self, step: NodeId) -> bool {
         let doc = self.s.doc;
-        let Some(command) = doc.get(step, "command") else {
-            return;
+        let (Some(object), Some(node)) = (doc.get(step, "object"), doc.get(step, "key")) else {
+            return false;
         };
-        if doc.kind(command) != Kind::Array {
-            return;
+        if !matches!(self.holds_of_value(object), Holds::List(_)) {
+            return false;
         }
-        let signs = ["|", "||", "&&", ";", ">", ">>", "<", "2>&1", "&"];
-        let words: Vec<(NodeId, String)> = doc
-            .elements(command)
-            .filter_map(|n| Some((n, super::text_of(doc, n)?)))
-            .collect();
-        if let Some((node, sign)) = words
-            .iter()
-            .find(|(_, word)| signs.contains(&word.as_str()))
-        {
-            let all: Vec<&str> = words.iter().map(|(_, word)| word.as_str()).collect();
-            let message =
-                format!("no shell looks at a list: `{sign}` is an argument of the program");
-            let finding = Finding::new(codes::WRONG_VALUE, *node, message);
-            let help = format!(
-                "for the shell write one text: `\"command\": \"{}\"`",
-                excerpt(&all.join(" "))
-            );
-            self.found(finding.offending(sign).help(help));
-        } else if let [(node, one)] = &words[..]
-            && one.trim().contains(' ')
-        {
-            let message = "a list is a program and its arguments: no program has this name";
-            let finding = Finding::new(codes::WRONG_VALUE, *node, message);
-            let parts: Vec<String> = one.split_whitespace().map(|w| format!("\"{w}\"")).collect();
-            let help = format!(
-                "write `[{}]`, or one text for the shell",
-                excerpt(&parts.join(", "))
-            );
-            self.found(finding.offending(one).help(help));
-        }
-    }
-
-    fn lint_file(&mut self, step: NodeId, op: &str) {
-        if let Some((node, path)) = self.plain(step, "path")
-            && !path.starts_with('/')
-            && !path.contains(['{', '$'])
-        {
-            let message = format!("`path` of `{op}` is absolute: it begins with `/`");
-            let finding = Finding::new(codes::WRONG_VALUE, node, message);
-            let rest = path.trim_start_matches(['~', '.', '/', '\\']);
-            let help = match is_path(&path) && !path.contains('.') {
-                true => format!(
-                    "write `\"/data/{0}\"`, or bind `{0}` before if it is a name",
-                    excerpt(&path)
-                ),
-                false => format!("write the whole path, as in `\"/data/{}\"`", excerpt(rest)),
-            };
-            self.found(finding.offending(&path).help(help));
-        }
-        let Some((node, mode)) = self.plain(step, "mode") else {
-            return;
+        let key = match doc.kind(node) {
+            Kind::Number(n) if n >= 0.0 && n.fract() == 0.0 => return false,
+            Kind::Number(n) => n.to_string(),
+            _ => match self.plain(step, "key") {
+                Some((_, key)) if !key.bytes().all(|b| b.is_ascii_digit()) => key,
+                _ => return false,
+            },
         };
-        let is_octal = !mode.is_empty()
-            && mode.len() <= 4
-            && mode.bytes().all(|b| (b'0'..=b'7').contains(&b))
-            && u32::from_str_radix(&mode, 8).is_ok_and(|mode| mode <= 0o777);
-        if is_octal {
-            return;
-        }
-        let message = "a mode is octal digits, up to `777`";
+        let message = format!(
+            "a list has items by their numbers, and none is `{}`",
+            excerpt(&key)
+        );
         let finding = Finding::new(codes::WRONG_VALUE, node, message);
-        let help = match octal_of(&mode) {
-            Some(octal) => format!("write `\"mode\": \"{octal:o}\"`"),
-            None => "write `\"644\"`, or `\"755\"` for a program".to_owned(),
+        let help = match key.starts_with('-') {
+            true => {
+                "count from 0: the last item is the length less 1, \
+                     `{\"$expr\": \"binary\", \"op\": \"-\", ...}`"
+            }
+            false => {
+                "write the number of an item, from 0 on; what is added comes by `push {list, item}`"
+            }
         };
-        self.found(finding.offending(&mode).help(help));
+        self.found(finding.offending(&key).help(help));
+        true
     }
 
     fn lint_token(&mut self, step: NodeId) {
@@ -484,47 +451,5 @@ impl<'a> Lower<'_, 'a> {
             excerpt(&inner.join(", "))
         );
         self.found(finding.offending(&shown).help(help));
-    }
-}
-
-/// The mode that `rwxr-xr-x` or `0o755` means.
-fn octal_of(mode: &str) -> Option<u32> {
-    let digits = mode.trim_start_matches("0o");
-    if let Ok(octal) = u32::from_str_radix(digits, 8)
-        && octal <= 0o777
-    {
-        return Some(octal);
-    }
-    let signs = mode
-        .strip_prefix('-')
-        .filter(|m| m.len() == 9)
-        .unwrap_or(mode);
-    if signs.len() != 9 {
-        return None;
-    }
-    let wanted = "rwxrwxrwx";
-    let mut octal = 0;
-    for (sign, wanted) in signs.chars().zip(wanted.chars()) {
-        let set = match sign {
-            '-' => 0,
-            sign if sign == wanted => 1,
-            _ => return None,
-        };
-        octal = octal << 1 | set;
-    }
-    Some(octal)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::octal_of;
-
-    #[test]
-    fn modes_in_letters() {
-        assert_eq!(octal_of("rwxr-xr-x"), Some(0o755));
-        assert_eq!(octal_of("-rw-r--r--"), Some(0o644));
-        assert_eq!(octal_of("0o644"), Some(0o644));
-        assert_eq!(octal_of("executable"), None);
-        assert_eq!(octal_of("999"), None);
     }
 }

@@ -6,7 +6,7 @@ use crate::expr::{BinOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins;
 use a99_core::json::{Document, Kind, NodeId};
-use a99_core::sig::Form;
+use a99_core::sig::{AtomSig, Form};
 use a99_core::text::wtf8_to_string_lossy;
 
 /// Members of what services of models answer, which `llmPredict` gives the text of.
@@ -38,8 +38,42 @@ impl Members {
                 "calls",
             ],
             Members::Chat => &["text", "toolCalls", "stopReason", "message", "usage"],
+            Members::Call => &["id", "name", "input"],
+            Members::Usage => &["inputTokens", "outputTokens"],
+            Members::Identity => &["agent", "channel", "handle", "id"],
+            Members::Changes => &["changes", "lastInsertRowId"],
             Members::Unknown | Members::Written(_) | Members::Schema(_) => return None,
         })
+    }
+
+    /// What such a member is.
+    pub(super) fn held(self, name: &str) -> Holds {
+        match (self, name) {
+            (
+                Members::Response | Members::Match | Members::Output | Members::Round,
+                "status" | "index" | "exitCode" | "number",
+            )
+            | (Members::Loop, "rounds")
+            | (Members::Usage, _)
+            | (Members::Changes, "changes") => Holds::Number,
+            (
+                Members::Response
+                | Members::Match
+                | Members::Output
+                | Members::Round
+                | Members::Chat,
+                "statusText" | "url" | "match" | "stdout" | "stderr" | "text" | "stopReason",
+            )
+            | (Members::Loop, "text" | "stopReason")
+            | (Members::Call, "id" | "name") => Holds::Made,
+            (Members::Match, "groups") | (Members::Page, "keys") => Holds::List(Items::Texts),
+            (Members::Chat, "toolCalls") => Holds::List(Items::Calls),
+            (Members::Chat | Members::Loop, "usage") => Holds::Object(Members::Usage),
+            (Members::Chat, "message") | (Members::Call, "input") => {
+                Holds::Object(Members::Unknown)
+            }
+            _ => Holds::Any,
+        }
     }
 }
 
@@ -143,6 +177,78 @@ const STATICS: &[(&str, &[&str], Holds)] = &[
 ];
 
 impl<'a> Lower<'_, 'a> {
+    /// What a step of this op gives its `result`.
+    pub(super) fn holds_of_call(&self, step: NodeId, op: &str, sig: Option<&AtomSig>) -> Holds {
+        let doc = self.s.doc;
+        let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+        match sig.and_then(|sig| sig.form) {
+            Some(Form::CallAll) => return Holds::List(Items::Answers),
+            Some(Form::ToolLoop) => return Holds::Object(Members::Loop),
+            Some(Form::MathCalc) => {
+                return doc.get(step, "expr").map_or(Holds::Any, |n| self.given(n));
+            }
+            Some(Form::VarGet) => {
+                let key = doc.get(step, "key");
+                return key.map_or(Holds::Any, |key| self.holds_of_value(key));
+            }
+            Some(Form::Filter) => {
+                let items = doc.get(step, "items");
+                return match items.map(|items| self.holds_of_value(items)) {
+                    Some(holds @ Holds::List(_)) => holds,
+                    _ => Holds::List(Items::Unknown),
+                };
+            }
+            Some(Form::Find) => return self.holds_of_item(step),
+            _ => {}
+        }
+        match op {
+            "httpFetch" => match given("responseType").as_deref() {
+                Some("text" | "dataUrl") => return Holds::Made,
+                Some("response") => return Holds::Object(Members::Response),
+                _ => {}
+            },
+            "regexFind" => return Holds::Object(Members::Match),
+            "shellExec" => return Holds::Object(Members::Output),
+            "storeList" => return Holds::Object(Members::Page),
+            "llmChat" => return Holds::Object(Members::Chat),
+            "regexFindAll" => return Holds::List(Items::Matches),
+            "keys" | "split" => return Holds::List(Items::Texts),
+            "storeVectorSearch" | "storeSearch" | "agentStorageQuery" => {
+                return Holds::List(Items::Objects);
+            }
+            "agentStorageRun" => return Holds::Object(Members::Changes),
+            "agentIdentity" => return Holds::Object(Members::Identity),
+            "agentStorageGet" | "agentState" | "agentSettings" => {
+                return Holds::Object(Members::Unknown);
+            }
+            "hash" | "uuid" => return Holds::Text,
+            "llmPredict" => return Holds::Answered,
+            "push" => {
+                let list = doc.get(step, "list");
+                return match list.map(|list| self.holds_of_value(list)) {
+                    Some(holds @ Holds::List(_)) => holds,
+                    _ => Holds::Any,
+                };
+            }
+            "sort" | "unique" => {
+                let items = doc.get(step, "items");
+                return match items.map(|items| self.holds_of_value(items)) {
+                    Some(holds @ Holds::List(_)) => holds,
+                    _ => Holds::List(Items::Unknown),
+                };
+            }
+            "random" => {
+                return match given("format").as_deref() {
+                    Some("float" | "integer") => Holds::Number,
+                    None if doc.get(step, "format").is_none() => Holds::Number,
+                    _ => Holds::Any,
+                };
+            }
+            _ => {}
+        }
+        sig.map_or(Holds::Any, |sig| Holds::of_kinds(sig.gives.kinds))
+    }
+
     /// What an expression gives.
     pub(super) fn holds_of(&self, ir: &Ir<'a>, depth: u32) -> Holds {
         let Some(depth) = depth.checked_sub(1) else {
@@ -156,13 +262,7 @@ impl<'a> Lower<'_, 'a> {
             IrKind::Index { object, index, .. } => {
                 let by_number = self.holds_of(index, depth) == Holds::Number;
                 match self.holds_of(object, depth) {
-                    Holds::List(Items::Answers) if by_number => Holds::Object(Members::Answer),
-                    Holds::List(Items::Matches) if by_number => Holds::Object(Members::Match),
-                    Holds::List(Items::Objects) if by_number => Holds::Object(Members::Unknown),
-                    Holds::List(Items::Texts) if by_number => Holds::Made,
-                    Holds::List(Items::Schema(schema)) if by_number => {
-                        of_schema(self.s.doc, schema)
-                    }
+                    Holds::List(items) if by_number => self.item_held(items),
                     _ => Holds::Any,
                 }
             }

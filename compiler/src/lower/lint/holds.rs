@@ -8,7 +8,7 @@ use crate::ir::{Ir, expr_text};
 use crate::vars::{VarId, VarMap};
 use a99_core::builtins::{self, Receiver};
 use a99_core::json::{Kind, NodeId};
-use a99_core::sig::{AtomSig, Effect, Form, JsonKinds};
+use a99_core::sig::{Effect, Form, JsonKinds};
 
 /// So deep an expression is looked into for what it gives.
 const MAX_DEPTH: u32 = 4;
@@ -47,6 +47,8 @@ pub(in crate::lower) enum Items {
     /// Objects whose members nobody says.
     Objects,
     Texts,
+    /// Calls of tools that a model asks for.
+    Calls,
 }
 
 /// Which members an object has.
@@ -73,6 +75,14 @@ pub(in crate::lower) enum Members {
     Loop,
     /// An answer of `llmChat`.
     Chat,
+    /// A call of a tool that it asks for.
+    Call,
+    /// The tokens that an answer took.
+    Usage,
+    /// Who an agent is.
+    Identity,
+    /// What a statement changed.
+    Changes,
 }
 
 /// What is known of a variable.
@@ -92,8 +102,8 @@ pub(super) struct Holding {
     pending: VarMap<u32>,
     /// The literals that variables were bound to last, and the bodies where.
     literals: VarMap<(NodeId, u32)>,
-    /// The atoms that gave variables their last value.
-    pub(super) origins: VarMap<Origin>,
+    /// The atoms that gave variables their last value, and of a length whose it is.
+    pub(super) origins: VarMap<(Origin, Option<NodeId>)>,
     /// The last expression, and what it gives.
     given: Option<(NodeId, Holds)>,
 }
@@ -110,12 +120,17 @@ impl Holding {
     }
 
     /// The atom that gave a variable its last value, if a later step cannot have.
-    pub(super) fn origin(&self, id: VarId, in_loop: bool) -> Option<Origin> {
+    pub(super) fn origin(&self, id: VarId, in_loop: bool) -> Option<(Origin, Option<NodeId>)> {
         let waits = self.pending.get(id).is_some_and(|writes| *writes > 0);
         self.origins
             .get(id)
             .copied()
             .filter(|_| !(waits && in_loop))
+    }
+
+    /// So many steps bind a variable that were not looked at yet.
+    pub(super) fn writes(&self, id: VarId) -> Option<u32> {
+        self.pending.get(id).copied()
     }
 
     pub(super) fn forget_literals(&mut self) {
@@ -159,6 +174,10 @@ impl Holds {
                 "what `llmToolLoop` gives, `{text, rounds, stopReason, messages, usage, calls}`"
             }
             Holds::Object(Members::Chat) => "an answer of `llmChat`",
+            Holds::Object(Members::Call) => "a call that a model asks for, `{id, name, input}`",
+            Holds::Object(Members::Usage) => "what was used, `{inputTokens, outputTokens}`",
+            Holds::Object(Members::Identity) => "who the agent is, `{agent, channel, handle, id}`",
+            Holds::Object(Members::Changes) => "what changed, `{changes, lastInsertRowId}`",
             Holds::Object(_) => "an object",
             Holds::Set => "a set",
             Holds::Answered => "what a model answered, a text",
@@ -167,7 +186,7 @@ impl Holds {
     }
 
     /// A value of these kinds, if they are one.
-    fn of_kinds(kinds: JsonKinds) -> Holds {
+    pub(super) fn of_kinds(kinds: JsonKinds) -> Holds {
         match kinds {
             JsonKinds::BOOLEAN => Holds::Bool,
             JsonKinds::NUMBER => Holds::Number,
@@ -252,8 +271,13 @@ impl<'a> Lower<'_, 'a> {
         if self.lints() {
             let holds = value.map_or(Holds::Any, |value| self.holds_of_value(value));
             self.lint_holds(name, holds);
-            if let Some(value) = value.filter(|value| self.is_literal(*value)) {
+            let Some(value) = value else { return };
+            if self.is_literal(value) {
                 self.lint_holds_literal(name, value);
+            } else if holds == Holds::Number
+                && let Some(id) = self.vars.in_scope(name, self.scope())
+            {
+                self.note_length(id, value);
             }
         }
     }
@@ -309,6 +333,21 @@ impl<'a> Lower<'_, 'a> {
         self.lint_wrote(name, node, writer);
     }
 
+    /// The same for the accumulator of a step: in the first turn it is its `initial`.
+    pub(in crate::lower) fn lint_holds_initial(&mut self, name: &[u8], step: NodeId) {
+        if !self.lints() {
+            return;
+        }
+        let initial = self.s.doc.get(step, "initial");
+        let holds = match initial.map_or(Holds::Any, |initial| self.holds_of_value(initial)) {
+            Holds::Object(_) => Holds::Object(Members::Unknown),
+            Holds::List(_) => Holds::List(Items::Unknown),
+            holds if holds.is_text() => Holds::Made,
+            holds => holds,
+        };
+        self.lint_holds(name, holds);
+    }
+
     /// The same for an argument.
     pub(in crate::lower) fn lint_holds_argument(&mut self, name: &[u8], path: &[u8]) {
         if self.lints() {
@@ -328,82 +367,26 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn holds_of_item(&self, step: NodeId) -> Holds {
         let items = self.s.doc.get(step, "items");
         match items.map(|items| self.holds_of_value(items)) {
-            Some(Holds::List(Items::Answers)) => Holds::Object(Members::Answer),
-            Some(Holds::List(Items::Matches)) => Holds::Object(Members::Match),
-            Some(Holds::List(Items::Objects)) => Holds::Object(Members::Unknown),
-            Some(Holds::List(Items::Texts)) => Holds::Made,
-            Some(Holds::List(Items::Schema(schema))) => of_schema(self.s.doc, schema),
+            Some(Holds::List(items)) => self.item_held(items),
             _ => Holds::Any,
         }
     }
 
-    /// What a step of this op gives its `result`.
-    fn holds_of_call(&self, step: NodeId, op: &str, sig: Option<&AtomSig>) -> Holds {
-        let doc = self.s.doc;
-        let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
-        match sig.and_then(|sig| sig.form) {
-            Some(Form::CallAll) => return Holds::List(Items::Answers),
-            Some(Form::ToolLoop) => return Holds::Object(Members::Loop),
-            Some(Form::MathCalc) => {
-                return doc.get(step, "expr").map_or(Holds::Any, |n| self.given(n));
-            }
-            Some(Form::VarGet) => {
-                let key = doc.get(step, "key");
-                return key.map_or(Holds::Any, |key| self.holds_of_value(key));
-            }
-            Some(Form::Filter) => {
-                let items = doc.get(step, "items");
-                return match items.map(|items| self.holds_of_value(items)) {
-                    Some(holds @ Holds::List(_)) => holds,
-                    _ => Holds::List(Items::Unknown),
-                };
-            }
-            Some(Form::Find) => return self.holds_of_item(step),
-            _ => {}
+    /// What an item of a list is.
+    pub(super) fn item_held(&self, items: Items) -> Holds {
+        match items {
+            Items::Unknown => Holds::Any,
+            Items::Schema(schema) => of_schema(self.s.doc, schema),
+            Items::Answers => Holds::Object(Members::Answer),
+            Items::Matches => Holds::Object(Members::Match),
+            Items::Objects => Holds::Object(Members::Unknown),
+            Items::Calls => Holds::Object(Members::Call),
+            Items::Texts => Holds::Made,
         }
-        match op {
-            "httpFetch" => match given("responseType").as_deref() {
-                Some("text" | "dataUrl") => return Holds::Made,
-                Some("response") => return Holds::Object(Members::Response),
-                _ => {}
-            },
-            "regexFind" => return Holds::Object(Members::Match),
-            "shellExec" => return Holds::Object(Members::Output),
-            "storeList" => return Holds::Object(Members::Page),
-            "llmChat" => return Holds::Object(Members::Chat),
-            "regexFindAll" => return Holds::List(Items::Matches),
-            "keys" | "split" => return Holds::List(Items::Texts),
-            "storeVectorSearch" | "storeSearch" => return Holds::List(Items::Objects),
-            "hash" | "uuid" => return Holds::Text,
-            "llmPredict" => return Holds::Answered,
-            "push" => {
-                let list = doc.get(step, "list");
-                return match list.map(|list| self.holds_of_value(list)) {
-                    Some(holds @ Holds::List(_)) => holds,
-                    _ => Holds::Any,
-                };
-            }
-            "sort" | "unique" => {
-                let items = doc.get(step, "items");
-                return match items.map(|items| self.holds_of_value(items)) {
-                    Some(holds @ Holds::List(_)) => holds,
-                    _ => Holds::List(Items::Unknown),
-                };
-            }
-            "random" => {
-                return match given("format").as_deref() {
-                    Some("float" | "integer") => Holds::Number,
-                    None if doc.get(step, "format").is_none() => Holds::Number,
-                    _ => Holds::Any,
-                };
-            }
-            _ => {}
-        }
-        sig.map_or(Holds::Any, |sig| Holds::of_kinds(sig.gives.kinds))
     }
 
     /// What the last expression gives, if it stands there.
-    fn given(&self, node: NodeId) -> Holds {
+    pub(super) fn given(&self, node: NodeId) -> Holds {
         let lint = self.s.lint.as_ref();
         let given = lint.and_then(|lint| lint.flow.holding.given);
         given
@@ -563,20 +546,11 @@ impl<'a> Lower<'_, 'a> {
                     .and_then(|all| doc.get(all, name));
                 of_schema(doc, property?)
             }
-            Holds::Object(Members::Response) if name == "status" => Holds::Number,
-            Holds::Object(Members::Match) if name == "groups" => Holds::List(Items::Texts),
             Holds::Object(members) => {
                 let names = members.named().unwrap_or_default();
-                names.contains(&name).then_some(Holds::Any)?
+                names.contains(&name).then(|| members.held(name))?
             }
-            Holds::List(items) if is_index(name) => match items {
-                Items::Unknown => Holds::Any,
-                Items::Schema(schema) => of_schema(doc, schema),
-                Items::Answers => Holds::Object(Members::Answer),
-                Items::Matches => Holds::Object(Members::Match),
-                Items::Objects => Holds::Object(Members::Unknown),
-                Items::Texts => Holds::Made,
-            },
+            Holds::List(items) if is_index(name) => self.item_held(items),
             Holds::Text | Holds::OneOf(_) | Holds::Made if is_index(name) => Holds::Made,
             // Of an error that was caught it is the text.
             Holds::Made if name == "message" => Holds::Made,

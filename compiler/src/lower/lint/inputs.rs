@@ -97,6 +97,15 @@ impl<'a> Lower<'_, 'a> {
             return false;
         }
         if op == "httpFetch" && !is_identifier(text) {
+            if let Some(hole) = super::placeholders::hole_of_address(text) {
+                self.told(node);
+                let message = "nothing fills this in: the address stays as it is written";
+                let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
+                let help = "use `template {tmpl, vars, result}` in a step before, with `{{name}}` in its \
+                            place, and give its `result`";
+                self.found(finding.offending(hole).help(help));
+                return true;
+            }
             if let Some((scheme, rest)) = text.split_once("://")
                 && scheme.chars().all(|c| c.is_ascii_alphanumeric())
                 && !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https")
@@ -157,6 +166,12 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn help_for_text(&mut self, op: &str, input: &AtomInput, text: &str) -> String {
         if let Some(near) = self.nearest_variable(text) {
             return format!("did you mean `{near}`?");
+        }
+        if input.parts == JsonKinds::STRING && !is_subject(op, input) && is_identifier(text) {
+            return format!("write a list: `[\"{}\"]`", excerpt(text));
+        }
+        if &*input.name == "responseFormat" && matches!(op, "llmChat" | "llmToolLoop") {
+            return "write a JSON Schema, or `{\"type\": \"json_object\"}`".to_owned();
         }
         if is_path(text) {
             return format!("bind it before, or write `\"args.{text}\"` for an argument");
@@ -365,7 +380,17 @@ impl<'a> Lower<'_, 'a> {
                 _ => continue,
             };
             match doc.kind(node) {
-                Kind::String(name) => self.lint_name(node, key, name),
+                Kind::String(name) => {
+                    let items = doc.get(step, "items").and_then(|n| doc.str(n));
+                    if key == "as" && items == Some(name) && !self.is_source() {
+                        let shown = excerpt(&Self::shown(name));
+                        let message =
+                            format!("in the loop `{shown}` is the item, and hides the list");
+                        let finding = Finding::new(codes::ODD_NAME, node, message);
+                        self.found(finding.help("call the item by another name"));
+                    }
+                    self.lint_name(node, key, name);
+                }
                 Kind::Null | Kind::Bool(false) if key == "result" => {}
                 // Calls without items have none.
                 Kind::Null if matches!(form, Some(Form::CallAll | Form::ToolLoop)) => {}

@@ -318,6 +318,13 @@ impl<'a> Lower<'_, 'a> {
                     let message = format!("`{name}` is a whole number from 0 on");
                     let help = "write 0 or more, or remove it".to_owned();
                     self.found_schema(value, message, name, help);
+                } else if let Kind::Number(n) = given
+                    && name == "multipleOf"
+                    && n <= 0.0
+                {
+                    let message = "`multipleOf` is above 0: no value fits".to_owned();
+                    let help = "write a number above 0, as in `0.01`, or remove it".to_owned();
+                    self.found_schema(value, message, name, help);
                 } else if !matches!(given, Kind::Number(_)) {
                     let message = format!("`{name}` is a number");
                     let help = match text.trim().parse::<f64>().is_ok() {

@@ -123,7 +123,6 @@ impl<'a> Lower<'_, 'a> {
                     self.found(finding.help("keep one: `calls`, or `items` with `as` and `call`"));
                 }
             }
-            "httpFetch" => self.lint_headers(step),
             "jsonStringify" => self.lint_twice(step),
             "llmChat" | "llmToolLoop" => self.lint_model(step, op),
             "storeQueryWhere" => self.lint_predicate(step),
@@ -161,23 +160,6 @@ impl<'a> Lower<'_, 'a> {
             "Error" => self.lint_error(step),
             "varsImport" => self.lint_imports(step),
             _ => {}
-        }
-    }
-
-    /// Header fields are texts.
-    fn lint_headers(&mut self, step: NodeId) {
-        let doc = self.s.doc;
-        let headers = doc.get(step, "headers").into_iter();
-        for (name, node) in headers.flat_map(|headers| doc.members(headers)) {
-            let text = match doc.kind(node) {
-                Kind::Number(n) => n.to_string(),
-                Kind::Bool(b) => b.to_string(),
-                _ => continue,
-            };
-            let shown = Self::shown(name);
-            let message = format!("the header `{}` is a text", excerpt(&shown));
-            let finding = Finding::new(codes::WRONG_KIND, node, message);
-            self.found(finding.help(format!("write it in quotes: `\"{text}\"`")));
         }
     }
 

@@ -39,12 +39,23 @@ impl<'a> Lower<'_, 'a> {
         };
         for key in keys {
             if op == "sort" && doc.kind(key) == Kind::Object && doc.get(key, "by").is_none() {
+                const NAMES: &[&str] = &[
+                    "field", "key", "name", "column", "property", "prop", "path", "member",
+                ];
+                const ORDERS: &[&str] =
+                    &["order", "direction", "dir", "sort", "desc", "descending"];
+                let of = |names: &[&str]| names.iter().find_map(|name| doc.get(key, name));
                 let first = doc.members(key).next();
                 let Some((name, value)) = first else { continue };
-                let name = Self::shown(name);
+                let (name, value) = match of(NAMES).and_then(|n| Some((super::text_of(doc, n)?, n)))
+                {
+                    Some((name, at)) => (name, of(ORDERS).unwrap_or(at)),
+                    None => (Self::shown(name), value),
+                };
                 let order = super::text_of(doc, value).unwrap_or_default();
                 let is_desc = order.to_ascii_lowercase().starts_with("desc")
-                    || matches!(doc.kind(value), Kind::Number(n) if n < 0.0);
+                    || matches!(doc.kind(value), Kind::Number(n) if n < 0.0)
+                    || matches!(doc.kind(value), Kind::Bool(true));
                 let message = "a key to sort by is `{by, order}`";
                 let finding = Finding::new(codes::UNKNOWN_INPUT, value, message);
                 let order = if is_desc { "desc" } else { "asc" };

@@ -122,11 +122,24 @@ impl<'a> Lower<'_, 'a> {
         [of_left, of_right]: [Holds; 2],
     ) -> bool {
         for (side, held, other) in [(left, of_left, of_right), (right, of_right, of_left)] {
-            let is_object = matches!(held, Holds::Object(_));
+            let of_objects = match held {
+                Holds::List(items) => matches!(self.item_held(items), Holds::Object(_)),
+                _ => false,
+            };
+            let is_object = of_objects || matches!(held, Holds::Object(_));
             if !is_object || !other.is_text() {
                 continue;
             }
             let called = excerpt(&self.called(side));
+            if of_objects {
+                let message = format!(
+                    "the items of `{called}` are objects, each of which becomes `[object Object]`"
+                );
+                let help =
+                    format!("join `JSON.stringify({called})`, or a text of a member of each item");
+                self.found_misuse(codes::WRONG_KIND, side, message, help);
+                return true;
+            }
             let message =
                 format!("`{called}` is an object, which becomes `[object Object]` in a text");
             let help = format!("join one of its members, or `JSON.stringify({called})`");
@@ -304,10 +317,21 @@ impl<'a> Lower<'_, 'a> {
         let Some(text) = self.s.doc.str(node) else {
             return;
         };
-        let Some(Holds::Object(members)) = self.holds_of_path(text) else {
-            return;
-        };
         let shown = excerpt(&Self::shown(text));
+        let members = match self.holds_of_path(text) {
+            Some(Holds::Object(members)) => members,
+            Some(Holds::List(items)) if matches!(self.item_held(items), Holds::Object(_)) => {
+                let message = format!(
+                    "the items of `{shown}` are objects, each of which becomes `[object Object]`"
+                );
+                let finding = Finding::new(codes::WRONG_KIND, node, message);
+                let help = "give its text by `jsonStringify {value, result}`, or make a text of each \
+                            item by `map` and `template`, and `join` them";
+                self.told(node);
+                return self.found(finding.offending(&shown).help(help));
+            }
+            _ => return,
+        };
         let message = format!("`{shown}` is an object, which becomes `[object Object]`");
         let finding = Finding::new(codes::WRONG_KIND, node, message);
         let names = self.members_of(Holds::Object(members));

@@ -6,6 +6,7 @@
 //! its root does not want to hear of it.
 
 mod advice;
+mod agents;
 mod arguments;
 mod bodies;
 mod bounds;
@@ -18,6 +19,7 @@ mod exprs;
 mod flow;
 mod forms;
 mod gives;
+mod helps;
 mod holds;
 mod holes;
 mod inputs;
@@ -36,6 +38,7 @@ mod nested;
 mod nodes;
 mod origins;
 mod outer;
+mod parts;
 mod patterns;
 mod placeholders;
 mod program;
@@ -43,6 +46,7 @@ mod ranges;
 mod repeats;
 mod schema;
 mod shape;
+mod shell;
 mod slips;
 mod spoken;
 mod steps;
@@ -63,7 +67,7 @@ use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Document, Kind, NodeId};
 use hashbrown::{HashMap, HashSet};
 
-pub(super) use advice::{condition_help, foreign_help, math_help};
+pub(super) use advice::{condition_help, foreign_help, holes_help, math_help};
 pub(super) use flow::Writer;
 pub(super) use holds::Holds;
 pub(super) use libraries::help_for_op;

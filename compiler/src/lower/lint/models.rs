@@ -121,6 +121,15 @@ impl Lower<'_, '_> {
                 continue;
             };
             if ROLES.contains(&role.as_str()) {
+                let says = doc.get(said, "content").is_some() || role == "assistant";
+                if !says {
+                    let message = "this message says nothing: it has no `content`";
+                    let other = ["text", "message", "prompt", "parts", "value"];
+                    let other = other.iter().find_map(|key| doc.get(said, key));
+                    let finding =
+                        Finding::new(codes::MISSING_INPUT, other.unwrap_or(said), message);
+                    self.found(finding.help("write `{\"role\": \"user\", \"content\": \"...\"}`"));
+                }
                 continue;
             }
             let lower = role.to_ascii_lowercase();

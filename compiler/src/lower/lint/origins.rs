@@ -3,6 +3,7 @@
 use super::{Finding, Lower};
 use crate::expr::BinOp;
 use crate::ir::{Ir, IrKind, Lit};
+use crate::vars::VarId;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::NodeId;
 
@@ -15,6 +16,8 @@ pub(super) enum Origin {
     Json,
     /// `httpFetch` that gives the body of the answer.
     Body,
+    /// An atom that gives one of what another gives all of.
+    One(&'static str),
 }
 
 impl<'a> Lower<'_, 'a> {
@@ -24,19 +27,61 @@ impl<'a> Lower<'_, 'a> {
         let origin = match doc.get(step, "op").and_then(|op| doc.str(op)) {
             Some(b"len") => Origin::Count,
             Some(b"jsonStringify") => Origin::Json,
-            Some(b"httpFetch") if doc.get(step, "responseType").is_none() => Origin::Body,
+            Some(b"httpFetch") => {
+                let kind = doc.get(step, "responseType").and_then(|n| doc.str(n));
+                match kind {
+                    None | Some(b"json") => Origin::Body,
+                    _ => return,
+                }
+            }
+            Some(b"find") => Origin::One("filter {items, as, condition, result}"),
+            Some(b"regexFind") => Origin::One("regexFindAll {text, pattern, result}"),
+            Some(b"agentStorageGet") => Origin::One("agentStorageQuery {sql, params, result}"),
             _ => return,
         };
         let Some(id) = self.vars.in_scope(name, self.scope()) else {
             return;
         };
+        let list = match origin {
+            Origin::Count => doc.get(step, "list"),
+            _ => None,
+        };
         if let Some(lint) = &mut self.s.lint {
-            lint.flow.holding.origins.insert(id, origin);
+            lint.flow.holding.origins.insert(id, (origin, list));
         }
+    }
+
+    /// Notes that a variable is the length of a list, `{"=": "xs.length"}`.
+    pub(super) fn note_length(&mut self, id: VarId, value: NodeId) {
+        let doc = self.s.doc;
+        let of = match crate::ir::expr_text(doc, value).filter(|_| self.s.version_4) {
+            Some(text) => doc
+                .str(text)
+                .filter(|text| text.ends_with(b".length"))
+                .map(|_| text),
+            None => doc
+                .get(value, "object")
+                .filter(|_| doc.get(value, "property").and_then(|n| doc.str(n)) == Some(b"length"))
+                .and_then(|object| doc.get(object, "name")),
+        };
+        if let Some(lint) = self.s.lint.as_mut().filter(|_| of.is_some()) {
+            lint.flow.holding.origins.insert(id, (Origin::Count, of));
+        }
+    }
+
+    /// The name of the list whose length a variable is.
+    pub(super) fn counted_list(&self, name: &[u8]) -> Option<&'a [u8]> {
+        let list = self.noted(name)?.1?;
+        let text = self.s.doc.str(list)?;
+        Some(text.strip_suffix(b".length").unwrap_or(text))
     }
 
     /// The atom that gave a variable its value, where no other step binds it.
     pub(super) fn origin_of(&self, name: &[u8]) -> Option<Origin> {
+        Some(self.noted(name)?.0)
+    }
+
+    fn noted(&self, name: &[u8]) -> Option<(Origin, Option<NodeId>)> {
         let lint = self.s.lint.as_ref()?;
         let id = self.vars.all_of(name).first().copied()?;
         if self.vars.var(id).summary {

@@ -94,6 +94,26 @@ fn placeholder(text: &str) -> Option<&str> {
     None
 }
 
+/// A part of an address that others fill in: `/:id`, `%s`, `{id}`.
+pub(super) fn hole_of_address(text: &str) -> Option<&str> {
+    let (_, path) = text.split_once("://")?;
+    let word = |rest: &str| {
+        rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(rest.len())
+    };
+    if let Some(at) = path.find("/:") {
+        let end = word(&path[at + 2..]);
+        let begins = path[at + 2..].starts_with(|c: char| c.is_ascii_alphabetic());
+        return begins.then(|| &path[at + 1..at + 2 + end]);
+    }
+    if let Some(at) = path.find(['{', '}']) {
+        let end = path[at..].find('}').map_or(path.len(), |end| at + end + 1);
+        return Some(&path[at..end]);
+    }
+    let sign = ["%s", "%d"].iter().find_map(|sign| path.find(sign))?;
+    Some(&path[sign..sign + 2])
+}
+
 impl<'a> Lower<'_, 'a> {
     /// A text that says where a secret or a setting was to stand. Tells whether it
     /// does.
@@ -217,7 +237,7 @@ fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)
 
 #[cfg(test)]
 mod tests {
-    use super::{other_syntax, placeholder};
+    use super::{hole_of_address, other_syntax, placeholder};
 
     #[test]
     fn placeholders_are_told_from_texts() {
@@ -242,6 +262,19 @@ mod tests {
             "A < B",
         ] {
             assert_eq!(placeholder(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn holes_of_addresses() {
+        for (text, hole) in [
+            ("https://a.example/users/:id", Some(":id")),
+            ("https://a.example/users/{id}/x", Some("{id}")),
+            ("https://a.example/?q=%s", Some("%s")),
+            ("https://a.example:8080/a%20b?t=12:30", None),
+            ("https://a.example/users", None),
+        ] {
+            assert_eq!(hole_of_address(text), hole, "{text}");
         }
     }
 

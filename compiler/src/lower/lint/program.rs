@@ -251,7 +251,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let doc = self.s.doc;
         // A source leaves out what has a default.
-        if given < wanted && self.is_source() {
+        if given < wanted && (self.is_source() || self.has_defaults(name, given)) {
             return;
         }
         let place = doc.get(step, "args").unwrap_or(step);
@@ -265,6 +265,29 @@ impl<'a> Lower<'_, 'a> {
             false => "give all of them: those that are missing are undefined",
         };
         self.found(finding.offending(name).help(help));
+    }
+
+    /// Whether a helper begins by giving values to its parameters from one on, as
+    /// `{"op": "varSet", "key": "y", "value": {"=": "y === undefined ? 1 : y"}}` does.
+    fn has_defaults(&self, name: &str, from: usize) -> bool {
+        let doc = self.s.doc;
+        let helpers = doc.get(doc.root(), "helpers");
+        let helper = helpers.and_then(|helpers| doc.get(helpers, name));
+        let Some((names, steps)) = helper
+            .and_then(|helper| Some((doc.get(helper, "paramNames")?, doc.get(helper, "steps")?)))
+        else {
+            return false;
+        };
+        let count = doc.len(names);
+        let sets = |param: &[u8]| {
+            doc.elements(steps).take(count).any(|step| {
+                let key = doc.get(step, "key").and_then(|n| doc.str(n));
+                let value = doc.get(step, "value");
+                key == Some(param) && value.is_some_and(|value| self.is_expr(value))
+            })
+        };
+        let mut missing = doc.elements(names).skip(from).filter_map(|n| doc.str(n));
+        missing.all(sets)
     }
 
     /// A `return` in the body of `map`, `filter`, `find` or `reduce`, which ends

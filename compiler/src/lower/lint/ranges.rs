@@ -169,25 +169,82 @@ impl<'a> Lower<'_, 'a> {
                 return self.found(finding.inner(ir.at.inner).offending(&called).help(help));
             }
         }
-        let IrKind::Member {
-            object: list,
-            property: b"length",
-            ..
-        } = index.kind
-        else {
-            return;
+        let is_length = match (index.kind, object.kind) {
+            (
+                IrKind::Member {
+                    object: list,
+                    property: b"length",
+                    ..
+                },
+                _,
+            ) => super::exprs::same_path(object, list),
+            (IrKind::Ident(count), IrKind::Ident(list)) => self.counted_list(count) == Some(list),
+            _ => false,
         };
-        if !super::exprs::same_path(object, list) {
+        if !is_length {
             return;
         }
         let called = self.called(object);
         let shown = excerpt(&called);
-        let message = format!("`{shown}[{shown}.length]` is beyond the end");
+        let by = excerpt(&self.called(index));
+        let by = match index.kind {
+            IrKind::Ident(_) => by,
+            _ => format!("{shown}.length"),
+        };
+        let message = format!("`{shown}[{by}]` is beyond the end");
         let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+        let help =
+            format!("items are numbered from 0: the last is `{shown}.at(-1)`, `{shown}[{by} - 1]`");
+        self.found(finding.inner(ir.at.inner).help(help));
+    }
+
+    /// `i == xs.length` in a loop over `xs`, whose last number is the length less 1. Tells
+    /// whether.
+    pub(super) fn lint_last_index(
+        &mut self,
+        ir: &Ir<'a>,
+        op: BinOp,
+        left: &Ir<'a>,
+        right: &Ir<'a>,
+    ) -> bool {
+        let asks = matches!(op, BinOp::Eq | BinOp::StrictEq | BinOp::Ge | BinOp::Gt);
+        let (
+            IrKind::Ident(index),
+            IrKind::Member {
+                object,
+                property: b"length",
+                ..
+            },
+        ) = (left.kind, right.kind)
+        else {
+            return false;
+        };
+        let IrKind::Ident(list) = object.kind else {
+            return false;
+        };
+        const FURTHEST: usize = 24;
+        let doc = self.s.doc;
+        let around = std::iter::successors(Some(ir.at.node), |node| doc.parent(*node));
+        let is = |step, key: &str, name| doc.get(step, key).and_then(|n| doc.str(n)) == Some(name);
+        let mut loops = around
+            .take(FURTHEST)
+            .filter(|step| is(*step, "index", index));
+        if !asks || !loops.next().is_some_and(|step| is(step, "items", list)) {
+            return false;
+        }
+        let (index, list) = (Self::shown(index), Self::shown(list));
+        let message = format!(
+            "`{}` is below `{}.length` in each turn, so this never holds",
+            excerpt(&index),
+            excerpt(&list)
+        );
+        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
         let help = format!(
-            "items are numbered from 0: the last is `{shown}.at(-1)`, `{shown}[{shown}.length - 1]`"
+            "numbers begin at 0: the last is `{}.length - 1`",
+            excerpt(&list)
         );
         self.found(finding.inner(ir.at.inner).help(help));
+        true
     }
 
     /// An item by a number below zero.

@@ -74,6 +74,8 @@ impl<'a> Lower<'_, 'a> {
         }
         match sig.form {
             Some(Form::If) => self.lint_branches(step),
+            Some(Form::VarSet) => self.lint_itself(step),
+            Some(Form::MathCalc) => self.lint_begun(step),
             Some(Form::Try) => self.lint_try_body(step),
             Some(
                 form @ (Form::Map | Form::Reduce | Form::ForEach | Form::Memoize | Form::Cache),
@@ -377,6 +379,8 @@ impl<'a> Lower<'_, 'a> {
         if fits && kind != JsonKinds::STRING {
             if matches!(input.binding, Binding::Vars | Binding::TemplateVars { .. }) {
                 self.lint_vars(op, node);
+            } else if is_compound {
+                self.lint_parts(op, input, node);
             }
             return;
         }

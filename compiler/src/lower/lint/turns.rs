@@ -104,6 +104,45 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// `total + row.price` with the result `total`, which nothing sets before the loop.
+    pub(super) fn lint_begun(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let in_loop = self.s.lint.as_ref().is_some_and(|lint| lint.whiles > 0);
+        let text = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+        let (Some(result), Some(expr)) = (text("result").filter(|_| in_loop), text("expr")) else {
+            return;
+        };
+        let name = result.as_bytes();
+        if !self.vars.is_only_later(name) || !words(&expr).any(|word| word == result) {
+            return;
+        }
+        // Another step may bind it in the first turn, or an argument be meant.
+        let id = self.vars.in_scope(name, self.scope());
+        let lint = self.s.lint.as_ref();
+        let writes = id.and_then(|id| lint.and_then(|lint| lint.flow.holding.writes(id)));
+        let given = doc
+            .get(step, "vars")
+            .is_some_and(|vars| doc.get(vars, &result).is_some());
+        let may_be_argument = self.s.version_4
+            && (self.is_argument(&result)
+                || self
+                    .s
+                    .lint
+                    .as_ref()
+                    .is_some_and(|lint| lint.arguments.is_none()));
+        if writes != Some(1) || given || may_be_argument {
+            return;
+        }
+        let node = doc.get(step, "expr").unwrap_or(step);
+        let shown = excerpt(&result);
+        let message = format!("in the first turn `{shown}` has no value, so this gives no number");
+        let finding = Finding::new(codes::USED_BEFORE_SET, node, message);
+        let help = format!(
+            "set it before the loop: `{{\"op\": \"varSet\", \"key\": \"{shown}\", \"value\": 0}}`"
+        );
+        self.found(finding.offending(&result).help(help));
+    }
+
     /// A page that each turn asks for anew, without the cursor of the one before.
     fn lint_same_page(&mut self, body: NodeId) {
         let doc = self.s.doc;

@@ -7,7 +7,7 @@ use crate::expr::BinOp;
 use crate::ir::{Ir, IrKind, Lit};
 use a99_core::builtins::{self, Receiver};
 use a99_core::diag::{codes, excerpt};
-use a99_core::json::NodeId;
+use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, JsonKinds};
 
 /// How deep operands are looked into.
@@ -22,6 +22,14 @@ fn is_digits(ir: &Ir<'_>) -> bool {
             ..
         }
     )
+}
+
+fn is_bool(ir: &Ir<'_>) -> bool {
+    matches!(ir.kind, IrKind::Lit(Lit::Bool(_)))
+}
+
+fn is_empty_text(ir: &Ir<'_>) -> bool {
+    matches!(ir.kind, IrKind::Lit(Lit::Text(b"")))
 }
 
 impl<'a> Lower<'_, 'a> {
@@ -72,7 +80,7 @@ impl<'a> Lower<'_, 'a> {
             return false;
         }
         let name = &*input.name;
-        let shown = super::text_of(self.s.doc, node).unwrap_or_default();
+        let shown = self.shown_value(node);
         let wanted = match op {
             "len" => "a list or a text".to_owned(),
             _ => super::steps::wanted(kinds),
@@ -82,59 +90,55 @@ impl<'a> Lower<'_, 'a> {
             excerpt(&shown),
             holds.words()
         );
-        let help = match (op, holds) {
-            ("len", Holds::Object(_)) => {
-                "ask for its `keys` first: `keys {obj, result}`".to_owned()
-            }
-            ("jsonParse", Holds::Object(_) | Holds::List(_)) => {
-                "it is a value already: use it without `jsonParse`".to_owned()
-            }
-            (_, Holds::Object(Members::Page)) if kinds.contains(JsonKinds::ARRAY) => {
-                format!("give it the keys: `\"{}.keys\"`", excerpt(&shown))
-            }
-            (_, Holds::Object(_)) if kinds.contains(JsonKinds::ARRAY) => {
-                "write a list; `Object.values` gives those of an object".to_owned()
-            }
-            (_, Holds::Text | Holds::OneOf(_) | Holds::Made)
-                if kinds.contains(JsonKinds::ARRAY) =>
-            {
-                "give it a list: `split {str, sep, result}` makes one of a text".to_owned()
-            }
-            (_, Holds::List(_)) if kinds.contains(JsonKinds::STRING) => {
-                "give it a text: one item, `\"xs.0\"`, or all by `join {list, sep, result}`"
-                    .to_owned()
-            }
-            (_, Holds::Number | Holds::Bool) if kinds.contains(JsonKinds::STRING) => {
-                "make a text of it: `template {tmpl, vars, result}`".to_owned()
-            }
-            (_, Holds::Object(Members::Output)) if kinds.contains(JsonKinds::STRING) => {
-                format!(
-                    "give it what the command wrote: `\"{}.stdout\"`",
-                    excerpt(&shown)
-                )
-            }
-            (_, Holds::Object(Members::Match)) if kinds.contains(JsonKinds::STRING) => {
-                format!("give it the text: `\"{}.match\"`", excerpt(&shown))
-            }
-            ("memberDelete", Holds::List(_)) => {
-                "of a list make another one: `filter {items, as, condition, result}`".to_owned()
-            }
-            (_, Holds::Object(_)) if kinds.contains(JsonKinds::STRING) => {
-                "give it a text: one of its members, or all by `jsonStringify`".to_owned()
-            }
-            (_, Holds::Text | Holds::OneOf(_) | Holds::Made)
-                if kinds.contains(JsonKinds::NUMBER) =>
-            {
-                "make a number of it: `{\"$expr\": \"call\", \"callee\": \"parseFloat\", \
-                 \"arguments\": [...]}`"
-                    .to_owned()
-            }
-            _ => format!("give it {wanted}"),
-        };
+        let help = self.help_for_held(op, input, node, holds);
         self.told(node);
         let finding = Finding::new(codes::WRONG_KIND, node, message);
         self.found(finding.offending(&shown).help(help));
         true
+    }
+
+    /// An expression that is given as an input: does it give what the input takes?
+    pub(super) fn lint_given_input(&mut self, root: &Ir<'a>) {
+        if root.at.inner.is_some() || matches!(root.kind, IrKind::Lit(_)) {
+            return;
+        }
+        let doc = self.s.doc;
+        let node = root.at.node;
+        let value = match doc.kind(node) {
+            Kind::Object => Some(node),
+            _ => doc.parent(node),
+        };
+        let step = value.and_then(|value| doc.parent(value));
+        let Some((value, step)) = value.zip(step) else {
+            return;
+        };
+        let op = doc.get(step, "op").and_then(|op| doc.str(op));
+        let Some(op) = op.and_then(|op| str::from_utf8(op).ok()) else {
+            return;
+        };
+        // These take anything.
+        if matches!(op, "varSet" | "constSet" | "return" | "if" | "while") {
+            return;
+        }
+        let sig = self
+            .s
+            .signature(op)
+            .filter(|_| self.holds_of_value(value) != Holds::Any);
+        let mut inputs = sig.iter().flat_map(|sig| sig.inputs.iter());
+        let input = inputs.find(|input| doc.get(step, &input.name) == Some(value));
+        if let Some(input) = input.filter(|input| input.takes_references()) {
+            self.lint_held(op, input, value);
+        }
+    }
+
+    /// A name or path, or what else is written.
+    pub(super) fn shown_value(&self, node: NodeId) -> String {
+        let text = super::text_of(self.s.doc, node);
+        text.filter(|text| !self.is_source() || !text.starts_with('_'))
+            .unwrap_or_else(|| match self.written_at(node, None) {
+                text if text.is_empty() => "this".to_owned(),
+                text => text,
+            })
     }
 
     /// A variable that holds the text of a list, whose units would be counted. Tells
@@ -228,82 +232,7 @@ impl<'a> Lower<'_, 'a> {
         name: &str,
         offending: &str,
     ) {
-        let names = self.members_of(holds);
-        let near = self.s.nearest(name, names.iter().map(String::as_str));
-        let help = match (holds, name) {
-            (Holds::Answered, _) => {
-                "the answer is the text itself: leave the member out; a text of JSON becomes an \
-                 object by `jsonParse {str, result}`"
-                    .to_owned()
-            }
-            (Holds::List(Items::Answers), _) => {
-                "take one by its number: `.0.value` is what the first call gave".to_owned()
-            }
-            (Holds::Object(Members::Match), _) if name.bytes().all(|b| b.is_ascii_digit()) => {
-                match name.parse::<u32>() {
-                    Ok(n) if n > 0 => {
-                        format!("write `.groups.{}`: groups are numbered from 0", n - 1)
-                    }
-                    _ => "write `.match` for the whole match".to_owned(),
-                }
-            }
-            (Holds::Object(Members::Output), _) => {
-                "what it wrote is its `stdout`, how it ended its `exitCode`".to_owned()
-            }
-            (Holds::Object(Members::Answer), _) => {
-                "the answer is its `value`; where the call failed it has `error` instead".to_owned()
-            }
-            (
-                Holds::Object(Members::Response),
-                "data" | "json" | "text" | "content" | "payload",
-            ) => "what was fetched is its `body`".to_owned(),
-            (Holds::Object(Members::Response), "ok" | "statusCode" | "code") => {
-                "ask for its `status`, as in `r.status == 200`".to_owned()
-            }
-            (Holds::List(_), "match" | "groups" | "index" | "named" | "name" | "id" | "value") => {
-                format!(
-                    "take one item, `.0.{name}`, or go through them by `map {{items, as, steps, result}}`"
-                )
-            }
-            (
-                Holds::List(_) | Holds::Text | Holds::OneOf(_) | Holds::Made,
-                "size" | "len" | "count",
-            ) => "write `.length`".to_owned(),
-            (Holds::Set, "length" | "len" | "count") => "write `.size`".to_owned(),
-            (
-                Holds::List(_),
-                "embedding" | "vector" | "data" | "values" | "items" | "results" | "documents"
-                | "matches" | "hits" | "rows",
-            ) => {
-                format!("it is the list itself: write `\"{}\"`", excerpt(object))
-            }
-            (Holds::List(_), "last") => "write `.at(-1)` in an expression".to_owned(),
-            (_, name) if name.contains('(') => {
-                let method = name.split('(').next().unwrap_or(name);
-                format!(
-                    "a path calls nothing: use the node `{{\"$expr\": \"methodCall\", \"object\": ..., \
-                     \"method\": \"{}\", \"arguments\": [...]}}`, or an atom",
-                    excerpt(method)
-                )
-            }
-            (Holds::Bool, _) => "it has no members: test it as it is".to_owned(),
-            (Holds::Number, _) => "use the number as it is".to_owned(),
-            (Holds::Made, "body" | "data" | "status" | "headers") => {
-                "for these ask with `\"responseType\": \"response\"`; a text of JSON becomes an \
-                 object by `jsonParse`"
-                    .to_owned()
-            }
-            (Holds::Made, _) => "a text of JSON becomes an object by `jsonParse`".to_owned(),
-            _ if name.contains(char::is_whitespace) => {
-                "a text that begins with a variable's name and a dot is a path: write `{\"$expr\": \
-                 \"literal\", \"value\": ...}`"
-                    .to_owned()
-            }
-            _ => match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("it has `{}`", excerpt(&names.join("`, `"))),
-            },
-        };
+        let help = self.help_for_member(object, holds, name);
         let message = format!(
             "`{}` is {}, which has no member `{}`",
             excerpt(object),
@@ -339,6 +268,15 @@ impl<'a> Lower<'_, 'a> {
     }
 
     pub(super) fn lint_member(&mut self, ir: &Ir<'a>, object: &Ir<'a>, property: &[u8]) {
+        if matches!(
+            object.kind,
+            IrKind::Lit(Lit::Undefined | Lit::Null) | IrKind::Ident(b"undefined")
+        ) {
+            let message = "`null` and `undefined` have no members, so this is `undefined`";
+            let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+            let help = "name the value whose member is meant";
+            return self.found(finding.inner(ir.at.inner).help(help));
+        }
         let holds = self.holds_of(object, DEPTH);
         // What most expressions ask for, and most values have.
         let has_length = holds == Holds::Any || holds.is_text() || matches!(holds, Holds::List(_));
@@ -402,37 +340,7 @@ impl<'a> Lower<'_, 'a> {
             excerpt(&self.called(object)),
             holds.words()
         );
-        let help = match (holds, shown.as_str()) {
-            (Holds::Text | Holds::OneOf(_) | Holds::Made, "reverse" | "toReversed")
-                if self.is_source() =>
-            {
-                "turn its letters round: `[...s].reverse().join('')`"
-            }
-            (Holds::Text | Holds::OneOf(_) | Holds::Made, "reverse" | "toReversed") => {
-                "turn its letters round: `s.split('').toReversed().join('')`"
-            }
-            (Holds::Text | Holds::OneOf(_) | Holds::Made, "push" | "unshift") => {
-                "join texts with `+`, or make a list by `split`"
-            }
-            (Holds::List(_), _) if row.on == [Receiver::Text] => {
-                "call it for each item: `map {items, as, steps, result}`"
-            }
-            (Holds::Number, _) if row.on.contains(&Receiver::Text) => {
-                "make a text of it before: `.toString()`"
-            }
-            (Holds::Object(_), _) => "take a member of it, or `Object.values(o)`",
-            (Holds::Number | Holds::Text | Holds::OneOf(_) | Holds::Made, _)
-                if row.on.contains(&Receiver::Date) =>
-            {
-                match shown.as_str() {
-                    "format" => {
-                        "join texts with `+`, a template literal or `template {tmpl, vars, result}`; of a date make one first, `Date(x)`"
-                    }
-                    _ => "make a date of it first: `Date(x)`, in a source `new Date(x)`",
-                }
-            }
-            _ => "call it on a value of that kind",
-        };
+        let help = self.help_for_receiver(holds, &shown, row.on);
         let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
         self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
     }
@@ -503,6 +411,10 @@ impl<'a> Lower<'_, 'a> {
                     "make a number of it before, by `parseFloat` in a step; to join texts use \
                      `template`"
                 }
+                _ if op == BinOp::Sub && self.is_source() => {
+                    "calculate with numbers: `parseFloat` makes one of a text; for an order of texts \
+                     write `a.localeCompare(b)`"
+                }
                 _ => {
                     "calculate with numbers: `parseFloat` makes one of a text, `Date(x).diff` \
                      compares dates"
@@ -548,6 +460,20 @@ impl<'a> Lower<'_, 'a> {
                 (Holds::Made, Holds::Number) if strict && is_digits(side) => {
                     "compare the number itself, before it becomes a text, or `Number(...)` of it"
                 }
+                (Holds::Made, Holds::Number) if strict => {
+                    "compare `Number(...)` of it, or write the number in quotes"
+                }
+                (Holds::Made, Holds::Bool) if strict || is_bool(other) => {
+                    "compare it with a text, as in `x === 'true'`, or test the value itself"
+                }
+                (Holds::Number, Holds::Made)
+                    if matches!(other.kind, IrKind::Lit(_)) && !is_empty_text(other) =>
+                {
+                    return self.found_digits(other, &self.called(side));
+                }
+                (Holds::Number, _) if is_empty_text(other) => {
+                    "compare it with 0; for a value that is missing ask `n == null`"
+                }
                 (Holds::Text | Holds::OneOf(_), Holds::Bool) => {
                     "write `true` or `false` without quotes where it is set, or compare texts"
                 }
@@ -583,6 +509,21 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::CONSTANT_CONDITION, side.at.node, message);
             return self.found(finding.inner(side.at.inner).offending(&called).help(help));
         }
+    }
+
+    /// `age >= '18'`: a number that is written as a text.
+    fn found_digits(&mut self, written: &Ir<'a>, called: &str) {
+        let IrKind::Lit(Lit::Text(text)) = written.kind else {
+            return;
+        };
+        let shown = Self::shown(text);
+        let message = format!(
+            "`{}` is a number, which is compared with a text",
+            excerpt(called)
+        );
+        let finding = Finding::new(codes::WRONG_KIND, written.at.node, message);
+        let help = format!("write the number without quotes: {}", excerpt(shown.trim()));
+        self.found(finding.inner(written.at.inner).offending(&shown).help(help));
     }
 
     /// `xs == []`: no two lists are the same.
