@@ -131,7 +131,21 @@ impl Lower<'_, '_> {
             (Holds::Object(Members::Response), "ok" | "statusCode" | "code") => {
                 "ask for its `status`, as in `r.status == 200`".to_owned()
             }
-            (Holds::List(Items::Objects | Items::Calls), _) => {
+            (Holds::List(Items::Objects | Items::Calls), _)
+                if !matches!(
+                    name,
+                    "embedding"
+                        | "vector"
+                        | "data"
+                        | "values"
+                        | "items"
+                        | "results"
+                        | "documents"
+                        | "matches"
+                        | "hits"
+                        | "rows"
+                ) =>
+            {
                 format!(
                     "take one of them, `.0.{name}`, or go through them by `forEach {{items, as, steps}}`"
                 )

@@ -380,17 +380,7 @@ impl<'a> Lower<'_, 'a> {
                 _ => continue,
             };
             match doc.kind(node) {
-                Kind::String(name) => {
-                    let items = doc.get(step, "items").and_then(|n| doc.str(n));
-                    if key == "as" && items == Some(name) && !self.is_source() {
-                        let shown = excerpt(&Self::shown(name));
-                        let message =
-                            format!("in the loop `{shown}` is the item, and hides the list");
-                        let finding = Finding::new(codes::ODD_NAME, node, message);
-                        self.found(finding.help("call the item by another name"));
-                    }
-                    self.lint_name(node, key, name);
-                }
+                Kind::String(name) => self.lint_name(node, key, name),
                 Kind::Null | Kind::Bool(false) if key == "result" => {}
                 // Calls without items have none.
                 Kind::Null if matches!(form, Some(Form::CallAll | Form::ToolLoop)) => {}

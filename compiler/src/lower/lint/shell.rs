@@ -15,7 +15,7 @@ impl Lower<'_, '_> {
         {
             let message = "no shell looks at `cwd`: `~` is the name of a folder here";
             let finding = Finding::new(codes::WRONG_VALUE, node, message);
-            let help = "write the whole path, as in `\"/home/user\"`";
+            let help = "write the whole path, as in `\"/data\"`";
             self.found(finding.offending(&cwd).help(help));
         }
         let Some(command) = doc.get(step, "command") else {

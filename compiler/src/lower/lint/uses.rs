@@ -99,14 +99,17 @@ impl<'a> Lower<'_, 'a> {
 
     /// An expression that is given as an input: does it give what the input takes?
     pub(super) fn lint_given_input(&mut self, root: &Ir<'a>) {
-        if root.at.inner.is_some() || matches!(root.kind, IrKind::Lit(_)) {
+        if matches!(root.kind, IrKind::Lit(_)) {
             return;
         }
         let doc = self.s.doc;
         let node = root.at.node;
+        // A text of code is in an object, `{"=": "..."}`, or is a condition or formula itself.
         let value = match doc.kind(node) {
             Kind::Object => Some(node),
-            _ => doc.parent(node),
+            _ => doc
+                .parent(node)
+                .filter(|value| doc.get(*value, "op").is_none()),
         };
         let step = value.and_then(|value| doc.parent(value));
         let Some((value, step)) = value.zip(step) else {
@@ -467,7 +470,7 @@ impl<'a> Lower<'_, 'a> {
                     "compare it with a text, as in `x === 'true'`, or test the value itself"
                 }
                 (Holds::Number, Holds::Made)
-                    if matches!(other.kind, IrKind::Lit(_)) && !is_empty_text(other) =>
+                    if !strict && matches!(other.kind, IrKind::Lit(_)) && !is_empty_text(other) =>
                 {
                     return self.found_digits(other, &self.called(side));
                 }
