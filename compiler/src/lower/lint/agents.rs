@@ -84,10 +84,10 @@ fn cron_fault(cron: &str) -> Option<(String, String)> {
 
 /// Whether a field is names of months or days alone.
 fn is_names(field: &str) -> bool {
-    field
-        .split([',', '-'])
-        .all(|name| name.len() == 3 && name.chars().all(|c| c.is_ascii_alphabetic()))
-        || field == "L"
+    field.split([',', '-']).all(|name| {
+        (name.len() == 3 || name.len() == 4 && name.ends_with('L'))
+            && name.chars().all(|c| c.is_ascii_alphabetic())
+    }) || field == "L"
 }
 
 /// The cron expression of a time in words.
