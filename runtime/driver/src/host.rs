@@ -362,7 +362,12 @@ impl Host {
         let state = row.as_ref().filter(|row| !row.state.is_empty());
         // What is damaged keeps nobody from looking at the rest.
         let state = state.and_then(|row| serde_json::from_str(&row.state).ok());
-        let checkpoint = row.as_ref().map_or(0, |row| row.progress.checkpoint);
+        let kept = row.as_ref().map_or(0, |row| row.progress.checkpoint);
+        // Events that were filtered are done, and kept a while later.
+        let checkpoint = match status {
+            "awake" => kept.max(seen.checkpoint),
+            _ => kept,
+        };
         let settings = row.as_ref().and_then(|row| row.settings.as_deref());
         Ok(AgentInfo {
             key: key.clone(),

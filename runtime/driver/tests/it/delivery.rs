@@ -417,4 +417,6 @@ async fn what_was_filtered_is_done_before_it_is_kept() {
     say(&host, "c", "x").await;
     assert!(host.settled(LONG).await);
     assert_eq!(texts(&host, "c").await, ["x", "heard"]);
+    let info = host.inspect(&a).await.expect("there");
+    assert_eq!((info.checkpoint, info.lag), (2, 0));
 }
