@@ -43,6 +43,7 @@ pub(super) async fn set(
                 cron: Some(timer.cron.clone()),
                 zone: timer.zone.clone(),
                 payload: timer.payload.clone(),
+                hops: 1,
             }));
         }
     }

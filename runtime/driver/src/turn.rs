@@ -163,6 +163,13 @@ impl TurnInner {
         let events = outbox.into_iter();
         let events = events.map(|sent| self.event(sent.id, sent.body, sent.attachments));
         let events: Vec<NewEvent> = events.collect();
+        let timers = timers.into_iter().map(|mut change| {
+            // The process does not say how far an event came.
+            if let TimerChange::Set(row) = &mut change {
+                row.hops = if row.cron.is_some() { 1 } else { self.hops };
+            }
+            change
+        });
         self.change(|changes| {
             changes.outbox.extend(events);
             changes.timers.extend(timers);

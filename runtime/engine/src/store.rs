@@ -203,6 +203,14 @@ pub struct TimerRow {
     pub zone: Option<String>,
     /// What the agent gets with it.
     pub payload: Value,
+    /// Agents that an event went through before this was set in a turn: what is sent when it
+    /// fires has as many. One that comes again begins anew, with 1.
+    #[serde(default = "first_hop")]
+    pub hops: u8,
+}
+
+fn first_hop() -> u8 {
+    1
 }
 
 /// A turn that was given up.

@@ -16,7 +16,11 @@ pub(crate) type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 static RUNTIME: Component = Component {
     name: "runtime",
-    migrations: &[include_str!("schema.sql"), crate::tables::SHARED],
+    migrations: &[
+        include_str!("schema.sql"),
+        crate::tables::SHARED,
+        crate::timers::HOPS,
+    ],
 };
 
 /// Agents and channels in a file; clones share it and its threads.

@@ -6,6 +6,9 @@ use crate::runtime::Cx;
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
 use a99_sqlite::rusqlite::{Row, params};
 
+/// Through how many agents an event went before a timer was set.
+pub(crate) const HOPS: &str = "ALTER TABLE agent_timers ADD COLUMN hops INTEGER NOT NULL DEFAULT 1";
+
 /// Takes an occurrence, whose timer goes or comes again; whether it was still there.
 pub(crate) fn take(
     cx: &Cx<'_>,
@@ -57,12 +60,15 @@ pub(crate) fn change_all(
                     );
                     return Err(fault(StoreCode::TooLarge, message));
                 }
-                let sql = "INSERT INTO agent_timers (key, name, due, cron, zone, payload)
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                let sql = "INSERT INTO agent_timers (key, name, due, cron, zone, payload, hops)
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                            ON CONFLICT DO UPDATE SET due = excluded.due, cron = excluded.cron,
-                               zone = excluded.zone, payload = excluded.payload";
+                               zone = excluded.zone, payload = excluded.payload,
+                               hops = excluded.hops";
                 let due = int(timer.due);
-                let row = params![text, timer.name, due, timer.cron, timer.zone, payload];
+                let row = params![
+                    text, timer.name, due, timer.cron, timer.zone, payload, timer.hops
+                ];
                 change(cx, sql, row)?;
             }
         }
@@ -87,6 +93,7 @@ fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
         cron: row.get(3)?,
         zone: row.get(4)?,
         payload: serde_json::from_str(&row.get::<_, String>(5)?)?,
+        hops: row.get(6)?,
     })
 }
 
@@ -96,7 +103,7 @@ pub(crate) fn due(
     until: Millis,
     most: usize,
 ) -> Result<Vec<(AgentKey, TimerRow)>, Fault> {
-    let sql = "SELECT key, name, due, cron, zone, payload FROM agent_timers
+    let sql = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers
                WHERE due <= ?1 ORDER BY due, key, name LIMIT ?2";
     all(cx, sql, params![int(until), limit(most)], |row| {
         Ok((agent_key(row, 0)?, timer(row)?))
@@ -105,7 +112,7 @@ pub(crate) fn due(
 
 /// All timers of an agent, by name.
 pub(crate) fn of_agent(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<TimerRow>, Fault> {
-    let sql = "SELECT key, name, due, cron, zone, payload FROM agent_timers
+    let sql = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers
                WHERE key = ?1 ORDER BY name";
     all(cx, sql, [key.as_str()], timer)
 }

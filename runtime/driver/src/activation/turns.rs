@@ -162,7 +162,7 @@ impl Activation {
                     due: row.due,
                     payload: row.payload.clone(),
                 };
-                (Some(Work::Alarm(alarm)), 1)
+                (Some(Work::Alarm(alarm)), row.hops)
             }
             Some(Subject::Hook(work)) => (Some(work()), 1),
             None => (None, 1),

@@ -364,6 +364,7 @@ impl TurnClient {
             cron: None,
             zone: None,
             payload,
+            hops: self.0.hops,
         })
     }
 
@@ -386,6 +387,7 @@ impl TurnClient {
             cron: Some(cron.to_owned()),
             zone: zone.map(str::to_owned),
             payload,
+            hops: 1,
         })
     }
 

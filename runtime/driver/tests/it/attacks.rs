@@ -96,6 +96,38 @@ async fn h01_agents_that_answer_each_other_come_to_an_end() {
 }
 
 #[tokio::test]
+async fn h01_agents_that_answer_each_other_by_timers_come_to_an_end() {
+    let files = Files::new();
+    let script = Script::new(|turn, call| {
+        Box::pin(async move {
+            match &call {
+                Call::Event(event) if text(event).is_some() => {
+                    let due = turn.now();
+                    turn.set_timer(format!("t{}", event.seq.unwrap_or(0)), due, json!(0))?;
+                }
+                Call::Alarm(_) => drop(turn.send("alarm").await?),
+                _ => {}
+            }
+            Ok(())
+        })
+    });
+    let (a, b) = (script.clone(), script);
+    let host = builder()
+        .agent("a", move |_| a.clone())
+        .agent("b", move |_| b.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    for text in ["a/c/a", "b/c/b"] {
+        host.invite(&key(text), json!({})).await.expect("invited");
+    }
+    say(&host, "c", "x").await;
+    // As many as without timers, and none after them.
+    until("all alarms", async || texts(&host, "c").await.len() == 11).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(host.settled(LONG).await);
+    assert_eq!(texts(&host, "c").await.len(), 11);
+}
+
+#[tokio::test]
 async fn h01_an_agent_that_hears_itself_comes_to_an_end() {
     let files = Files::new();
     let mut script = Script::new(|turn, call| {

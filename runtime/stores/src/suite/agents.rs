@@ -155,6 +155,7 @@ fn timer(name: &str, due: u64) -> TimerRow {
         cron: None,
         zone: None,
         payload: json!({"of": name}),
+        hops: 3,
     }
 }
 
