@@ -29,24 +29,19 @@ impl Lower<'_, '_> {
             .elements(command)
             .filter_map(|n| Some((n, super::text_of(doc, n)?)))
             .collect();
-        if let Some((node, sign)) = words
+        let is_run = words.iter().any(|(_, word)| word == "-c");
+        let sign = words
             .iter()
-            .find(|(_, word)| signs.contains(&word.as_str()))
-        {
+            .find(|(_, word)| signs.contains(&word.as_str()));
+        let for_shell = || words.iter().find(|(_, word)| is_for_shell(word) && !is_run);
+        if let Some((node, word)) = sign.or_else(for_shell) {
             let all: Vec<&str> = words.iter().map(|(_, word)| word.as_str()).collect();
-            let message =
-                format!("no shell looks at a list: `{sign}` is an argument of the program");
-            let finding = Finding::new(codes::WRONG_VALUE, *node, message);
-            let help = format!(
-                "for the shell write one text: `\"command\": \"{}\"`",
-                excerpt(&all.join(" "))
-            );
-            self.found(finding.offending(sign).help(help));
-        } else if let Some((node, word)) = words.iter().find(|(_, word)| is_for_shell(word))
-            && !words.iter().any(|(_, word)| word == "-c")
-        {
-            let all: Vec<&str> = words.iter().map(|(_, word)| word.as_str()).collect();
-            let message = "no shell looks at a list: this stays as it is written";
+            let message = match sign {
+                Some(_) => {
+                    format!("no shell looks at a list: `{word}` is an argument of the program")
+                }
+                None => "no shell looks at a list: this stays as it is written".to_owned(),
+            };
             let finding = Finding::new(codes::WRONG_VALUE, *node, message);
             let help = format!(
                 "for the shell write one text: `\"command\": \"{}\"`",
