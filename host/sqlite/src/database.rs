@@ -350,10 +350,8 @@ impl Shared {
         let is_long = self.log.pages.load(Ordering::Relaxed) >= LOG_PAGES;
         if is_long && !self.log.is_asked.swap(true, Ordering::Relaxed) {
             // It copies after each work.
-            let (job, _) = Work::alone(|_| Ok(()));
-            if let Err(job) = self.writes.push(job) {
-                job.end(Err(stopped()));
-            }
+            let (job, task) = Work::alone(|_| Ok(()));
+            drop(pushed(&self.writes, job, task));
         }
     }
 

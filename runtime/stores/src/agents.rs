@@ -147,7 +147,7 @@ impl AgentStore for SqliteRuntime {
             put_row(cx, &fence, &row, uint(crate::runtime::present())?)?;
             journal::start(cx, &fence.key, &trigger, attempt)
         };
-        self.settled(key, |store| store.write_small(work))
+        self.settled(key, |store| store.write_bytes(0, work))
     }
 
     fn commit(&self, mut commit: TurnCommit) -> Reply<'_, Receipt> {
@@ -160,12 +160,9 @@ impl AgentStore for SqliteRuntime {
         let outbox: Result<Vec<Packed>, _> = outbox.map(|new| Packed::of(new, limits)).collect();
         match outbox {
             Ok(outbox) => {
-                let is_small = commit::is_small(&commit, &outbox);
+                let bytes = commit::size(&commit, &outbox);
                 let work = move |cx: &Cx<'_>| commit::commit(cx, commit, outbox);
-                self.settled(key, move |store| match is_small {
-                    true => store.write_small(work),
-                    false => store.write(work),
-                })
+                self.settled(key, move |store| store.write_bytes(bytes, work))
             }
             Err(error) => refused(error),
         }
@@ -197,18 +194,14 @@ impl AgentStore for SqliteRuntime {
     }
 
     fn record_step(&self, fence: Fence, row: JournalRow) -> Reply<'_, ()> {
-        let is_small = match &row.status {
-            JournalStatus::Done(text) => text.len() <= commit::SMALL,
-            JournalStatus::Started | JournalStatus::Failed(..) => true,
+        let bytes = match &row.status {
+            JournalStatus::Done(text) => text.len(),
+            JournalStatus::Started | JournalStatus::Failed(..) => 0,
         };
-        let work = move |cx: &Cx<'_>| {
+        self.write_bytes(bytes, move |cx| {
             cx.guard(&fence)?;
             journal::record(cx, &fence.key, &row)
-        };
-        match is_small {
-            true => self.write_small(work),
-            false => self.write(work),
-        }
+        })
     }
 
     fn timers_due(&self, until: Millis, most: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>> {

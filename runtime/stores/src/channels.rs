@@ -1,7 +1,6 @@
 //! Channels of a store: what [`ChannelStore`] asks for, each in a transaction.
 
 use crate::agents::refused;
-use crate::commit::SMALL;
 use crate::fault::{Fault, fault, unreadable};
 use crate::log;
 use crate::packed::{Packed, check_channel};
@@ -51,15 +50,11 @@ impl ChannelStore for SqliteRuntime {
         let events = events.collect::<Result<Vec<Packed>, _>>();
         match self.check_channels().and(events) {
             Ok(events) => {
-                let is_small = events.iter().map(Packed::size).sum::<usize>() <= SMALL;
-                let work = move |cx: &Cx<'_>| {
+                let bytes = events.iter().map(Packed::size).sum();
+                self.write_bytes(bytes, move |cx| {
                     cx.own(0)?;
                     log::append(cx, events, fence.as_ref(), now)
-                };
-                match is_small {
-                    true => self.write_small(work),
-                    false => self.write(work),
-                }
+                })
             }
             Err(error) => refused(error),
         }

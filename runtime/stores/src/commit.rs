@@ -13,15 +13,12 @@ use a99_runtime_engine::{
 };
 use a99_sqlite::rusqlite::params;
 
-/// Bytes of work that is small: written in less time than a thread needs to wake.
-pub(crate) const SMALL: usize = 64 * 1024;
-
-/// Whether a commit is small work.
-pub(crate) fn is_small(commit: &TurnCommit, outbox: &[Packed]) -> bool {
+/// Bytes that a commit writes, about.
+pub(crate) fn size(commit: &TurnCommit, outbox: &[Packed]) -> usize {
     let state = commit.state.as_ref().map_or(0, |state| state.json.len());
     let settings = commit.settings.as_ref().map_or(0, String::len);
     let outbox: usize = outbox.iter().map(Packed::size).sum();
-    state + settings + outbox <= SMALL
+    state + settings + outbox
 }
 
 /// What is read of an agent with each commit.

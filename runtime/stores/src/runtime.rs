@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
+/// Bytes of work that is small: written in less time than a thread needs to wake.
+const SMALL: usize = 64 * 1024;
+
 static RUNTIME: Component = Component {
     name: "runtime",
     migrations: &[
@@ -247,12 +250,16 @@ impl SqliteRuntime {
         Box::pin(self.write_now(f).answer())
     }
 
-    /// The same for small work, on this thread where that is quicker.
-    pub(crate) fn write_small<T, F>(&self, f: F) -> Reply<'_, T>
+    /// The same for work that writes about so many bytes: where they are few, on this thread
+    /// if that is quicker.
+    pub(crate) fn write_bytes<T, F>(&self, bytes: usize, f: F) -> Reply<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&Cx<'_>) -> Result<T, Fault> + Send + 'static,
     {
+        if bytes > SMALL {
+            return self.write(f);
+        }
         let (work, fault) = self.work(f);
         let asked = Asked {
             task: self.0.database.write_here(work),
