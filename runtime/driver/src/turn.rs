@@ -10,7 +10,7 @@ use crate::step::Journal;
 use crate::tables::OwnTables;
 use a99_runtime_engine::{
     AgentKey, Attachment, Body, Delivery, Fence, NewEvent, Sender, Seq, StoreError, TimerChange,
-    Trigger, Uuid, deep_merge_into,
+    TimerRow, Trigger, Uuid, check_part, deep_merge_into,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -163,17 +163,27 @@ impl TurnInner {
         let events = outbox.into_iter();
         let events = events.map(|sent| self.event(sent.id, sent.body, sent.attachments));
         let events: Vec<NewEvent> = events.collect();
-        let timers = timers.into_iter().map(|mut change| {
-            // The process does not say how far an event came.
-            if let TimerChange::Set(row) = &mut change {
-                row.hops = if row.cron.is_some() { 1 } else { self.hops };
-            }
-            change
+        let timers = timers.into_iter().map(|change| match change {
+            TimerChange::Set(row) => self.timer(row).map(TimerChange::Set),
+            TimerChange::Remove(_) => Ok(change),
         });
+        let timers: Vec<TimerChange> = timers.collect::<Result<_, _>>()?;
         self.change(|changes| {
             changes.outbox.extend(events);
             changes.timers.extend(timers);
         })
+    }
+
+    /// A timer as the turn sets it: with the hops of the turn, unless it comes again.
+    ///
+    /// # Errors
+    /// `timer.bad` for a name that is none.
+    fn timer(&self, row: TimerRow) -> Result<TimerRow, AgentError> {
+        if let Err(error) = check_part("timer", &row.name) {
+            return Err(AgentError::new(codes::BAD_TIMER, error.to_string()).fatal());
+        }
+        let hops = if row.cron.is_some() { 1 } else { self.hops };
+        Ok(TimerRow { hops, ..row })
     }
 
     /// The answer of a method, which goes out with the commit whatever its handler did.

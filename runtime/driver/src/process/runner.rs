@@ -8,7 +8,7 @@ use crate::error::{AgentError, codes};
 use crate::runner::{AnyState, Migrated, Output, Runner, Work};
 use crate::tables::Tables;
 use crate::turn::TurnClient;
-use a99_runtime_engine::{BoxFuture, EventOptions, Policy, Seq, TimerChange, check_part};
+use a99_runtime_engine::{BoxFuture, EventOptions, Policy, Seq, TimerChange};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -260,9 +260,6 @@ fn take(end: TurnEnd, client: &TurnClient) -> Result<Output, AgentError> {
         let TimerChange::Set(row) = change else {
             continue;
         };
-        if let Err(error) = check_part("timer", &row.name) {
-            return Err(AgentError::new(codes::BAD_TIMER, error.to_string()).fatal());
-        }
         if let Some(cron) = &row.cron {
             crate::cron::next(cron, row.zone.as_deref(), client.0.shared.now())?;
         }

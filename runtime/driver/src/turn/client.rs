@@ -364,7 +364,7 @@ impl TurnClient {
             cron: None,
             zone: None,
             payload,
-            hops: self.0.hops,
+            hops: 1,
         })
     }
 
@@ -392,9 +392,7 @@ impl TurnClient {
     }
 
     fn set(&self, row: TimerRow) -> Result<(), AgentError> {
-        if let Err(error) = a99_runtime_engine::check_part("timer", &row.name) {
-            return Err(AgentError::new(codes::BAD_TIMER, error.to_string()).fatal());
-        }
+        let row = self.0.timer(row)?;
         self.0
             .change(|changes| changes.timers.push(TimerChange::Set(row)))
     }
