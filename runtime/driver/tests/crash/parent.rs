@@ -51,14 +51,21 @@ impl Dice {
     }
 }
 
-fn child(folder: &Path, mode: &str) -> Command {
+/// This program as the process that is killed; a variable names its folder, and says which of
+/// them it is.
+pub(crate) fn process(folder: &Path, variable: &str) -> Command {
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);
     command.args(["--exact", "child", "--ignored", "--nocapture"]);
-    command.env("A99_CRASH_FOLDER", folder);
-    command.env("A99_CRASH_MODE_OF_CHILD", mode);
+    command.env(variable, folder);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(std::fs::File::create(folder.join("stderr")).expect("a file"));
+    command
+}
+
+fn child(folder: &Path, mode: &str) -> Command {
+    let mut command = process(folder, "A99_CRASH_FOLDER");
+    command.env("A99_CRASH_MODE_OF_CHILD", mode);
     command
 }
 

@@ -2,7 +2,7 @@
 //! invited again all the time, in a process that is killed now and then. At the end nothing is
 //! left to do, each message was counted once, and memory did not grow.
 
-use crate::parent::Dice;
+use crate::parent::{Dice, process};
 use a99_runtime::{
     Agent, AgentKey, Body, Event, Host, HostOptions, Message, Publish, Sender, Turn, TurnOutcome,
     Uuid,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -66,15 +66,10 @@ fn set(name: &str) -> Option<u64> {
 }
 
 fn child(folder: &Path, soak: Soak, seed: u64) -> Command {
-    let program = std::env::current_exe().expect("this program");
-    let mut command = Command::new(program);
-    command.args(["--exact", "child", "--ignored", "--nocapture"]);
-    command.env("A99_SOAK_FOLDER", folder);
+    let mut command = process(folder, "A99_SOAK_FOLDER");
     command.env("A99_SOAK_AGENTS", soak.agents.to_string());
     command.env("A99_SOAK_RATE", soak.messages_a_second.to_string());
     command.env("A99_SOAK_SEED", seed.to_string());
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(std::fs::File::create(folder.join("stderr")).expect("a file"));
     command
 }
 

@@ -1,12 +1,13 @@
 //! The process that lets others run a scene, and looks at what they leave.
 
 use super::scene::Scene;
+use crate::parent::process;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 
 /// Points of a turn at which it is killed.
 const POINTS: [&str; 7] = [
@@ -91,13 +92,8 @@ fn is_after(later: &str, id: &str) -> bool {
 }
 
 fn child(folder: &Path, set: &[(&str, &str)]) -> ExitStatus {
-    let program = std::env::current_exe().expect("this program");
-    let mut command = Command::new(program);
-    command.args(["--exact", "child", "--ignored", "--nocapture"]);
-    command.env("A99_PROGRAM_FOLDER", folder);
+    let mut command = process(folder, "A99_PROGRAM_FOLDER");
     command.envs(set.iter().copied());
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(fs::File::create(folder.join("stderr")).expect("a file"));
     command.status().expect("a child")
 }
 
