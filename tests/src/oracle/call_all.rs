@@ -3,7 +3,7 @@
 //! at once.
 
 use super::machine::{Machine, ScopeRef};
-use super::meter;
+use super::meter::{self, Pays};
 use super::options::TraceEvent;
 use super::steps::{Node, is_told};
 use super::value::{OVal, Obj, Res, fail, js, lossy, to_text};
@@ -136,12 +136,17 @@ impl Machine<'_> {
         let held = i64::try_from(held.count()).unwrap_or(i64::MAX).max(1);
         gathering.share = Fuel::from_micro(self.fuel().micro().max(0) / held);
         self.gathering = Some(gathering);
-        let made = prepared.into_iter().map(|call| self.make(call));
-        // All are with the host before the first answer is paid.
-        let made: Vec<Res<OVal>> = made.collect();
-        let made: Res<Vec<OVal>> = made.into_iter().collect();
+        let made = prepared
+            .into_iter()
+            .map(|call| (self.make(call), meter::later()));
+        // All are with the host, and what it used is paid, before the first answer is.
+        let made: Vec<(Res<OVal>, Vec<i64>)> = made.collect();
+        let answers = made.into_iter().map(|(answer, prices)| {
+            prices.into_iter().try_for_each(meter::take)?;
+            answer
+        });
+        let made = meter::take(0).and_then(|()| answers.collect());
         let slots = self.gathering.take().map_or_else(Vec::new, |g| g.slots);
-        meter::mute(false);
         self.waited_ms = slots.into_iter().fold(self.waited_ms, f64::max);
         made
     }
@@ -271,9 +276,9 @@ impl Machine<'_> {
                 (op, node, scope)
             }
         };
-        meter::mute(true);
+        meter::pays(Pays::Never);
         let done = self.body(&op, node, &scope).map(|(value, _)| value);
-        meter::mute(false);
+        meter::pays(Pays::Now);
         answer_of(done)
     }
 
@@ -309,7 +314,7 @@ impl Machine<'_> {
             }
             Stage::Make => {
                 gathering.stage = Stage::Made;
-                meter::mute(false);
+                meter::pays(Pays::Later);
                 Ok(gathering.held.take().unwrap_or_default())
             }
             Stage::Made => Ok(args),

@@ -5,7 +5,7 @@ use super::coerce::{to_num, to_str};
 use super::host::Answer;
 use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef, record};
-use super::meter::{pay_crossing, pay_deep, sizes, take};
+use super::meter::{pay_crossing, pay_deep, sizes, take_used};
 use super::prices;
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_text};
@@ -88,10 +88,10 @@ impl Machine<'_> {
         let used = self.host.used();
         let answer = self.wait(op, answer);
         if used > Fuel::ZERO {
-            take(used.micro())?;
+            take_used(used.micro())?;
         }
         if looked > 0 {
-            take(looked.saturating_mul(STORE_BYTE))?;
+            take_used(looked.saturating_mul(STORE_BYTE))?;
         }
         answer.map(|v| from_value(&v))
     }

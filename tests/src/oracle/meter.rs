@@ -13,7 +13,7 @@ use a99_core::costs::{
     sorted_units,
 };
 use a99_core::error::ErrorCode;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Size caps of one operation in the flat model (decision D18).
@@ -27,7 +27,8 @@ thread_local! {
     static FUEL: Cell<i64> = const { Cell::new(i64::MAX) };
     static MODEL: Cell<CostModel> = const { Cell::new(CostModel::Flat) };
     static FORMATTED: Cell<usize> = const { Cell::new(0) };
-    static MUTED: Cell<bool> = const { Cell::new(false) };
+    static PAYS: Cell<Pays> = const { Cell::new(Pays::Now) };
+    static LATER: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The right to spend the fuel of this thread's run.
@@ -37,7 +38,8 @@ impl Meter {
     /// Starts the run of this thread.
     pub(super) fn start(fuel: i64, model: CostModel) -> Meter {
         FUEL.set(fuel);
-        MUTED.set(false);
+        PAYS.set(Pays::Now);
+        LATER.take();
         FORMATTED.set(0);
         MODEL.set(model);
         Meter(())
@@ -109,15 +111,38 @@ impl Meter {
     }
 }
 
-/// Whether nothing is paid for the time being: it is paid already.
-pub(super) fn mute(on: bool) {
-    MUTED.set(on);
+/// When prices are paid.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pays {
+    Now,
+    /// They are paid already.
+    Never,
+    /// They are noted ([`later`]).
+    Later,
+}
+
+pub(super) fn pays(when: Pays) {
+    PAYS.set(when);
+}
+
+/// What was noted to be paid later.
+pub(super) fn later() -> Vec<i64> {
+    LATER.take()
 }
 
 pub(super) fn take(micro: i64) -> Res<()> {
-    if MUTED.get() {
-        return Ok(());
+    match PAYS.get() {
+        Pays::Now => take_used(micro),
+        Pays::Never => Ok(()),
+        Pays::Later => {
+            LATER.with_borrow_mut(|later| later.push(micro));
+            Ok(())
+        }
     }
+}
+
+/// Takes what the host used on behalf of the run, which is never paid later.
+pub(super) fn take_used(micro: i64) -> Res<()> {
     FUEL.set(FUEL.get().saturating_sub(micro));
     if FUEL.get() <= 0 {
         return Err(Fail::coded(ErrorCode::OutOfFuel, "Out of Fuel"));
@@ -136,8 +161,10 @@ pub(super) fn pay_metered(micro: i64) -> Res<()> {
 /// As [`pay_metered`], of work within which nothing can fail: [`settle`] tells
 /// after it whether the fuel was enough.
 pub(super) fn owe(micro: i64) {
-    if MODEL.get() == CostModel::Metered && !MUTED.get() {
-        FUEL.set(FUEL.get().saturating_sub(micro));
+    match (MODEL.get(), PAYS.get()) {
+        (CostModel::Flat, _) | (_, Pays::Never) => {}
+        (_, Pays::Now) => FUEL.set(FUEL.get().saturating_sub(micro)),
+        (_, Pays::Later) => LATER.with_borrow_mut(|later| later.push(micro)),
     }
 }
 

@@ -2,6 +2,7 @@
 //! `docs/costs.md` and of the atoms' own documentation.
 
 use super::machine::{Machine, ScopeRef};
+use super::meter::take_used;
 use super::steps::Node;
 use super::value::{Fail, OVal, Obj, Res, fail, js, lossy};
 use a99_core::error::ErrorCode;
@@ -88,7 +89,7 @@ impl Machine<'_> {
         let (stdout, stderr) = (part("stdout"), part("stderr"));
         let out = text_bytes(&stdout).unwrap_or(0) + text_bytes(&stderr).unwrap_or(0);
         let time = (number("elapsedMs") * MILLISECOND as f64).floor() as i64;
-        self.meter.take(time + out * BYTE)?;
+        take_used(time + out * BYTE)?;
         let shown = |text: OVal| encoded(text, base64);
         Ok(OVal::object(Obj::from([
             (js("stdout"), shown(stdout)),
@@ -147,7 +148,7 @@ impl Machine<'_> {
         let most = most.min((self.meter.fuel() as f64 / BYTE as f64).floor());
         let args = [args[0].clone(), OVal::Num(most)];
         let content = self.call_host(op, "shell.readFile", &args)?;
-        self.meter.take(text_bytes(&content).unwrap_or(0) * BYTE)?;
+        take_used(text_bytes(&content).unwrap_or(0) * BYTE)?;
         Ok(encoded(content, base64))
     }
 }

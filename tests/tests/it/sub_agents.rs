@@ -9,6 +9,7 @@ use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{Capabilities, ScriptedAi};
 use agent99::{AgentRegistry, Engine, ErrorCode, Fuel, Outcome, RunOptions, Share, SubAgent, json};
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 use serde_json::Value as Json;
 use std::sync::{Arc, LazyLock};
 
@@ -345,6 +346,79 @@ fn from_file(agent: &agent99::Agent) -> agent99::Agent {
     ENGINE.load(&bytes).expect("an artifact")
 }
 
+/// An agent of a tree: what it does, after work of so many units, with which share.
+type Random = (Then, u32, u8);
+
+/// Runs a tree twice and on the oracle: all agree, and what agents used nests.
+fn budgets_nest(agents: &[Random], main: &[usize], fuel: u32) -> Result<(), TestCaseError> {
+    let made = agents.iter().enumerate().map(|(at, (then, busy, share))| {
+        // Every other agent comes from a file.
+        let agent = match at % 2 {
+            0 => program(&steps(then, *busy)),
+            _ => from_file(&program(&steps(then, *busy))),
+        };
+        (format!("a{at}"), SubAgent::new(agent).share(shared(*share)))
+    });
+    let made: Vec<(String, SubAgent)> = made.collect();
+    let shares = agents.iter().map(|(_, _, share)| shared(*share));
+    let programs = (agents.iter()).map(|(then, busy, _)| document(&steps(then, *busy)));
+    let on_oracle = Arc::new(programs.zip(shares).collect::<Vec<_>>());
+    let named = || {
+        let named = made
+            .iter()
+            .map(|(name, agent)| (name.as_str(), agent.clone()));
+        named.collect()
+    };
+    let main = steps(&Then::Calls(main.to_vec()), 1);
+    let outcome = run(named(), &main, f64::from(fuel));
+    // A budget may be passed by the last price.
+    prop_assert!(outcome.fuel_used.to_f64() < f64::from(fuel) + 50.0);
+    let usage = outcome.usage.expect("calls");
+    prop_assert!(nests(&usage), "{usage:?}");
+    prop_assert_eq!(usage.fuel, outcome.fuel_used);
+    // Once more the same.
+    let again = run(named(), &main, f64::from(fuel));
+    prop_assert_eq!(again.fuel_used, outcome.fuel_used);
+    let code = outcome.error.map(|e| e.code);
+    prop_assert_eq!(again.error.map(|e| e.code), code);
+    // And on the oracle.
+    let whole = units(f64::from(fuel));
+    let third = OnOracle::new(on_oracle, 0).run(&document(&main), &Value::Undefined, whole);
+    prop_assert_eq!(third.fuel_used, outcome.fuel_used);
+    prop_assert_eq!(third.error.map(|e| e.code), code);
+    let error = third
+        .result
+        .as_object()
+        .and_then(|error| error.get("message"));
+    if error.is_none() {
+        prop_assert_eq!(third.result, outcome.result);
+    }
+    Ok(())
+}
+
+/// What failed among several calls was charged with the first answer, so that what that
+/// cost itself was lost where it was not enough.
+#[test]
+fn calls_of_callall_that_fail_are_paid_before_the_answers() {
+    use Then::{Calls, CallsAll, Returns};
+    let agents = [
+        (CallsAll(vec![0, 1]), 0, 1),
+        (Returns, 4, 1),
+        (Returns, 0, 0),
+        (Calls(vec![4]), 0, 2),
+        (CallsAll(vec![0]), 0, 0),
+    ];
+    budgets_nest(&agents, &[3], 90).expect("the same");
+    let agents = [
+        (CallsAll(vec![0, 0]), 0, 1),
+        (Returns, 28, 2),
+        (Calls(vec![1, 1]), 6, 0),
+        (Calls(vec![4]), 29, 2),
+        (CallsAll(vec![4, 0]), 23, 3),
+    ];
+    budgets_nest(&agents, &[3, 1], 1_657).expect("the same");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -354,37 +428,6 @@ proptest! {
         main in proptest::collection::vec(0..5_usize, 1..4),
         fuel in 50..2_000_u32,
     ) {
-        let made = agents.iter().enumerate().map(|(at, (then, busy, share))| {
-            // Every other agent comes from a file.
-            let agent = match at % 2 {
-                0 => program(&steps(then, *busy)),
-                _ => from_file(&program(&steps(then, *busy))),
-            };
-            (format!("a{at}"), SubAgent::new(agent).share(shared(*share)))
-        });
-        let made: Vec<(String, SubAgent)> = made.collect();
-        let shares = agents.iter().map(|(_, _, share)| shared(*share));
-        let programs = agents.iter().map(|(then, busy, _)| document(&steps(then, *busy)));
-        let on_oracle = Arc::new(programs.zip(shares).collect::<Vec<_>>());
-        let named = || made.iter().map(|(name, agent)| (name.as_str(), agent.clone())).collect();
-        let main = steps(&Then::Calls(main), 1);
-        let outcome = run(named(), &main, f64::from(fuel));
-        // A budget may be passed by the last price.
-        prop_assert!(outcome.fuel_used.to_f64() < f64::from(fuel) + 50.0);
-        let usage = outcome.usage.expect("calls");
-        prop_assert!(nests(&usage), "{usage:?}");
-        prop_assert_eq!(usage.fuel, outcome.fuel_used);
-        // Once more the same.
-        let again = run(named(), &main, f64::from(fuel));
-        prop_assert_eq!(again.fuel_used, outcome.fuel_used);
-        prop_assert_eq!(again.error.map(|e| e.code), outcome.error.as_ref().map(|e| e.code));
-        // And on the oracle.
-        let whole = units(f64::from(fuel));
-        let third = OnOracle::new(on_oracle, 0).run(&document(&main), &Value::Undefined, whole);
-        prop_assert_eq!(third.fuel_used, outcome.fuel_used);
-        prop_assert_eq!(third.error.map(|e| e.code), outcome.error.map(|e| e.code));
-        if third.result.as_object().is_none_or(|error| error.get("message").is_none()) {
-            prop_assert_eq!(third.result, outcome.result);
-        }
+        budgets_nest(&agents, &main, fuel)?;
     }
 }

@@ -333,6 +333,11 @@ impl Machine {
             return;
         }
         self.grow_stack();
+        // Before any of them enters the heap: what was used is paid whatever comes of it, and
+        // what one call is charged does not depend on which others failed.
+        if self.pay_for_calls(&answers) {
+            return self.raise(Fault::OutOfFuel, host);
+        }
         let mut answers = answers.into_iter();
         let base = self.frame().base as usize;
         let arr = base + all.arr.at();
@@ -371,7 +376,11 @@ impl Machine {
         }
         if self.outcome.is_none() {
             self.grow_stack();
-            self.raise(Fault::Oom(Oom { wanted }), host);
+            let fault = match self.pay_for_calls(&[]) {
+                true => Fault::OutOfFuel,
+                false => Fault::Oom(Oom { wanted }),
+            };
+            self.raise(fault, host);
         }
     }
 
@@ -383,9 +392,6 @@ impl Machine {
         host: &dyn Host,
     ) -> Result<Val, Fault> {
         self.meter.did(super::calls::HOST_CALL_WORK);
-        if self.pay_for_call(&answer) {
-            return Err(Fault::OutOfFuel);
-        }
         let answer = answer.and_then(|reply| match reply.run_inline {
             true => Err(AtomError::new(INLINE_AGENT)),
             false => Ok(reply),

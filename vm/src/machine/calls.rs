@@ -353,7 +353,7 @@ impl Machine {
         self.grow_stack();
         // A host that always answers at once must not keep others waiting.
         self.meter.did(HOST_CALL_WORK);
-        if self.pay_for_call(&answer) {
+        if self.pay_for_calls(std::slice::from_ref(&answer)) {
             self.raise(Fault::OutOfFuel, host);
             return None;
         }
@@ -410,16 +410,17 @@ impl Machine {
         None
     }
 
-    /// Pays what a call that ended took on behalf of the run, an error like an
-    /// answer. Whether nothing is left, prepaid work given back.
-    pub(super) fn pay_for_call(&mut self, answer: &Result<HostReply, AtomError>) -> bool {
+    /// Pays what calls that ended took on behalf of the run, errors like answers. Whether
+    /// nothing is left, prepaid work given back.
+    pub(super) fn pay_for_calls(&mut self, answers: &[Result<HostReply, AtomError>]) -> bool {
         let charged = self.locals.take_charges();
-        let used = answer.as_ref().ok().and_then(|reply| reply.fuel_used);
-        if charged == 0 && used.is_none() {
+        let used = |answer: &Result<HostReply, AtomError>| answer.as_ref().ok()?.fuel_used;
+        let mut used = answers.iter().filter_map(used).peekable();
+        if charged == 0 && used.peek().is_none() {
             return false;
         }
         self.charge_used(charged);
-        self.charge_used(used.map_or(0, Fuel::micro));
+        used.for_each(|used| self.charge_used(used.micro()));
         if self.meter.fuel > 0 {
             return false;
         }
