@@ -82,7 +82,7 @@ Usage: cargo xtask TASK
   kills [CRATE]              300 kills of processes that write to each store, and a
                              minute of four that count together (PostgreSQL)
   crash [--kills N] [--programs N] [--seed S] [--seconds N]
-        [--mode at-most-once|at-least-once|exactly-once-state|programs|soak]
+        [--mode at-most-once|at-least-once|exactly-once-state|joined|programs|soak]
                              kill processes that host agents at random moments and
                              between all durable actions, 1,000 times in each mode
                              of delivery by default (bench profile); those of all

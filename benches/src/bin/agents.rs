@@ -10,14 +10,15 @@
 
 use a99_benches::turns::{AGENTS, Agent as Turns, STATE_BYTES, open, plain, plain_connection};
 use a99_runtime::{
-    Agent, AgentKey, Body, Event, Host, HostOptions, Message, Publish, Sender, Turn, TurnOutcome,
-    Uuid,
+    Agent, AgentKey, Body, Event, Host, HostOptions, Message, Policy, Publish, Sender, Turn,
+    TurnOutcome, Uuid,
 };
 use a99_runtime_engine::{AgentStore, ChannelStore, NewEvent, Registration, derived};
 use a99_runtime_stores::{Durability, SqliteRuntime};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::error::Error;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -44,6 +45,9 @@ type Row = (&'static str, &'static str, Goal, fn(&Path) -> Done<f64>);
 /// Agents of the rows about memory and about starting.
 const MANY: usize = 10_000;
 
+/// Turns of an agent that are kept in one commit, where the row says so.
+const JOINED: u32 = 64;
+
 /// Agents that are awake together.
 const AWAKE: usize = 2_000;
 
@@ -53,13 +57,19 @@ const EVENTS: usize = 200_000;
 fn rows() -> Vec<Row> {
     vec![
         ("turns of 64 agents", "1/s", Goal::AtLeast(12_000.0), |at| {
-            turns(at, Durability::Process, AGENTS, 600)
+            turns(at, Durability::Process, (AGENTS, 600), 1)
         }),
         (
             "turns of one agent",
             "1/s",
             Goal::Times(1.0, "single commits"),
-            |at| turns(at, Durability::Process, 1, 10_000),
+            |at| turns(at, Durability::Process, (1, 10_000), JOINED),
+        ),
+        (
+            "turns of one agent, a commit each",
+            "1/s",
+            Goal::None,
+            |at| turns(at, Durability::Process, (1, 10_000), 1),
         ),
         ("single commits", "1/s", Goal::None, |at| {
             single(at, Durability::Process, 300)
@@ -68,7 +78,7 @@ fn rows() -> Vec<Row> {
             "turns of 64 agents, power",
             "1/s",
             Goal::Times(30.0, "single commits, power"),
-            |at| turns(at, Durability::Power, AGENTS, 200),
+            |at| turns(at, Durability::Power, (AGENTS, 200), JOINED),
         ),
         ("single commits, power", "1/s", Goal::None, |at| {
             single(at, Durability::Power, 10)
@@ -183,7 +193,10 @@ fn all(is_json: bool) -> Done<()> {
 }
 
 /// An agent whose state changes with each message.
-struct Counter(Arc<Seen>);
+struct Counter {
+    seen: Arc<Seen>,
+    turns_per_commit: NonZeroU32,
+}
 
 /// What the measuring side sees of all agents.
 #[derive(Default)]
@@ -219,10 +232,17 @@ impl Agent for Counter {
     type State = Counted;
     type Settings = Value;
 
+    fn policy(&self) -> Policy {
+        Policy {
+            turns_per_commit: self.turns_per_commit,
+            ..Policy::default()
+        }
+    }
+
     async fn on_event(&self, turn: &mut Turn<'_, Self>, event: Event) -> TurnOutcome {
         if let Body::Message(_) = event.body {
-            self.0.last.store(now(), Ordering::SeqCst);
-            self.0.turns.fetch_add(1, Ordering::SeqCst);
+            self.seen.last.store(now(), Ordering::SeqCst);
+            self.seen.turns.fetch_add(1, Ordering::SeqCst);
             turn.state_mut().n += 1;
         }
         Ok(())
@@ -279,13 +299,27 @@ async fn filled(
 
 /// A host of counters on a store.
 async fn host(store: Arc<SqliteRuntime>, seen: &Arc<Seen>, idle: Duration) -> Done<Host> {
+    joining(store, seen, idle, 1).await
+}
+
+/// The same whose agents keep so many turns in one commit.
+async fn joining(
+    store: Arc<SqliteRuntime>,
+    seen: &Arc<Seen>,
+    idle: Duration,
+    turns_per_commit: u32,
+) -> Done<Host> {
+    let turns_per_commit = NonZeroU32::new(turns_per_commit).ok_or("no turns in a commit")?;
     let seen = Arc::clone(seen);
     let options = HostOptions {
         idle_debounce: idle,
         ..HostOptions::default()
     };
     let builder = Host::builder().options(options);
-    let builder = builder.agent("counter", move |_| Counter(Arc::clone(&seen)));
+    let builder = builder.agent("counter", move |_| Counter {
+        seen: Arc::clone(&seen),
+        turns_per_commit,
+    });
     Ok(builder.start(store).await?)
 }
 
@@ -308,14 +342,19 @@ async fn until(seen: &Seen, turns: u64) -> Done<()> {
 }
 
 /// Turns a second: agents, each on a channel of its own that is full of messages.
-fn turns(folder: &Path, durability: Durability, agents: usize, each: usize) -> Done<f64> {
+fn turns(
+    folder: &Path,
+    durability: Durability,
+    (agents, each): (usize, usize),
+    joined: u32,
+) -> Done<f64> {
     let path = folder.join("agents.db");
     block_on(async {
         let store = Arc::new(open(durability, &path));
         filled(&store, agents, agents, each).await?;
         let seen = Arc::new(Seen::default());
         let begin = Instant::now();
-        let host = host(store, &seen, Duration::from_secs(60)).await?;
+        let host = joining(store, &seen, Duration::from_secs(60), joined).await?;
         until(&seen, (agents * each) as u64).await?;
         if !host.settled(Duration::from_secs(60)).await {
             return Err("the host does not settle".into());

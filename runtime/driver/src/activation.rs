@@ -1,9 +1,11 @@
 //! Activation: an agent that is awake. It reads its channel, does what the delivery state
 //! machine commands, and tells it how that ended.
 
+mod ahead;
 mod load;
 pub(crate) mod turns;
 
+pub(crate) use ahead::Kept;
 pub(crate) use load::Loading;
 
 use crate::agent::Identity;
@@ -22,7 +24,7 @@ use a99_runtime_engine::{
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::future::pending;
+use std::future::{pending, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +66,8 @@ pub(crate) struct Status {
     pub(crate) turns: u64,
     pub(crate) failed: u64,
     pub(crate) last_error: Option<AgentError>,
+    /// A commit of several turns was not made: they are kept one by one.
+    pub(crate) one_by_one: bool,
 }
 
 /// A turn that is not committed yet.
@@ -95,6 +99,8 @@ enum Happened {
     Recorded(TurnId, Option<OwnedSemaphorePermit>, Result<(), StoreError>),
     Handled(TurnId, u32, Result<Output, AgentError>, bool),
     Committed(TurnId, Trigger, Result<Receipt, StoreError>),
+    /// The commit of a turn is held.
+    Held(TurnId),
     Saved(Result<Receipt, StoreError>),
     /// A timer that is due, and whether it is still there.
     Due(TimerRow, bool),
@@ -139,6 +145,7 @@ pub(crate) struct Activation {
     waits_as_suspect: Option<oneshot::Sender<()>>,
     /// Whether the agent has tables of its own.
     has_tables: bool,
+    ahead: ahead::Ahead,
     is_draining: bool,
     /// Whether nobody can tell it anything any more.
     is_deaf: bool,
@@ -151,7 +158,25 @@ impl Activation {
         let mut idle_since = Instant::now();
         loop {
             if let Some(reason) = stop {
-                return self.stopped(reason).await;
+                let unkept = match reason {
+                    StopReason::Drained => self.keep_held().await,
+                    _ => None,
+                };
+                return self.stopped(unkept.unwrap_or(reason)).await;
+            }
+            if self.ahead.is_due() {
+                stop = self.settle().await;
+                // Others have their turn.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            if let Some(happened) = self.ahead.happened.pop_front() {
+                stop = self.take(happened);
+                continue;
+            }
+            if self.ahead.holds() {
+                stop = self.settle().await;
+                continue;
             }
             match self.read_on().await {
                 Ok(None) => {}
@@ -161,7 +186,7 @@ impl Activation {
                 }
                 Err(error) => return Ended::Failed(error.into()),
             }
-            let idle = self.machine.is_idle() && self.work.is_empty();
+            let idle = self.machine.is_idle() && self.work.is_empty() && self.ahead.is_empty();
             // Events that were filtered are done, and kept a while later.
             if idle && self.machine.progress().checkpoint != self.status.borrow().checkpoint {
                 self.show();
@@ -197,6 +222,8 @@ impl Activation {
                     stop = self.input(Input::Time);
                 }
                 () = at(sleep) => stop = self.heed(Signal::Drain),
+                // Signals are heard also where turns follow each other without end.
+                () = ready(()), if !self.ahead.is_empty() => {}
             }
         }
     }
@@ -391,9 +418,13 @@ impl Activation {
     }
 
     /// Does what the machine says.
-    fn obey(&mut self, commands: Vec<Command>) -> Option<StopReason> {
-        let mut queue = VecDeque::from(commands);
+    fn obey(&mut self, commands: impl Into<VecDeque<Command>>) -> Option<StopReason> {
+        let mut queue = commands.into();
         while let Some(command) = queue.pop_front() {
+            if self.waits(&command) {
+                self.put_off(std::iter::once(command).chain(queue));
+                return None;
+            }
             match command {
                 Command::Record {
                     turn,
@@ -455,6 +486,7 @@ impl Activation {
                 self.handled(turn, attempt, result, was_cancelled)
             }
             Happened::Committed(turn, trigger, result) => self.committed(turn, &trigger, result),
+            Happened::Held(turn) => self.input(Input::Committed(turn)),
             Happened::Saved(Ok(_)) => {
                 self.show();
                 self.input(Input::Saved)

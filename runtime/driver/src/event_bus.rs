@@ -280,7 +280,7 @@ impl EventBus for TurnClient {
     fn invite_agent(&self, name: &str, handle: &str, config: Value) -> Reply<'_, AgentKey> {
         let key = self.beside(name, handle);
         Box::pin(async move {
-            self.0.going_on()?;
+            self.0.settled().await?;
             let key = key?;
             self.0.shared.presence.invite(key.clone(), config).await?;
             Ok(key)
@@ -290,13 +290,14 @@ impl EventBus for TurnClient {
     fn remove_agent(&self, name: &str, handle: &str) -> Reply<'_, bool> {
         let key = self.beside(name, handle);
         Box::pin(async move {
-            self.0.going_on()?;
+            self.0.settled().await?;
             self.0.shared.presence.remove(key?).await
         })
     }
 
     fn history(&self, before: Option<Seq>, most: usize) -> Reply<'_, Vec<Arc<Event>>> {
         Box::pin(async move {
+            self.0.settled().await?;
             let store = self.0.shared.hub().store();
             // As far as a store can count.
             let before = before.unwrap_or(Seq::MAX >> 1);

@@ -1,5 +1,6 @@
 //! Steps: calls of a turn whose answers are kept, so that they are not made again.
 
+use crate::activation::Kept;
 use crate::error::{AgentError, codes};
 use crate::kill;
 use a99_runtime_engine::{
@@ -54,12 +55,20 @@ pub(crate) struct Journal {
     store: Arc<dyn AgentStore>,
     fence: Fence,
     trigger: Trigger,
+    /// What it waits for before it keeps anything.
+    kept: Option<Kept>,
     rows: Mutex<Option<HashMap<String, JournalRow>>>,
 }
 
 impl Journal {
-    pub(crate) fn of(store: Arc<dyn AgentStore>, fence: Fence, trigger: Trigger) -> Journal {
+    pub(crate) fn of(
+        store: Arc<dyn AgentStore>,
+        fence: Fence,
+        trigger: Trigger,
+        kept: Option<Kept>,
+    ) -> Journal {
         Journal {
+            kept,
             store,
             fence,
             trigger,
@@ -79,6 +88,9 @@ impl Journal {
 
     /// What is kept of a step.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<JournalRow>, StoreError> {
+        if let Some(before) = &self.kept {
+            before.wait().await?;
+        }
         let mut rows = self.rows.lock().await;
         if rows.is_none() {
             let kept = self.store.journal(&self.fence.key, &self.trigger).await?;

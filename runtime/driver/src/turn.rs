@@ -2,6 +2,7 @@
 
 mod client;
 
+use crate::activation::Kept;
 use crate::agent::{Agent, Identity};
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
@@ -48,6 +49,8 @@ pub(crate) struct TurnInner {
     pub(crate) journal: Journal,
     /// None for an agent that has none.
     pub(crate) tables: Option<OwnTables>,
+    /// What it waits for before it acts outside of its commit.
+    kept: Option<Kept>,
     is_over: AtomicBool,
     changes: Mutex<Changes>,
 }
@@ -103,10 +106,17 @@ impl TurnInner {
         hops: u8,
         checkpoint: Seq,
         has_tables: bool,
+        kept: Option<Kept>,
     ) -> TurnInner {
         TurnInner {
             tables: has_tables.then(OwnTables::default),
-            journal: Journal::of(Arc::clone(shared.agents()), fence.clone(), trigger.clone()),
+            journal: Journal::of(
+                Arc::clone(shared.agents()),
+                fence.clone(),
+                trigger.clone(),
+                kept.clone(),
+            ),
+            kept,
             shared,
             identity,
             sender,
@@ -208,6 +218,15 @@ impl TurnInner {
         self.going_on().err().unwrap_or_else(|| error.into())
     }
 
+    /// Waits until what turns before it changed is kept.
+    pub(crate) async fn settled(&self) -> Result<(), AgentError> {
+        self.going_on()?;
+        match &self.kept {
+            Some(kept) => kept.wait().await.map_err(|error| self.failed(error)),
+            None => Ok(()),
+        }
+    }
+
     /// Changes what is to be committed, unless the turn is over.
     fn change<T>(&self, f: impl FnOnce(&mut Changes) -> T) -> Result<T, AgentError> {
         let mut changes = locked(&self.changes);
@@ -283,7 +302,7 @@ impl TurnInner {
     /// An operation that is done at once, under the same identity each time that it is asked
     /// for.
     pub(crate) async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
-        self.going_on()?;
+        self.settled().await?;
         let (fence, now) = (Some(self.fence.clone()), self.shared.now());
         let appended = self.shared.hub().append(vec![event], fence, now).await;
         let appended = appended.map_err(|error| self.failed(error))?;

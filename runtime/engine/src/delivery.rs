@@ -84,6 +84,11 @@ pub struct Policy {
     pub lazy: Millis,
     /// Events that are waited for in memory, at most; more are not taken until there is room.
     pub max_queued: usize,
+    /// Turns that end at once and are kept in one commit, at most. With more than one a turn
+    /// may begin before what the one before it changed is kept: its operations wait for that,
+    /// what its handler does elsewhere by itself does not. For
+    /// [`Delivery::ExactlyOnceState`], one turn at a time.
+    pub turns_per_commit: NonZeroU32,
 }
 
 impl Default for Policy {
@@ -97,6 +102,7 @@ impl Default for Policy {
             max_deaths: 3,
             lazy: 1_000,
             max_queued: 1_024,
+            turns_per_commit: NonZeroU32::MIN,
         }
     }
 }

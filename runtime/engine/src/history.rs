@@ -170,6 +170,8 @@ pub enum Kind {
     EffectMissing,
     /// What an attempt changed was committed after another had begun.
     Outlived,
+    /// A turn acted before what the one before it changed was kept.
+    ActedAhead,
     /// A turn is called lost in a mode that runs it again.
     LostAgain,
     /// It does not come to rest.

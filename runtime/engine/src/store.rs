@@ -228,7 +228,8 @@ pub struct DeadLetter {
     pub at: Millis,
 }
 
-/// What a turn changes, in one transaction.
+/// What a turn changes, in one transaction; or several turns of an agent that runs one at a
+/// time: the state, settings and progress of the last, what all of them send and set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnCommit {
     /// Who writes.
@@ -236,6 +237,9 @@ pub struct TurnCommit {
     /// What it answers to: its row of started turns goes, its journal, and the occurrence of
     /// its timer. None for a commit that is no turn's.
     pub trigger: Option<Trigger>,
+    /// What turns before it answer to that end in the same commit. None of them answers to a
+    /// timer.
+    pub earlier: Vec<Trigger>,
     /// How far the stream is done with it; unchanged if there is none.
     pub progress: Option<Progress>,
     /// The state, if it changed.
@@ -264,6 +268,7 @@ impl TurnCommit {
         TurnCommit {
             fence,
             trigger: None,
+            earlier: Vec::new(),
             progress: None,
             state: None,
             settings: None,

@@ -204,6 +204,10 @@ pub(crate) fn commit(
 ) -> Result<Receipt, Fault> {
     let key = &commit.fence.key;
     cx.guard(&commit.fence)?;
+    if !commit.earlier.is_empty() && has_begun(cx, key)? {
+        let mut earlier = commit.earlier.iter();
+        earlier.try_for_each(|trigger| end_turn(cx, key, trigger))?;
+    }
     if let Some(trigger) = &commit.trigger {
         end_turn(cx, key, trigger)?;
         if let Trigger::Timer(name, due) = trigger
@@ -243,6 +247,14 @@ pub(crate) fn commit(
         revision,
         is_gone: false,
     })
+}
+
+/// Whether starts or steps of an agent's turns are kept.
+fn has_begun(cx: &Cx<'_>, key: &AgentKey) -> Result<bool, Fault> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM agent_inflight WHERE key = ?1)
+                   OR EXISTS (SELECT 1 FROM agent_journal WHERE key = ?1)";
+    let found: Option<bool> = one(cx, sql, [key.as_str()], |row| row.get(0))?;
+    Ok(found == Some(true))
 }
 
 /// Forgets that a turn began, and its steps.

@@ -1,5 +1,6 @@
 //! Loading: from what the store has of an agent to an agent that is awake.
 
+use super::ahead::Ahead;
 use super::{Activation, Ended, Signal, Status};
 use crate::agent::{Identity, Replay};
 use crate::error::AgentError;
@@ -121,6 +122,9 @@ impl Loading {
         sender.kind = connect.kind.or(sender.kind);
         let filter = self.runner.event_options();
         let passing = filter.include_ephemeral.then(|| channel.passing());
+        let one_by_one = self.status.borrow().one_by_one;
+        let ahead = Ahead::new(&policy, self.was_cut_off, one_by_one);
+        self.status.send_modify(|status| status.one_by_one = false);
         let mut activation = Activation {
             sender: Arc::new(sender),
             delivery: policy.delivery,
@@ -147,6 +151,7 @@ impl Loading {
             status: self.status,
             timers_changed: self.timers_changed,
             has_tables,
+            ahead,
             is_draining: false,
             is_deaf: false,
             fence,

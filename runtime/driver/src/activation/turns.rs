@@ -1,13 +1,13 @@
 //! Turns of an activation: how a handler is run, what of it is committed, and what becomes of
 //! the commit.
 
-use super::{Activation, Happened, Running, Subject, told};
+use super::{Activation, Happened, Pending, Running, Subject, told};
 use crate::agent::Alarm;
 use crate::calls::RunningCall;
 use crate::error::{AgentError, codes};
 use crate::kill;
 use crate::methods::MethodCall;
-use crate::runner::{Output, Work};
+use crate::runner::{AnyState, Output, Work};
 use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient, TurnInner};
 use a99_runtime_engine::{
@@ -18,6 +18,7 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -92,6 +93,7 @@ impl Activation {
             hops,
             self.machine.progress().checkpoint,
             self.has_tables,
+            self.ahead.wait(),
         )))
     }
 
@@ -102,6 +104,7 @@ impl Activation {
         attempt: u32,
         progress: Option<Progress>,
     ) {
+        self.ahead.record(turn);
         let agents = Arc::clone(self.shared.agents());
         let fence = self.fence.clone();
         // The process died under it before. Others that it died under wait, so that what kills
@@ -189,7 +192,7 @@ impl Activation {
             earlier.client.0.give_up();
         }
         let handler = self.handler(work, client);
-        self.work.push(Box::pin(async move {
+        let mut work: Pending = Box::pin(async move {
             tokio::select! {
                 biased;
                 _ = cancelled => {
@@ -198,7 +201,16 @@ impl Activation {
                 }
                 result = handler => Happened::Handled(turn, attempt, result, false),
             }
-        }));
+        });
+        if self.ahead.is_on() {
+            // Many end at once. What does not is polled again where it can wake somebody.
+            let mut context = Context::from_waker(Waker::noop());
+            if let Poll::Ready(happened) = work.as_mut().poll(&mut context) {
+                self.ahead.happened.push_back(happened);
+                return;
+            }
+        }
+        self.work.push(work);
     }
 
     /// A handler with its time, its panics, and the answer of a method.
@@ -332,6 +344,7 @@ impl Activation {
         {
             running.client.0.abandon_tables();
         }
+        let is_held = earlier.is_none() && self.may_hold(turn, trigger, &end);
         let commit = match earlier {
             // It was prepared, and could not be written.
             Some(mut commit) => {
@@ -340,6 +353,10 @@ impl Activation {
             }
             None => Box::new(self.prepare(turn, trigger, end, progress)),
         };
+        if is_held {
+            self.hold(turn, *commit);
+            return;
+        }
         let (shared, about) = (Arc::clone(&self.shared), trigger.clone());
         let mut settings = None;
         if let Some(running) = self.running.get_mut(&turn) {
@@ -372,6 +389,8 @@ impl Activation {
             // What was missed meanwhile is not made up for.
             commit.again = crate::cron::next(cron, row.zone.as_deref(), now.max(row.due)).ok();
         }
+        // What came before it may have been kept since it began.
+        let kept = self.ahead.is_on().then_some(self.revision);
         let running = self.running.get_mut(&turn);
         match end {
             TurnEnd::Done => {
@@ -387,7 +406,8 @@ impl Activation {
                 // Against what it began with: what others committed since is not its doing,
                 // and two that make the same of one state are two changes.
                 let version = self.runner.version();
-                commit.state = changed(output, &running.base, version, running.revision);
+                let revision = kept.unwrap_or(running.revision);
+                commit.state = changed(output, &running.base, version, revision);
             }
             TurnEnd::Dead {
                 code,
@@ -437,6 +457,7 @@ impl Activation {
         match result {
             Ok(receipt) => {
                 self.suspect = None;
+                self.ahead.committed();
                 if let Some(running) = self.running.remove(&turn) {
                     self.forget(&running.trigger);
                     self.keep(running, &receipt);
@@ -485,21 +506,25 @@ impl Activation {
         };
         if commit.state.is_some() {
             self.revision = receipt.revision;
-            (self.state, self.json) = (output.state, output.json.into());
-            let (bytes, most) = (self.json.len(), self.shared.options.warn_state_bytes);
-            if bytes > most {
-                let message = format!(
-                    "the state has {bytes} bytes: each turn that changes it writes them all"
-                );
-                let key = Some(&self.fence.key);
-                self.shared
-                    .log
-                    .say(crate::log::LogLevel::Warn, key, "state.large", &message);
-            }
+            self.take_state(output.state, output.json);
         }
         if let Some(changed) = output.settings {
             self.saved_settings = deep_merge(&self.saved_settings, &changed);
             self.settle_settings();
+        }
+    }
+
+    /// Takes a state for the agent's.
+    pub(super) fn take_state(&mut self, state: AnyState, json: String) {
+        (self.state, self.json) = (state, json.into());
+        let (bytes, most) = (self.json.len(), self.shared.options.warn_state_bytes);
+        if bytes > most {
+            let message =
+                format!("the state has {bytes} bytes: each turn that changes it writes them all");
+            let key = Some(&self.fence.key);
+            self.shared
+                .log
+                .say(crate::log::LogLevel::Warn, key, "state.large", &message);
         }
     }
 

@@ -400,5 +400,7 @@ fn client(turn: &Arc<RemoteTurn>, identity: Arc<Identity>, run: &RunTurn) -> Tur
         run.hops,
         run.checkpoint,
         run.has_tables,
+        // The host waits for each operation.
+        None,
     )))
 }

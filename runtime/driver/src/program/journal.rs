@@ -109,7 +109,7 @@ impl StoreJournal {
     /// The journal of the turn of an agent that answers to this.
     #[must_use]
     pub fn new(store: Arc<dyn AgentStore>, fence: Fence, trigger: Trigger) -> StoreJournal {
-        StoreJournal(Journal::of(store, fence, trigger))
+        StoreJournal(Journal::of(store, fence, trigger, None))
     }
 }
 

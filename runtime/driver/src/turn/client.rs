@@ -140,7 +140,7 @@ impl TurnClient {
     }
 
     pub(crate) async fn pass(&self, event: NewEvent) -> Result<(), AgentError> {
-        self.0.going_on()?;
+        self.0.settled().await?;
         if let Some(link) = &self.0.shared.link {
             return link.pass(event).await;
         }
@@ -434,6 +434,16 @@ impl TurnClient {
     {
         self.0.going_on()?;
         self.0.journal.step(step, work, || self.is_over()).await
+    }
+
+    /// Waits until what the turns before this one changed is kept. Where a turn may begin
+    /// before that ([`Policy::turns_per_commit`](crate::Policy::turns_per_commit)), operations
+    /// wait by themselves; a handler that acts elsewhere without a step waits with this.
+    ///
+    /// # Errors
+    /// `turn.over`; `store.unavailable` if it was not kept: the turn runs again.
+    pub async fn settled(&self) -> Result<(), AgentError> {
+        self.0.settled().await
     }
 
     /// A name for what a step asks elsewhere: the same each time that the turn runs.

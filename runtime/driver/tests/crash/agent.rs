@@ -1,15 +1,17 @@
 //! The agent that is killed: it counts numbers in its state and in a table of its own, answers
 //! each, sets timers, makes steps and sends at once.
 
+use crate::Mode;
 use a99_runtime::{
-    Agent, AgentError, Alarm, Body, Delivery, Event, Policy, Retry, SendOptions, Step, Tables,
-    Trigger, Turn, TurnOutcome, codes,
+    Agent, AgentError, Alarm, Body, Event, Policy, Retry, SendOptions, Step, Tables, Trigger, Turn,
+    TurnOutcome, codes,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +29,7 @@ pub(crate) struct Tally {
 }
 
 pub(crate) struct Killed {
-    pub(crate) mode: Delivery,
+    pub(crate) mode: Mode,
     pub(crate) folder: PathBuf,
     /// The last number that it handled.
     pub(crate) handled: Arc<AtomicU64>,
@@ -48,6 +50,9 @@ impl Killed {
 
 impl Killed {
     async fn note(&self, turn: &Turn<'_, Self>, n: u64, is_alarm: bool) -> TurnOutcome {
+        if self.mode.is_joined {
+            return Ok(());
+        }
         let sql = "INSERT INTO numbers VALUES (?, ?)";
         let storage = turn.storage()?;
         let done = storage.run(sql, vec![json!(n), json!(is_alarm)]).await?;
@@ -62,7 +67,11 @@ impl Agent for Killed {
 
     fn policy(&self) -> Policy {
         Policy {
-            delivery: self.mode,
+            delivery: self.mode.delivery,
+            turns_per_commit: match self.mode.is_joined {
+                true => NonZeroU32::new(8).expect("eight"),
+                false => NonZeroU32::MIN,
+            },
             // Killed at the same place again and again, no turn is to be given up.
             max_deaths: 1_000_000,
             lazy: 5,
@@ -79,13 +88,16 @@ impl Agent for Killed {
         let numbers = "CREATE TABLE numbers (n INTEGER NOT NULL, is_alarm INTEGER NOT NULL,
                            UNIQUE (n, is_alarm))";
         let made = "CREATE TABLE wakes (n INTEGER NOT NULL); INSERT INTO wakes VALUES (0)";
-        Some(Tables::new().migration(numbers).migration(made))
+        let has_tables = !self.mode.is_joined;
+        has_tables.then(|| Tables::new().migration(numbers).migration(made))
     }
 
     async fn on_wake(&self, turn: &mut Turn<'_, Self>) -> TurnOutcome {
         turn.state_mut().wakes += 1;
-        let storage = turn.storage()?;
-        storage.exec("UPDATE wakes SET n = n + 1").await?;
+        if !self.mode.is_joined {
+            let storage = turn.storage()?;
+            storage.exec("UPDATE wakes SET n = n + 1").await?;
+        }
         if turn.state().wakes > 1 {
             return Ok(());
         }
@@ -107,13 +119,17 @@ impl Agent for Killed {
         if !n.is_multiple_of(4) {
             self.note(turn, n, false).await?;
         }
-        let doubled = turn
-            .step("double", async {
-                self.witness("steps", n);
-                Ok(n * 2)
-            })
-            .await?;
-        if n.is_multiple_of(5) {
+        let doubled = match self.mode.makes_steps(n) {
+            true => {
+                let step = turn.step("double", async {
+                    self.witness("steps", n);
+                    Ok(n * 2)
+                });
+                step.await?
+            }
+            false => n * 2,
+        };
+        if n.is_multiple_of(5) && self.mode.makes_steps(n) {
             let once = turn.step_as(Step::named("once").once(), async {
                 self.witness("once", n);
                 Ok(())
@@ -123,7 +139,7 @@ impl Agent for Killed {
                 ended => ended?,
             }
         }
-        if n.is_multiple_of(3) {
+        if self.mode.sends_now(n) {
             let now = format!("now {n}");
             turn.send_now(now, SendOptions::default()).await?;
         }

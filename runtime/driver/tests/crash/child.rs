@@ -1,9 +1,10 @@
 //! The process that is killed: it looks at what it finds, goes on from there, and publishes
 //! numbers until it dies.
 
+use crate::Mode;
 use crate::agent::Killed;
 use crate::check;
-use a99_runtime::{AgentKey, Body, Delivery, Host, HostOptions, Message, Publish, Sender, Uuid};
+use a99_runtime::{AgentKey, Body, Host, HostOptions, Message, Publish, Sender, Uuid};
 use a99_runtime_engine::ChannelStore;
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::json;
@@ -54,7 +55,7 @@ async fn last(store: &SqliteRuntime) -> u64 {
 pub(crate) fn live() {
     let set = |name: &str| std::env::var(name).ok();
     let folder = PathBuf::from(set("A99_CRASH_FOLDER").expect("a folder"));
-    let mode = set("A99_CRASH_MODE_OF_CHILD").and_then(|name| crate::mode(&name));
+    let mode = set("A99_CRASH_MODE_OF_CHILD").and_then(|name| Mode::find(&name));
     let mode = mode.expect("a mode");
     let drain = set("A99_CRASH_DRAIN").map(|ms| ms.parse().expect("milliseconds"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -73,7 +74,7 @@ pub(crate) fn live() {
 
 async fn run(
     folder: &Path,
-    mode: Delivery,
+    mode: Mode,
     store: &Arc<SqliteRuntime>,
     drain: Option<u64>,
     finish: bool,

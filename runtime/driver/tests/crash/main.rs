@@ -14,15 +14,47 @@ mod soak;
 
 use a99_runtime::Delivery;
 
-const MODES: [(&str, Delivery); 3] = [
-    ("at-most-once", Delivery::AtMostOnce),
-    ("at-least-once", Delivery::AtLeastOnce),
-    ("exactly-once-state", Delivery::ExactlyOnceState),
-];
+/// How the agent that is killed lives.
+#[derive(Copy, Clone, Debug)]
+struct Mode {
+    name: &'static str,
+    delivery: Delivery,
+    /// Whether several turns are kept in one commit. It has no tables of its own then.
+    is_joined: bool,
+}
 
-fn mode(name: &str) -> Option<Delivery> {
-    let found = MODES.iter().find(|(known, _)| *known == name);
-    found.map(|(_, mode)| *mode)
+impl Mode {
+    const ALL: [Mode; 4] = [
+        Mode::of("at-most-once", Delivery::AtMostOnce),
+        Mode::of("at-least-once", Delivery::AtLeastOnce),
+        Mode::of("exactly-once-state", Delivery::ExactlyOnceState),
+        Mode {
+            is_joined: true,
+            ..Mode::of("joined", Delivery::ExactlyOnceState)
+        },
+    ];
+
+    const fn of(name: &'static str, delivery: Delivery) -> Mode {
+        Mode {
+            name,
+            delivery,
+            is_joined: false,
+        }
+    }
+
+    fn find(name: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.name == name)
+    }
+
+    /// Whether it sends something at once about a number.
+    fn sends_now(self, n: u64) -> bool {
+        n.is_multiple_of(if self.is_joined { 12 } else { 3 })
+    }
+
+    /// Whether it makes steps about it.
+    fn makes_steps(self, n: u64) -> bool {
+        !self.is_joined || n.is_multiple_of(10)
+    }
 }
 
 #[test]
@@ -38,6 +70,11 @@ fn h02_kills_at_least_once() {
 #[test]
 fn h02_kills_exactly_once_state() {
     parent::kills("exactly-once-state", 30, 3);
+}
+
+#[test]
+fn h02_kills_of_turns_in_one_commit() {
+    parent::kills("joined", 30, 4);
 }
 
 #[test]
@@ -68,7 +105,7 @@ fn long_kills() {
     );
     let only = set("A99_CRASH_MODE");
     let mut some = false;
-    for (name, _) in MODES {
+    for Mode { name, .. } in Mode::ALL {
         if only.as_deref().is_none_or(|only| only == name) {
             parent::kills(name, kills, seed);
             some = true;
@@ -89,7 +126,7 @@ fn long_kills() {
         soak::run(soak, seed);
         some = true;
     }
-    let names = MODES.map(|(name, _)| name).join(", ");
+    let names = Mode::ALL.map(|mode| mode.name).join(", ");
     assert!(some, "no such mode; there are {names}, programs, soak");
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// All kill points of the driver, and of the store's tables.
-const POINTS: [&str; 26] = [
+const POINTS: [&str; 27] = [
     "record.before",
     "record.after",
     "handler.before",
@@ -14,6 +14,7 @@ const POINTS: [&str; 26] = [
     "commit.before",
     "commit.after",
     "commit.told",
+    "commit.held",
     "tables.before",
     "tables.between",
     "tables.redo",

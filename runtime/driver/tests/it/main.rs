@@ -8,6 +8,7 @@ mod echo;
 mod faults;
 mod fencing;
 mod hooks;
+mod joined;
 #[cfg(unix)]
 mod process;
 mod programs;

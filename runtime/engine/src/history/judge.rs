@@ -144,6 +144,7 @@ impl Judge {
                 if self.turn(*agent, trigger).step_kept {
                     self.say(Kind::StepRepeated, || format!("agent {agent}: {trigger}"));
                 }
+                self.acts(*agent, trigger);
             }
             Fact::StepKept(agent, trigger) => self.turn(*agent, trigger).step_kept = true,
             Fact::Committed(commit) => self.committed(commit),
@@ -183,11 +184,35 @@ impl Judge {
             let what = || format!("agent {agent}: {send:?} of {trigger}");
             self.say(Kind::SendDuplicated, what);
         }
+        if *send == Send::Now {
+            self.acts(*agent, trigger);
+        }
         if *send == Send::Reply {
             self.agents[*agent].replies.push(trigger.clone());
             if holds_back && end != Some(Ending::Done) {
                 self.say(Kind::SentEarly, || format!("agent {agent}: {trigger}"));
             }
+        }
+    }
+
+    /// A turn acts at once: where they run one at a time and change the state once, all
+    /// before it have ended.
+    fn acts(&mut self, agent: usize, trigger: &Trigger) {
+        let setup = self.agents[agent].setup;
+        let is_strict = setup.delivery == Delivery::ExactlyOnceState && setup.concurrency == 1;
+        let Some(seq) = trigger.seq().filter(|_| is_strict) else {
+            return;
+        };
+        let seen = self.log.iter().zip(1..seq).filter(|(event, _)| {
+            let agents = event.as_ref();
+            agents.is_some_and(|agents| agents.contains(&agent))
+        });
+        if let Some((_, last)) = seen.last()
+            && self.turn(agent, &Trigger::Event(last)).end.is_none()
+        {
+            self.say(Kind::ActedAhead, || {
+                format!("agent {agent}: {trigger} before {last} was committed")
+            });
         }
     }
 

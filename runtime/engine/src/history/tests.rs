@@ -177,6 +177,10 @@ fn turns_that_end_twice_or_out_of_order_are_found() {
         h.facts
             .retain(|fact| *fact != Fact::Effect(0, second.clone()));
     });
+    broken(Kind::ActedAhead, |h| {
+        let at = commit_of(h, &first);
+        h.facts.insert(at, Fact::Step(0, second.clone()));
+    });
     broken(Kind::StepRepeated, |h| {
         let at = commit_of(h, &first);
         h.facts.insert(at, Fact::Step(0, first.clone()));

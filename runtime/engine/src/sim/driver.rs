@@ -1,6 +1,7 @@
 //! Driver of a simulation: does for one agent what its machine says, one small step at a time.
 
 use super::Fault;
+use super::ahead::Ahead;
 use super::handler::{Handler, Step};
 use super::random::{Random, mix};
 use super::store::{Changes, Entry, Owner, State, Store};
@@ -10,7 +11,7 @@ use crate::delivery::{
 };
 use crate::history::Fact;
 use crate::key::{Epoch, Millis, Seq, Trigger};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What all processes of a simulation share.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct World {
     /// Whether some events kill the process.
     pub(super) has_poison: bool,
     pub(super) counter: u64,
+    /// Agents whose last commit of several turns was not made.
+    pub(super) is_careful: BTreeSet<usize>,
 }
 
 /// Whether an agent sees a published event.
@@ -57,20 +60,22 @@ struct Write {
 /// An agent that is loaded.
 #[derive(Debug)]
 pub(super) struct Active {
-    owner: Owner,
-    machine: Machine,
+    pub(super) owner: Owner,
+    pub(super) machine: Machine,
     handlers: Vec<Handler>,
     /// What attempts that ended changed.
-    ended: Vec<(TurnId, Changes)>,
-    newest: BTreeMap<TurnId, u32>,
+    pub(super) ended: Vec<(TurnId, Changes)>,
+    pub(super) newest: BTreeMap<TurnId, u32>,
     write: Option<Write>,
     pub(super) wake: Option<Millis>,
     pub(super) stop: Option<StopReason>,
-    state: State,
+    pub(super) state: State,
+    pub(super) ahead: Ahead,
 }
 
 impl Active {
     pub(super) fn load(world: &mut World, agent: usize, epoch: Epoch, was_cut_off: bool) -> Active {
+        let ahead = Ahead::of(world, agent, was_cut_off);
         let row = &world.store.rows[agent];
         let recovered = Recovered {
             progress: row.progress.clone(),
@@ -79,6 +84,7 @@ impl Active {
         };
         let (machine, commands) = Machine::new(world.policies[agent], recovered, world.now);
         let mut active = Active {
+            ahead,
             owner: Owner { agent, epoch },
             machine,
             handlers: Vec::new(),
@@ -98,9 +104,13 @@ impl Active {
         self.execute(world, commands);
     }
 
-    fn execute(&mut self, world: &mut World, commands: Vec<Command>) {
+    pub(super) fn execute(&mut self, world: &mut World, commands: Vec<Command>) {
         let mut commands = VecDeque::from(commands);
         while let Some(command) = commands.pop_front() {
+            if self.waits(&command) {
+                self.ahead.later.push_back(command);
+                continue;
+            }
             let answer = match command {
                 Command::Run {
                     turn,
@@ -110,6 +120,12 @@ impl Active {
                 Command::Record { turn, .. } if world.has(Fault::RunUnrecorded) => {
                     Some(Input::Recorded(turn))
                 }
+                Command::Commit {
+                    turn,
+                    trigger,
+                    end,
+                    progress,
+                } if self.may_hold(turn, &trigger, &end) => self.hold(turn, trigger, progress),
                 Command::Record { .. } | Command::Commit { .. } | Command::Save(_) => {
                     self.begin_write(world, command);
                     None
@@ -135,6 +151,13 @@ impl Active {
                 commands.extend(self.machine.handle(world.now, answer));
             }
         }
+    }
+
+    /// What the newest attempt of a turn changed.
+    pub(super) fn changes_of(&self, turn: TurnId) -> Option<&Changes> {
+        let of_turn = self.ended.iter().filter(|(id, _)| *id == turn);
+        let newest = of_turn.max_by_key(|(_, changes)| changes.run);
+        newest.map(|(_, changes)| changes)
     }
 
     fn run(
@@ -180,6 +203,7 @@ impl Active {
     fn begin_write(&mut self, world: &World, mut command: Command) {
         let mut changes = None;
         match &mut command {
+            Command::Record { turn, .. } => self.ahead.recorded = Some(*turn),
             Command::Commit {
                 turn,
                 trigger,
@@ -187,9 +211,10 @@ impl Active {
                 progress,
             } => {
                 if *end == TurnEnd::Done {
-                    let of_turn = self.ended.iter().filter(|(id, _)| id == turn);
-                    let newest = of_turn.max_by_key(|(_, changes)| changes.run);
-                    changes = newest.map(|(_, changes)| changes.clone());
+                    changes = self.changes_of(*turn).cloned();
+                    if let (Some(changes), true) = (&mut changes, self.ahead.most > 1) {
+                        changes.state.revision = self.state.revision;
+                    }
                 }
                 if let (Some(progress), Some(seq), true) =
                     (progress, trigger.seq(), world.has(Fault::ProgressJumps))
@@ -212,6 +237,7 @@ impl Active {
 
     /// The next step of the write that is under way: it is made, or its answer is told.
     pub(super) fn step_write(&mut self, world: &mut World) {
+        self.step_ahead(world);
         let Some(mut write) = self.write.take() else {
             return;
         };
@@ -320,6 +346,7 @@ impl Active {
             (Command::Record { turn, .. }, Ok(())) => Input::Recorded(turn),
             (Command::Record { turn, .. }, Err(fault)) => Input::NotRecorded(turn, fault),
             (Command::Commit { turn, trigger, .. }, Ok(())) => {
+                self.ahead.one_by_one = self.ahead.one_by_one.saturating_sub(1);
                 if let Some(changes) = write.changes.filter(|changes| !changes.was_gone) {
                     self.state = changes.state;
                     self.state.revision += 1;
@@ -403,6 +430,11 @@ impl Active {
             return false;
         };
         let plan = world.plan(self.owner.agent, &self.handlers[at].trigger);
+        let is_ahead = !self.ahead.held.is_empty() && !world.has(Fault::ActsAhead);
+        if is_ahead && self.handlers[at].acts(plan) {
+            self.keep_held(world);
+            return false;
+        }
         let handler = &mut self.handlers[at];
         let step = if handler.is_cancelled && !world.random.one_in(4) {
             Step::End(TurnResult::Cancelled)
@@ -454,7 +486,11 @@ impl Active {
     }
 
     pub(super) fn is_at_rest(&self) -> bool {
-        self.machine.is_idle() && self.handlers.is_empty() && self.write.is_none()
+        self.machine.is_idle()
+            && self.handlers.is_empty()
+            && self.write.is_none()
+            && self.ahead.held.is_empty()
+            && self.ahead.later.is_empty()
     }
 
     pub(super) fn taken(&self) -> Seq {

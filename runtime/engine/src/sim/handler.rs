@@ -59,6 +59,16 @@ pub(super) enum Step {
 }
 
 impl Handler {
+    /// Whether the next step acts at once.
+    pub(super) fn acts(&self, plan: Plan) -> bool {
+        match self.phase {
+            0 => plan.bits & 3 == 0,
+            1 => !plan.kills && plan.bits & 4 != 0,
+            2 => true,
+            _ => false,
+        }
+    }
+
     pub(super) fn step(&mut self, world: &mut World, owner: Owner, plan: Plan) -> Step {
         let is_rough = world.is_rough;
         if is_rough && world.random.one_in(64) {

@@ -5,6 +5,7 @@
 //! [`Fault`] makes the store or the driver do what a sound one never does; a test shows that
 //! each is found.
 
+mod ahead;
 mod driver;
 mod handler;
 mod process;
@@ -77,6 +78,10 @@ faults! {
     JournalForgets = "journal-forgets",
     /// What is done beyond the checkpoint is not kept.
     DoneDropped = "done-dropped",
+    /// A turn acts although those before it are not kept.
+    ActsAhead = "acts-ahead",
+    /// A commit of several turns that failed counts as made.
+    HeldForgotten = "held-forgotten",
 }
 
 impl fmt::Display for Fault {

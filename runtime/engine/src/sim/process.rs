@@ -8,8 +8,12 @@ use crate::delivery::{Delivery, Input, OnDead, Policy, StopReason};
 use crate::history::{History, Setup};
 use crate::key::{Epoch, Trigger};
 use crate::retry::Retry;
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use uuid::Uuid;
+
+/// Turns of a commit where they are joined.
+const JOINED: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
 /// A process that has opened the store.
 #[derive(Debug)]
@@ -133,6 +137,7 @@ impl Simulation {
             is_rough: true,
             has_poison,
             counter: 0,
+            is_careful: BTreeSet::new(),
             random,
         };
         let owner = Process::open(&mut world);
@@ -341,6 +346,11 @@ fn a_policy(random: &mut Random) -> Policy {
             OnDead::Continue
         },
         max_queued: if random.one_in(3) { 3 } else { 64 },
+        turns_per_commit: if random.one_in(2) {
+            JOINED
+        } else {
+            NonZeroU32::MIN
+        },
         ..Policy::default()
     }
 }

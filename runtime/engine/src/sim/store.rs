@@ -258,6 +258,36 @@ impl Store {
         let changes = changes.unwrap_or(&none);
         self.judge_base(owner, changes)?;
         self.write_state(owner, changes);
+        self.end_turn(owner, trigger, end, progress, changes);
+        Ok(())
+    }
+
+    /// Several turns in one transaction: the last state of theirs.
+    pub(super) fn commit_joined(
+        &mut self,
+        owner: Owner,
+        turns: &[(Trigger, Option<Progress>, Changes)],
+    ) -> Result<(), CommitFault> {
+        self.fenced(owner)?;
+        let last = turns.iter().rev().find(|(.., changes)| changes.is_dirty);
+        if let Some((.., changes)) = last {
+            self.judge_base(owner, changes)?;
+            self.write_state(owner, changes);
+        }
+        for (trigger, progress, changes) in turns {
+            self.end_turn(owner, trigger, &TurnEnd::Done, progress.as_ref(), changes);
+        }
+        Ok(())
+    }
+
+    fn end_turn(
+        &mut self,
+        owner: Owner,
+        trigger: &Trigger,
+        end: &TurnEnd,
+        progress: Option<&Progress>,
+        changes: &Changes,
+    ) {
         let agent = owner.agent;
         self.facts.push(Fact::Committed(Committed {
             agent,
@@ -302,7 +332,6 @@ impl Store {
                 self.append(id);
             }
         }
-        Ok(())
     }
 
     /// Removes the occurrence of a timer, as a store does that does it too late.

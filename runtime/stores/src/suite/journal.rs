@@ -1,6 +1,6 @@
 //! Checks of the journal: starts and steps of turns.
 
-use super::{Check, Fixture, Outcome, fence, key, refused, same, turn};
+use super::{Check, Fixture, Outcome, fence, key, refused, same, state, turn};
 use a99_runtime_engine::{
     AgentStore, JournalRow, JournalStatus, Progress, StepClass, StoreCode, Trigger,
 };
@@ -9,6 +9,7 @@ pub(super) fn checks<F: Fixture>() -> Vec<Check<F>> {
     vec![
         ("starts are written ahead", |f| Box::pin(starts(f))),
         ("steps are kept by name", |f| Box::pin(steps(f))),
+        ("turns of one commit end together", |f| Box::pin(joined(f))),
     ]
 }
 
@@ -43,6 +44,45 @@ async fn starts<F: Fixture>(fixture: &F) -> Outcome {
     let row = store.load(&a).await?;
     let found = row.map(|row| (row.progress, row.revision));
     same(&found, &Some((done, 1)), "an agent that runs a turn once")
+}
+
+async fn joined<F: Fixture>(fixture: &F) -> Outcome {
+    let (store, a) = (fixture.open()?, key("a")?);
+    let me = fence(&store, &a);
+    for n in 1..=4 {
+        let started = store.record_start(me.clone(), Trigger::Event(n), 1, None);
+        started.await?;
+        let row = JournalRow {
+            trigger: Trigger::Event(n),
+            name: "step".to_owned(),
+            class: StepClass::Idempotent,
+            body: 0,
+            status: JournalStatus::Done("1".to_owned()),
+        };
+        store.record_step(me.clone(), row).await?;
+    }
+    let mut commit = turn(me.clone(), 3);
+    commit.earlier = vec![Trigger::Event(1), Trigger::Event(2)];
+    if let Some(state) = &mut commit.state {
+        state.base = 0;
+    }
+    let before = turn(me.clone(), 1).outbox.into_iter();
+    commit.outbox = before
+        .chain(turn(me.clone(), 2).outbox)
+        .chain(commit.outbox)
+        .collect();
+    let receipt = store.commit(commit).await?;
+    same(&receipt.revision, &1, "the revision after three turns")?;
+    same(&receipt.appended.len(), &3, "events of three turns")?;
+    let row = store.load(&a).await?;
+    let found = row.map(|row| (row.started, row.state, row.progress.checkpoint));
+    let expected = (vec![(Trigger::Event(4), 1)], state(3), 3);
+    same(&found, &Some(expected), "what is kept of three turns")?;
+    for (n, left) in [(1, 0), (2, 0), (3, 0), (4, 1)] {
+        let journal = store.journal(&a, &Trigger::Event(n)).await?;
+        same(&journal.len(), &left, "steps that are kept")?;
+    }
+    Ok(())
 }
 
 async fn steps<F: Fixture>(fixture: &F) -> Outcome {

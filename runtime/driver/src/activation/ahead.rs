@@ -1,0 +1,257 @@
+//! Turns ahead of what is kept: those that end at once are held, and kept in one commit.
+//!
+//! The delivery state machine is told of a turn that is held that it was committed, and begins
+//! the next one. Until that is true, nothing that follows from it leaves the activation: other
+//! writes and the operations of later turns wait, others see nothing of it. If it never
+//! becomes true, the activation ends, and the agent is read again from the store, as if the
+//! process had been cut off before the first of these turns was committed; its turns are kept
+//! one by one then.
+
+use super::turns::fault;
+use super::{Activation, Happened, Running};
+use crate::kill;
+use a99_runtime_engine::{
+    Command, CommitFault, Delivery, Policy, StopReason, StoreCode, StoreError, Trigger, TurnCommit,
+    TurnEnd, TurnId,
+};
+use std::collections::VecDeque;
+use tokio::sync::watch;
+
+/// Bytes of attachments, and events, that held turns send, at most.
+const MOST_BYTES: usize = 64 * 1024;
+const MOST_EVENTS: usize = 64;
+
+/// What a turn waits for before it acts: that the turns before it are kept.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    /// Turns that were held before it.
+    before: u64,
+    /// How many of those that were held are kept.
+    kept: watch::Receiver<u64>,
+}
+
+impl Kept {
+    pub(crate) async fn wait(&self) -> Result<(), StoreError> {
+        let mut kept = self.kept.clone();
+        let before = self.before;
+        match kept.wait_for(|kept| *kept >= before).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(StoreError::new(
+                StoreCode::Unavailable,
+                "the turn before it was not kept",
+            )),
+        }
+    }
+}
+
+/// What of an activation is ahead of the store.
+pub(super) struct Ahead {
+    /// Turns of one commit, at most.
+    most: usize,
+    /// Turns that are still committed one by one: the process may have died under one of them.
+    one_by_one: usize,
+    /// The turn whose start is recorded: it is committed alone.
+    recorded: Option<TurnId>,
+    /// The commit of the turns that are held.
+    held: Option<Box<TurnCommit>>,
+    bytes: usize,
+    /// Turns that were held so far, and those that are kept.
+    all: u64,
+    kept: watch::Sender<u64>,
+    /// What happened and is not told to the machine yet.
+    pub(super) happened: VecDeque<Happened>,
+    /// What is to be done once the held turns are kept.
+    later: VecDeque<Command>,
+}
+
+impl Ahead {
+    /// For an agent that is loaded: after a process was cut off, and after such a commit was
+    /// not made, turns are kept one by one, for a while or for good.
+    pub(super) fn new(policy: &Policy, was_cut_off: bool, one_by_one: bool) -> Ahead {
+        let is_fit = policy.delivery == Delivery::ExactlyOnceState
+            && policy.concurrency.get() == 1
+            && !one_by_one;
+        let most = match is_fit {
+            true => usize::try_from(policy.turns_per_commit.get()).unwrap_or(usize::MAX),
+            false => 1,
+        };
+        Ahead {
+            most,
+            one_by_one: if was_cut_off { most } else { 0 },
+            recorded: None,
+            held: None,
+            bytes: 0,
+            all: 0,
+            kept: watch::Sender::new(0),
+            happened: VecDeque::new(),
+            later: VecDeque::new(),
+        }
+    }
+
+    /// Whether turns may begin before those before them are kept.
+    pub(super) fn is_on(&self) -> bool {
+        self.most > 1
+    }
+
+    /// Whether nothing is ahead.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_none() && self.happened.is_empty()
+    }
+
+    /// What a turn that begins now waits for; nothing where nothing can be held.
+    pub(super) fn wait(&self) -> Option<Kept> {
+        self.is_on().then(|| Kept {
+            before: self.all,
+            kept: self.kept.subscribe(),
+        })
+    }
+
+    /// Notes that the start of a turn is recorded.
+    pub(super) fn record(&mut self, turn: TurnId) {
+        self.recorded = Some(turn);
+    }
+
+    /// Notes that a turn was committed by itself.
+    pub(super) fn committed(&mut self) {
+        self.one_by_one = self.one_by_one.saturating_sub(1);
+    }
+
+    /// Whether what is held is to be kept before anything else is done.
+    pub(super) fn is_due(&self) -> bool {
+        let events = self.held.as_ref().map_or(0, |held| held.outbox.len());
+        let turns = self.held.as_ref().map_or(0, |held| held.earlier.len() + 1);
+        !self.later.is_empty()
+            || turns >= self.most
+            || events >= MOST_EVENTS
+            || self.bytes >= MOST_BYTES
+    }
+
+    /// Whether anything is held or waits for that.
+    pub(super) fn holds(&self) -> bool {
+        self.held.is_some() || !self.later.is_empty()
+    }
+
+    /// Joins the commit of a turn to those before it.
+    fn join(&mut self, commit: TurnCommit) {
+        self.all += 1;
+        let attachments = commit.outbox.iter().flat_map(|new| &new.event.attachments);
+        self.bytes += attachments.map(|one| one.data.len()).sum::<usize>();
+        let Some(held) = &mut self.held else {
+            self.held = Some(Box::new(commit));
+            return;
+        };
+        let earlier = std::mem::replace(&mut held.trigger, commit.trigger);
+        held.earlier.extend(earlier);
+        held.now = commit.now;
+        held.progress = commit.progress.or(held.progress.take());
+        held.state = commit.state.or(held.state.take());
+        held.outbox.extend(commit.outbox);
+        held.timers.extend(commit.timers);
+    }
+}
+
+impl Activation {
+    /// Whether a commit of a turn may be held.
+    pub(super) fn may_hold(&self, turn: TurnId, trigger: &Trigger, end: &TurnEnd) -> bool {
+        let ahead = &self.ahead;
+        let is_fit = ahead.is_on()
+            && ahead.one_by_one == 0
+            && ahead.recorded != Some(turn)
+            && !self.has_tables
+            && *end == TurnEnd::Done
+            && trigger.seq().is_some();
+        let running = self.running.get(&turn).filter(|_| is_fit);
+        running.is_some_and(|running| {
+            let output = running.output.as_ref();
+            running.commit.is_none() && output.is_some_and(|output| output.settings.is_none())
+        })
+    }
+
+    /// Whether a command waits until what is held is kept.
+    pub(super) fn waits(&self, command: &Command) -> bool {
+        if !self.ahead.later.is_empty() {
+            return true;
+        }
+        let writes = match command {
+            Command::Record { .. } | Command::Save(_) => true,
+            // Its timer may be one that a held turn removed.
+            Command::Run { trigger, .. } => trigger.seq().is_none(),
+            Command::Commit {
+                turn, trigger, end, ..
+            } => !self.may_hold(*turn, trigger, end),
+            _ => false,
+        };
+        writes && self.ahead.held.is_some()
+    }
+
+    /// Does commands later.
+    pub(super) fn put_off(&mut self, commands: impl Iterator<Item = Command>) {
+        self.ahead.later.extend(commands);
+    }
+
+    /// Holds the commit of a turn. What it changed is the agent's from now on.
+    pub(super) fn hold(&mut self, turn: TurnId, commit: TurnCommit) {
+        let Some(running) = self.running.remove(&turn) else {
+            return;
+        };
+        let Running {
+            trigger, output, ..
+        } = running;
+        self.forget(&trigger);
+        if let (Some(output), true) = (output, commit.state.is_some()) {
+            self.take_state(output.state, output.json);
+        }
+        self.status.send_modify(|status| status.turns += 1);
+        self.ahead.join(commit);
+        self.ahead.happened.push_back(Happened::Held(turn));
+        kill::point("commit.held");
+    }
+
+    /// Keeps what is held, and does what waited for that.
+    pub(super) async fn settle(&mut self) -> Option<StopReason> {
+        let stop = self.keep_held().await;
+        if stop.is_some() {
+            return stop;
+        }
+        let later = std::mem::take(&mut self.ahead.later);
+        self.obey(later)
+    }
+
+    /// Keeps what is held.
+    pub(super) async fn keep_held(&mut self) -> Option<StopReason> {
+        let commit = self.ahead.held.take()?;
+        self.ahead.bytes = 0;
+        let (has_state, has_timers) = (commit.state.is_some(), !commit.timers.is_empty());
+        kill::point("commit.before");
+        let written = self.shared.agents().commit(*commit).await;
+        kill::point("commit.after");
+        match written {
+            Ok(receipt) => {
+                if has_state {
+                    self.revision = receipt.revision;
+                }
+                if has_timers {
+                    self.timers_changed.notify_one();
+                }
+                self.shared.hub().tell(&receipt.appended);
+                kill::point("commit.told");
+                self.ahead.kept.send_replace(self.ahead.all);
+                self.show();
+                None
+            }
+            Err(error) => {
+                let reason = match fault(&error) {
+                    CommitFault::Fenced => StopReason::Fenced,
+                    _ => StopReason::Reload,
+                };
+                let error = crate::error::AgentError::from(error);
+                self.warn(&error, "turns were not committed");
+                self.status.send_modify(|status| {
+                    status.last_error = Some(error);
+                    status.one_by_one = true;
+                });
+                Some(reason)
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Turns of a simulation that are ahead of the store: several are kept in one commit, and the
+//! machine believes before that they are.
+
+use super::Fault;
+use super::driver::{Active, World};
+use super::store::Changes;
+use crate::delivery::{
+    Command, CommitFault, Delivery, Input, Progress, StopReason, TurnEnd, TurnId,
+};
+use crate::history::Fact;
+use crate::key::Trigger;
+use std::collections::VecDeque;
+
+/// What is ahead of the store: turns that the machine believes to be committed.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    pub(super) most: usize,
+    /// Turns that are still committed one by one.
+    pub(super) one_by_one: usize,
+    /// The turn whose start is recorded.
+    pub(super) recorded: Option<TurnId>,
+    pub(super) held: Vec<(Trigger, Option<Progress>, Changes)>,
+    /// What waits until they are kept.
+    pub(super) later: VecDeque<Command>,
+}
+
+impl Ahead {
+    /// For an agent that is loaded.
+    pub(super) fn of(world: &mut World, agent: usize, was_cut_off: bool) -> Ahead {
+        let policy = world.policies[agent];
+        let is_fit = policy.delivery == Delivery::ExactlyOnceState && policy.concurrency.get() == 1;
+        let is_careful = world.is_careful.remove(&agent);
+        let most = match is_fit && !is_careful {
+            true => usize::try_from(policy.turns_per_commit.get()).unwrap_or(usize::MAX),
+            false => 1,
+        };
+        Ahead {
+            most,
+            one_by_one: if was_cut_off { most } else { 0 },
+            ..Ahead::default()
+        }
+    }
+}
+
+impl Active {
+    /// Whether a command waits until what is held is kept.
+    pub(super) fn waits(&self, command: &Command) -> bool {
+        let writes = match command {
+            Command::Record { .. } | Command::Save(_) => true,
+            Command::Stop(reason) => *reason == StopReason::Drained,
+            // Whether a timer still stands is looked at when its turn begins.
+            Command::Run { trigger, .. } => trigger.seq().is_none(),
+            Command::Commit {
+                turn, trigger, end, ..
+            } => !self.may_hold(*turn, trigger, end),
+            _ => false,
+        };
+        !self.ahead.later.is_empty() || (writes && !self.ahead.held.is_empty())
+    }
+
+    pub(super) fn may_hold(&self, turn: TurnId, trigger: &Trigger, end: &TurnEnd) -> bool {
+        self.ahead.most > 1
+            && self.ahead.one_by_one == 0
+            && self.ahead.recorded != Some(turn)
+            && *end == TurnEnd::Done
+            && trigger.seq().is_some()
+            && self.changes_of(turn).is_some()
+    }
+
+    /// Holds the commit of a turn: what it changed is the agent's.
+    pub(super) fn hold(
+        &mut self,
+        turn: TurnId,
+        trigger: Trigger,
+        progress: Option<Progress>,
+    ) -> Option<Input> {
+        let mut changes = self.changes_of(turn)?.clone();
+        changes.state.revision = self.state.revision;
+        self.state.sum = changes.state.sum;
+        self.ended.retain(|(id, _)| *id != turn);
+        self.newest.remove(&turn);
+        self.ahead.held.push((trigger, progress, changes));
+        Some(Input::Committed(turn))
+    }
+
+    /// Keeps what is held, and does what waited for that.
+    pub(super) fn keep_held(&mut self, world: &mut World) {
+        let held = std::mem::take(&mut self.ahead.held);
+        let fate = match world.is_rough && !held.is_empty() {
+            true => world.random.below(24),
+            false => 24,
+        };
+        let kept = match fate {
+            0 => Err(CommitFault::Unavailable),
+            1 => Err(CommitFault::InDoubt),
+            2 => Err(CommitFault::Refused),
+            3 => {
+                let kept = world.store.commit_joined(self.owner, &held);
+                kept.and(Err(CommitFault::InDoubt))
+            }
+            _ => world.store.commit_joined(self.owner, &held),
+        };
+        match kept {
+            Err(_) if world.has(Fault::HeldForgotten) => {}
+            Ok(()) => {
+                let is_dirty = held.iter().any(|(.., changes)| changes.is_dirty);
+                self.state.revision += u64::from(is_dirty);
+            }
+            Err(fault) => {
+                if fault == CommitFault::InDoubt {
+                    let fact = Fact::InDoubt(self.owner.agent, self.owner.epoch);
+                    world.store.facts.push(fact);
+                }
+                self.ahead.later.clear();
+                world.is_careful.insert(self.owner.agent);
+                self.stop = Some(match fault {
+                    CommitFault::Fenced => StopReason::Fenced,
+                    _ => StopReason::Reload,
+                });
+                return;
+            }
+        }
+        let later = Vec::from(std::mem::take(&mut self.ahead.later));
+        self.execute(world, later);
+    }
+
+    /// Something of what is ahead goes on.
+    pub(super) fn step_ahead(&mut self, world: &mut World) {
+        if !self.ahead.held.is_empty() || !self.ahead.later.is_empty() {
+            self.keep_held(world);
+        }
+    }
+}
