@@ -349,6 +349,12 @@ fn from_file(agent: &agent99::Agent) -> agent99::Agent {
 /// An agent of a tree: what it does, after work of so many units, with which share.
 type Random = (Then, u32, u8);
 
+/// Options of a run that a busy machine does not cut off: without them a small budget is a
+/// short time, too.
+fn unhurried() -> RunOptions {
+    RunOptions::new().timeout_ms(60_000)
+}
+
 /// Runs a tree twice and on the oracle: all agree, and what agents used nests.
 fn budgets_nest(agents: &[Random], main: &[usize], fuel: u32) -> Result<(), TestCaseError> {
     let made = agents.iter().enumerate().map(|(at, (then, busy, share))| {
@@ -357,7 +363,8 @@ fn budgets_nest(agents: &[Random], main: &[usize], fuel: u32) -> Result<(), Test
             0 => program(&steps(then, *busy)),
             _ => from_file(&program(&steps(then, *busy))),
         };
-        (format!("a{at}"), SubAgent::new(agent).share(shared(*share)))
+        let agent = SubAgent::new(agent).share(shared(*share));
+        (format!("a{at}"), agent.options(unhurried()))
     });
     let made: Vec<(String, SubAgent)> = made.collect();
     let shares = agents.iter().map(|(_, _, share)| shared(*share));
@@ -370,14 +377,18 @@ fn budgets_nest(agents: &[Random], main: &[usize], fuel: u32) -> Result<(), Test
         named.collect()
     };
     let main = steps(&Then::Calls(main.to_vec()), 1);
-    let outcome = run(named(), &main, f64::from(fuel));
+    let run = || {
+        let options = unhurried().fuel(f64::from(fuel)).expect("fuel");
+        run_with(named(), Capabilities::none(), &main, options)
+    };
+    let outcome = run();
     // A budget may be passed by the last price.
     prop_assert!(outcome.fuel_used.to_f64() < f64::from(fuel) + 50.0);
     let usage = outcome.usage.expect("calls");
     prop_assert!(nests(&usage), "{usage:?}");
     prop_assert_eq!(usage.fuel, outcome.fuel_used);
     // Once more the same.
-    let again = run(named(), &main, f64::from(fuel));
+    let again = run();
     prop_assert_eq!(again.fuel_used, outcome.fuel_used);
     let code = outcome.error.map(|e| e.code);
     prop_assert_eq!(again.error.map(|e| e.code), code);
