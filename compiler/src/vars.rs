@@ -9,6 +9,7 @@
 //! costs the same however deep it stands.
 
 use a99_core::program::Location;
+use a99_core::text::same_name;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
@@ -157,7 +158,7 @@ impl Names {
         let recent = &self.recent[Names::slot(name)];
         let number = recent.get();
         if let Some(known) = self.known.get(number as usize)
-            && *known.text == *name
+            && same_name(&known.text, name)
         {
             return Some(number);
         }

@@ -157,6 +157,26 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
+/// Whether two texts are the same, for names that are short as a rule: these are compared
+/// by a few words where they stand, without a call.
+#[must_use]
+#[inline]
+pub fn same_name(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    // The first word and the last one cover all up to twice their length.
+    if let (Some(first), Some(other)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        return first == other
+            && a.last_chunk::<8>() == b.last_chunk::<8>()
+            && (a.len() <= 16 || a == b);
+    }
+    if let (Some(first), Some(other)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+        return first == other && a.last_chunk::<4>() == b.last_chunk::<4>();
+    }
+    a.first() == b.first() && a.get(1) == b.get(1) && a.last() == b.last()
+}
+
 /// WTF-8 bytes as UTF-8; each lone surrogate, and each other ill-formed
 /// sequence, becomes one U+FFFD (decision D36). Borrows when nothing changes.
 #[must_use]
@@ -281,6 +301,20 @@ pub fn is_hidden(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_compared_as_bytes_are() {
+        for len in 0..40 {
+            let name: Vec<u8> = (0..len).map(|at| b'a' + at % 26).collect();
+            assert!(same_name(&name, &name.clone()));
+            for at in 0..name.len() {
+                let mut other = name.clone();
+                other[at] = b'-';
+                assert!(!same_name(&name, &other), "{len} {at}");
+                assert!(!same_name(&name, &name[..at]), "{len} {at}");
+            }
+        }
+    }
 
     #[test]
     fn lone_surrogates_are_lossy_and_not_str() {

@@ -8,7 +8,7 @@ use a99_core::diag::{Diagnostic, Severity, codes, excerpt, suggest_among};
 use a99_core::json::NodeId;
 use a99_core::program::{LiteralIdx, NO_SIGNATURE, OpRef, PathIdx, TextRange};
 use a99_core::sig::{AtomSig, BaseCost};
-use a99_core::text::wtf8_to_string_lossy;
+use a99_core::text::{same_name, wtf8_to_string_lossy};
 use a99_core::value::Value;
 
 /// How many signatures are kept to be found without hashing.
@@ -139,7 +139,7 @@ impl<'a> Shared<'a> {
         });
         let recent = &self.recent_sigs[(ends + 3 * name.len()) % RECENT_SIGS];
         if let Some(sig) = recent.get()
-            && sig.name == op
+            && same_name(sig.name.as_bytes(), name)
         {
             return Some(sig);
         }

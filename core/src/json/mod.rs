@@ -29,7 +29,7 @@ pub use write::write_json_string;
 
 use crate::diag::{Diagnostics, LineIndex};
 use crate::pointer;
-use crate::text::wtf8_to_string_lossy;
+use crate::text::{same_name, wtf8_to_string_lossy};
 use crate::value::Value;
 use index::Index;
 use std::convert::Infallible;
@@ -333,7 +333,8 @@ impl Document {
             let name = self.nodes.get(at.wrapping_sub(1) as usize);
             // Most names differ in length already.
             name.is_some_and(|name| {
-                name.b as usize == key.len() && self.node_str(name) == Some(key)
+                name.b as usize == key.len()
+                    && self.node_str(name).is_some_and(|name| same_name(name, key))
             })
         };
         members.iter().find(is_named).map(|&at| NodeId(at))

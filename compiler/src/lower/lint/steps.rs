@@ -6,7 +6,7 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Form, JsonKinds, Params};
-use a99_core::text::wtf8_to_string_lossy;
+use a99_core::text::{same_name, wtf8_to_string_lossy};
 use smallvec::{SmallVec, smallvec};
 
 /// Kinds of JSON values, for messages.
@@ -114,7 +114,7 @@ impl<'a> Lower<'_, 'a> {
         let mut given: SmallVec<[Option<NodeId>; 8]> = smallvec![None; inputs.len()];
         let mut has_others = false;
         for (key, node) in members {
-            let at = |input: &AtomInput| input.name.as_bytes() == *key;
+            let at = |input: &AtomInput| same_name(input.name.as_bytes(), key);
             match inputs.iter().position(at) {
                 Some(at) => {
                     given[at].get_or_insert(*node);
