@@ -87,6 +87,21 @@ impl<'a> Lower<'_, 'a> {
             return None;
         }
         let ident = "write `{\"$expr\": \"ident\", \"name\": \"n\"}`, or the name as a value";
+        // A name, or a path from one.
+        let knows = |text: &[u8]| {
+            let root = text.split(|c| *c == b'.').next().unwrap_or(text);
+            let root = std::str::from_utf8(root).unwrap_or_default();
+            !root.is_empty() && (self.vars.knows(root.as_bytes()) || self.is_argument(root))
+        };
+        if let (Some(b"arg"), Some(path)) = (
+            doc.get(node, "kind").and_then(|kind| doc.str(kind)),
+            doc.get(node, "path").and_then(|path| doc.str(path)),
+        ) && doc.len(node) == 2
+        {
+            let path = excerpt(&Self::shown(path));
+            let help = format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`");
+            return Some(("kind".to_owned(), help));
+        }
         for (key, value) in doc.members(node) {
             let name = Self::shown(key);
             let alone = doc.len(node) == 1;
@@ -100,10 +115,18 @@ impl<'a> Lower<'_, 'a> {
                 .find(|row| row.0 == name && (alone || row.0.starts_with('$')));
             if let Some((_, help)) = row {
                 // What begins with no sign may be data.
-                let names = doc.str(value).is_some_and(|text| self.vars.knows(text));
+                let names = doc.str(value).is_some_and(knows);
                 if name.starts_with(['$', 'F', 'R']) || names || compound && alone {
                     return Some((name, (*help).to_owned()));
                 }
+            }
+            let within = key
+                .strip_prefix(b"[")
+                .and_then(|key| key.strip_suffix(b"]"));
+            if within.is_some_and(knows) {
+                let help = "a key is a text: use `memberSet {object, key, value}`, or a node \
+                            `object` whose `key` is a node, in programs of version 4";
+                return Some((name, help.to_owned()));
             }
             let is_path = doc.str(value).is_some_and(|text| text.starts_with(b"$."));
             if name.ends_with(".$") && is_path {
