@@ -261,8 +261,20 @@ fn syntax(source: &str, found: &oxc_diagnostics::OxcDiagnostic) -> Diagnostic {
     let label = found.labels.first();
     let start = label.map_or(0, |label| label.offset());
     let len = label.map_or(1, |label| label.len());
+    // A semicolon is the least likely to be what is missing.
     let help = found.help.as_deref();
+    let help = help.filter(|help| !help.starts_with("Try inserting a semicolon"));
+    let written = source.get(start as usize..(start + len) as usize);
+    let written = written.and_then(|part| part.lines().next());
+    // Where something is missing the line shows it.
+    let written = written.map(str::trim).filter(|part| !part.is_empty());
+    let before = source.get(..start as usize).unwrap_or_default();
+    let line = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = source.get(line..).and_then(|rest| rest.lines().next());
     Diagnostic::error(codes::SYNTAX, found.message.to_string(), "")
         .with_span(place(oxc_span::Span::new(start, start + len)))
+        .with_offending(a99_core::diag::excerpt(
+            written.or(line.map(str::trim)).unwrap_or_default(),
+        ))
         .with_help(help.unwrap_or_else(|| words::syntax_help(source, start as usize)))
 }

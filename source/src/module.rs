@@ -240,7 +240,12 @@ impl<'a> Lowerer<'a> {
                 true => "the source has no function that could be the agent",
                 false => "several functions could be the agent",
             };
-            let help = "write `export default function agent({ a, b }) { ... }`";
+            let help = match self.source.trim_start().starts_with("```") {
+                true => {
+                    "remove the fence: the lines that begin with ```` ``` ````, and what stands around them"
+                }
+                false => "write `export default function agent({ a, b }) { ... }`",
+            };
             let at = Span::new(span.start, span.start);
             self.deny(codes::NO_AGENT, at, message, help);
         }

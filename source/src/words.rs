@@ -201,6 +201,9 @@ const CALLED: &[(&[&str], &str)] = &[
 
 /// Libraries that are called by their names, and are not there.
 const LIBRARIES: &[(&[&str], &str)] = &[
+    (&["None", "nil", "NULL", "Null"], "write `null`"),
+    (&["True", "TRUE"], "write `true`"),
+    (&["False", "FALSE"], "write `false`"),
     (
         &[
             "axios",
@@ -397,14 +400,44 @@ pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
     let above = above.unwrap_or_default();
     let asks =
         |line: &str| line.contains(" ? ") && line.matches('?').count() > line.matches(':').count();
-    if ["(f'", "(f\"", " f'", " f\""]
+    let here = source.get(at..).unwrap_or_default();
+    let rest = here.lines().next().unwrap_or_default().trim_start();
+    let word = before.trim_end().rsplit(|c: char| !c.is_alphanumeric());
+    let word = word.into_iter().next().unwrap_or_default();
+    let is_else = ["elif ", "elsif ", "elseif "].iter().any(|word| {
+        line.split_once(word)
+            .is_some_and(|(left, _)| left.is_empty() || left.ends_with("} "))
+    });
+    if let Some((_, help)) = WORDS_BEFORE
+        .iter()
+        .find(|(words, _)| words.contains(&word) || is_else && words.contains(&"elif"))
+    {
+        help
+    } else if let Some((_, help)) = SIGNS.iter().find(|(sign, _)| {
+        rest.starts_with(sign) || before.ends_with(&sign[..1]) && rest.starts_with(&sign[1..])
+    }) {
+        help
+    } else if word == "f" && rest.starts_with(['\'', '"']) {
+        "a text with values in it stands in backticks: `` `total ${n}` ``"
+    } else if rest.starts_with("for ") && line.contains(" in ") {
+        "a list of what another one gives is `xs.map((x) => x * 2)`, of some of its items \
+         `xs.filter((x) => x > 2)`"
+    } else if rest.starts_with("if ") && line.contains(" else ") {
+        "write `test ? a : b`"
+    } else if rest.starts_with(':') && before.rfind('[') > before.rfind(']') {
+        "a part of a list or text is `xs.slice(1, 3)`"
+    } else if rest.starts_with("lambda") || word == "lambda" {
+        "a function is `(x) => x * 2`"
+    } else if rest.starts_with(';') && before.rfind('{') > before.rfind('}') && line.contains('{') {
+        "members of an object and items of a list stand with `,` between them"
+    } else if ["(f'", "(f\"", " f'", " f\""]
         .iter()
         .any(|start| line.contains(start))
     {
         "a text with values in it stands in backticks: `` `total ${n}` ``"
     } else if words.iter().any(|word| line.contains(word)) && !line.contains(['\'', '"', '`']) {
         "write `&&`, `||`, `!` and `===` for the words of Python"
-    } else if source.get(at..).is_some_and(|rest| rest.starts_with('#')) {
+    } else if rest.starts_with('#') || before.ends_with('#') {
         "a comment begins with `//`"
     } else if above.contains(" ? ") && asks(above) && !asks(line) {
         "the line before has a `?` without its `:`, as in `n > 3 ? 'a' : 'b'`"
@@ -420,10 +453,52 @@ pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
         "close each `(` with `)`"
     } else if line.matches('\'').count() % 2 == 1 || line.matches('"').count() % 2 == 1 {
         "close the text with the quote that begins it"
+    } else if rest.starts_with("return") || rest.starts_with('}') {
+        "what stands before this is not complete: close it with `}`, `]` or `)`, or write the value \
+         that is missing"
     } else {
-        "write it as JavaScript does"
+        "write it as JavaScript does: statements end with a line or `;`, blocks stand in braces"
     }
 }
+
+/// Words of other languages, with what is written in place of what they begin.
+const WORDS_BEFORE: &[(&[&str], &str)] = &[
+    (
+        &["def", "fn", "func", "fun", "sub"],
+        "a function is `function name(x) { ... }`, or `const name = (x) => ...`",
+    ),
+    (
+        &["elif", "elsif", "elseif"],
+        "write `else if (n > 1) { ... }`",
+    ),
+    (&["raise"], "write `throw new Error('text')`"),
+    (&["lambda"], "a function is `(x) => x * 2`"),
+    (&["except"], "write `catch (e) { ... }`"),
+    (
+        &[
+            "int", "float", "double", "string", "bool", "auto", "val", "str", "char",
+        ],
+        "a variable is declared by `let` or `const`: `let k = 3`",
+    ),
+    (
+        &["echo", "print", "puts", "printf"],
+        "write `console.log(x)`",
+    ),
+];
+
+/// Signs of other languages, with what is written in their place.
+const SIGNS: &[(&str, &str)] = &[
+    (
+        ":=",
+        "a variable is declared by `let k = 3`, and set by `k = 3`",
+    ),
+    ("->", "a function is written with `=>`: `(x) => x * 2`"),
+    ("<>", "write `!==`"),
+    (
+        "..",
+        "numbers one after the other are `for (let i = 0; i < n; i++)`",
+    ),
+];
 
 /// What a text is that is no source, and what to do with it.
 pub(crate) fn other_format(text: &str) -> Option<(&'static str, &'static str)> {

@@ -326,9 +326,13 @@ impl Parser<'_> {
                 let curly = ["“", "”", "„", "‘", "’", "«"].contains(&&*shown);
                 let message = format!("unexpected \"{shown}\" where a key is expected");
                 let finding = self.finding(message, self.container_pointer(), start, end);
-                let help = match curly {
-                    true => "write straight double quotes, `\"`, in place of curly ones",
-                    false => "a key is a string in double quotes",
+                let help = match &*shown {
+                    _ if curly => "write straight double quotes, `\"`, in place of curly ones",
+                    "." => "write out what `...` stands for: JSON leaves nothing out",
+                    text if text.chars().all(|c| c.is_whitespace() || c == '\u{200b}') => {
+                        "this is no plain space: write one, or nothing"
+                    }
+                    _ => "a key is a string in double quotes",
                 };
                 return Err(self.fatal(finding, help));
             }

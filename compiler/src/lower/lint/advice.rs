@@ -28,7 +28,8 @@ const CONDITION: &[(&str, &str)] = &[
     ),
     (
         "=>",
-        "there are no functions as values: use the atoms `filter`, `find` or `map`",
+        "for an order write `>=`; there are no functions as values: use the atoms `filter`, `find` or \
+         `map`",
     ),
     (
         "=~",
@@ -104,8 +105,6 @@ const MATH: &[(&str, &str)] = &[
         "=>",
         "there are no functions as values: use the atoms `map`, `filter` and `reduce`",
     ),
-    ("===", "write `==`"),
-    ("!==", "write `!=`"),
     ("++", "write `i + 1`, with `\"result\": \"i\"`"),
     ("--", "write `i - 1`, with `\"result\": \"i\"`"),
     (
@@ -148,6 +147,8 @@ const MATH: &[(&str, &str)] = &[
         "new ",
         "use an expression node: `{\"$expr\": \"call\", \"callee\": \"Date\", \"arguments\": []}`",
     ),
+    ("===", "write `==`"),
+    ("!==", "write `!=`"),
     ("return ", "write the formula alone"),
     (";", "write one formula, without `;`"),
     (

@@ -97,6 +97,32 @@ impl<'a> Lower<'_, 'a> {
         if callee == b"Date" {
             self.lint_seconds(args);
         }
+        if let (b"isNaN", [first]) = (callee, args)
+            && matches!(
+                first.kind,
+                IrKind::Call {
+                    callee: b"Date",
+                    ..
+                }
+            )
+            && !self.is_source()
+        {
+            let message =
+                "a date is no number, so this always holds; of what is no date `Date` fails";
+            let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
+            let help = "write `isNaN(Date.parse(x))`";
+            self.found(finding.inner(ir.at.inner).help(help));
+        }
+        if let (b"parseInt", [_, base]) = (callee, args)
+            && let IrKind::Lit(Lit::Number(n)) = base.kind
+            && n != 0.0
+            && !(2.0..=36.0).contains(&n)
+        {
+            let message = "a base is from 2 to 36: with another one this gives `NaN`";
+            let finding = Finding::new(codes::WRONG_ARGUMENTS, base.at.node, message);
+            let help = "write 10, or leave it out";
+            self.found(finding.inner(base.at.inner).help(help));
+        }
         if let (b"Date", [first]) = (callee, args) {
             self.lint_no_such_day(first);
         }
@@ -130,6 +156,12 @@ impl<'a> Lower<'_, 'a> {
     /// Arguments of a method that takes none.
     pub(super) fn lint_bare_method(&mut self, name: &[u8], args: &[Ir<'a>]) {
         let shown = Self::shown(name);
+        if let (b"substr" | b"substring" | b"slice", Some(extra)) = (name, args.get(2)) {
+            let message = format!("`{shown}` takes two arguments, the rest is ignored");
+            let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
+            self.found(finding.inner(extra.at.inner).help("remove it"));
+            return;
+        }
         let Some(extra) = args
             .first()
             .filter(|_| BARE_METHODS.contains(&shown.as_str()))

@@ -234,7 +234,10 @@ impl<'a> Lower<'_, 'a> {
             _ => return,
         };
         let finding = Finding::new(codes::CONSTANT_CONDITION, root.at.node, message);
-        let help = "compare a variable with what it may be, as in `n > 3`";
+        let help = match root.kind {
+            IrKind::Data(node) => self.help_for_data(node),
+            _ => "compare a variable with what it may be, as in `n > 3`".to_owned(),
+        };
         self.found(finding.inner(root.at.inner).help(help));
     }
 
@@ -351,7 +354,8 @@ impl<'a> Lower<'_, 'a> {
             if let Some(bad) = { bad }.find(|text| !is_number(text)) {
                 let bad = a99_core::diag::excerpt(&bad);
                 let message = format!("\"{bad}\" is no number, so this gives `NaN`");
-                let help = "calculate with numbers; `+` joins texts".to_owned();
+                let help = "calculate with numbers; `+` joins texts, `'-'.repeat(10)` repeats one"
+                    .to_owned();
                 return self.found_at(codes::BAD_ARITHMETIC, ir, message, help);
             }
         }

@@ -198,6 +198,22 @@ impl Lower<'_, '_> {
             ) => {
                 format!("it is the list itself: write `\"{}\"`", excerpt(object))
             }
+            (Holds::List(_), "first" | "head") => {
+                format!("write `\"{}.0\"`", excerpt(object))
+            }
+            (Holds::List(_) | Holds::Text | Holds::Made, _) if name.starts_with('-') => {
+                format!("write `.at({})` in an expression", excerpt(name))
+            }
+            (Holds::Number, "length") => {
+                "use the number as it is; its digits are counted by `String(n).length`".to_owned()
+            }
+            (
+                Holds::Object(Members::Unknown | Members::Written(_) | Members::Schema(_)),
+                "length" | "size",
+            ) if near.is_none() => format!(
+                "write `Object.keys({}).length`, or use `keys {{obj, result}}` and `len`",
+                excerpt(object)
+            ),
             (Holds::List(_), "last") => "write `.at(-1)` in an expression".to_owned(),
             (_, name) if name.contains('(') => {
                 let method = name.split('(').next().unwrap_or(name);
@@ -271,6 +287,13 @@ impl Lower<'_, '_> {
                     _ => "make a date of it first: `Date(x)`, in a source `new Date(x)`",
                 }
             }
+            (Holds::Text | Holds::OneOf(_) | Holds::Made, "join") => {
+                "it is called on the list: `xs.join(', ')`"
+            }
+            (Holds::List(_), "has") => "write `.includes(x)`",
+            (Holds::List(_), "add") => "write `.push(x)`",
+            (Holds::Set, "push") => "write `.add(x)`",
+            (Holds::Set, "includes") => "write `.has(x)`",
             _ => "call it on a value of that kind",
         }
     }

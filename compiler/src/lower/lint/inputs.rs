@@ -430,9 +430,7 @@ impl<'a> Lower<'_, 'a> {
                     "this makes a variable `{}`, it changes no member of `{root}`",
                     excerpt(&shown)
                 ),
-                format!(
-                    "make the whole object again, as with `merge {{a: \"{root}\", b: {{...}}, result: \"{root}\"}}`"
-                ),
+                member_help(root, &shown),
             )
         } else if shown.contains(['.', '[', '{', ' ', '-', '/', ':'])
             || shown.starts_with(['$', '@'])
@@ -575,6 +573,17 @@ fn hides_function(name: &str) -> bool {
     let upper = name.starts_with(|c: char| c.is_ascii_uppercase());
     upper && name != "Error" && builtins::function("", name).is_some()
         || matches!(name, "parseInt" | "parseFloat" | "isNaN" | "isFinite")
+}
+
+/// How a member is set, in place of a variable whose name is a path.
+fn member_help(root: &str, shown: &str) -> String {
+    let path = shown.replace('[', ".").replace(['\'', '"', ']'], "");
+    let (object, key) = path.rsplit_once('.').unwrap_or((root, &path));
+    format!(
+        "set the member: `memberSet {{object: \"{}\", key: \"{}\", value}}`",
+        excerpt(object),
+        excerpt(key)
+    )
 }
 
 /// Words that mean a value of JSON.

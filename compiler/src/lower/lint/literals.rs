@@ -124,6 +124,19 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             "jsonStringify" => self.lint_twice(step),
+            "memberDelete" => {
+                let named = |key: &str| doc.get(step, key).filter(|n| doc.str(*n).is_some());
+                if let (Some(node), Some(object)) = (named("result"), named("object"))
+                    && doc.str(node) == doc.str(object)
+                {
+                    let message = "`memberDelete` changes the object and gives whether the member was \
+                                   there, which takes its place here";
+                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                    let help =
+                        "leave `result` out, or make another object by `omit {obj, keys, result}`";
+                    self.found(finding.help(help));
+                }
+            }
             "llmChat" | "llmToolLoop" => self.lint_model(step, op),
             "storeQueryWhere" => self.lint_predicate(step),
             "storeCompareAndSet" => self.lint_lock(step),

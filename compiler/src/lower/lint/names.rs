@@ -231,7 +231,7 @@ impl<'a> Lower<'_, 'a> {
             {
                 return;
             }
-            if self.lint_mention(node, shown) {
+            if self.lint_mention(node, shown) || !filled && self.lint_single_hole(node, shown) {
                 return;
             }
             if !self.is_plain_text(text) {
@@ -333,30 +333,7 @@ impl<'a> Lower<'_, 'a> {
         let plain = super::code_text::with_indices(shown);
         let plain = plain.as_deref().unwrap_or(shown);
         let (root, rest) = plain.split_once('.').unwrap_or((plain, ""));
-        let is_file = matches!(
-            rest,
-            "txt"
-                | "json"
-                | "csv"
-                | "md"
-                | "html"
-                | "xml"
-                | "js"
-                | "ts"
-                | "py"
-                | "png"
-                | "jpg"
-                | "pdf"
-                | "yaml"
-                | "yml"
-                | "zip"
-                | "log"
-                | "com"
-                | "org"
-                | "net"
-                | "io"
-        );
-        if is_file || !rest.split('.').all(|part| rest.is_empty() || is_word(part)) {
+        if is_file(rest) || !rest.split('.').all(|part| rest.is_empty() || is_word(part)) {
             return false;
         }
         let in_catch = self.caught.last().copied().map(Self::shown);
@@ -440,6 +417,9 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let near = self.nearest_argument(&shown);
+        let doc = self.s.doc;
+        let doc_kind_lacks_path =
+            doc.get(node, "$kind").is_some() && doc.get(node, "path").is_none();
         let is_path = self
             .s
             .doc
@@ -451,6 +431,13 @@ impl<'a> Lower<'_, 'a> {
                 format!("did you mean `args.{near}{}`?", rest.trim_end())
             }
             Some(near) => format!("did you mean `{near}`?"),
+            None if root == b"args" && root.len() < path.len() => {
+                format!(
+                    "write `{}`: a path begins with the argument",
+                    &Self::shown(path)[5..]
+                )
+            }
+            None if doc_kind_lacks_path => "name the argument by `\"path\"`".to_owned(),
             None => "declare it in `inputSchema`".to_owned(),
         };
         let text = format!("`inputSchema` declares no argument `{}`", excerpt(&shown));
@@ -554,6 +541,34 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
+/// Whether what follows the point is the ending of a file or a host.
+pub(super) fn is_file(rest: &str) -> bool {
+    matches!(
+        rest,
+        "txt"
+            | "json"
+            | "csv"
+            | "md"
+            | "html"
+            | "xml"
+            | "js"
+            | "ts"
+            | "py"
+            | "png"
+            | "jpg"
+            | "pdf"
+            | "yaml"
+            | "yml"
+            | "zip"
+            | "log"
+            | "com"
+            | "org"
+            | "net"
+            | "io"
+    )
+}
+
+/// Whether a text could be the name of a variable.
 pub(super) fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars

@@ -1,12 +1,39 @@
 //! Literals in literals: data below the outermost part, and nodes that nothing evaluates.
 
+use super::holds::{Holds, Members};
 use super::{Finding, Lower};
-use a99_core::diag::codes;
+use a99_core::builtins;
+use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use smallvec::{SmallVec, smallvec};
 
 /// Lists and objects within a literal that are looked at.
 const MOST: usize = 256;
+
+/// Members that hold a word with points of its own: the kind of an event, a path of others.
+const WORDS: &[&[u8]] = &[
+    b"type",
+    b"event",
+    b"kind",
+    b"topic",
+    b"name",
+    b"key",
+    b"id",
+    b"code",
+    b"action",
+    b"status",
+    b"channel",
+    b"scope",
+    b"permission",
+    b"path",
+    b"field",
+    b"by",
+    b"orderBy",
+    b"sort",
+    b"file",
+    b"url",
+    b"host",
+];
 
 impl Lower<'_, '_> {
     /// A literal without nodes: it and the lists and objects in it.
@@ -34,6 +61,118 @@ impl Lower<'_, '_> {
             let is_part = |n: &NodeId| matches!(doc.kind(*n), Kind::Array | Kind::Object);
             work.extend(doc.elements(node).filter(is_part));
             work.extend(doc.members(node).map(|(_, n)| n).filter(is_part));
+        }
+    }
+
+    /// A path from a variable inside a list or an object, which stays a text. A text with
+    /// points may be a word of its own: it is a path where the member is known to be there,
+    /// stands under its own name, or is one of the item of a loop.
+    pub(super) fn lint_inner_path(&mut self, key: Option<&[u8]>, node: NodeId, shown: &str) {
+        let Some((root, rest)) = shown.split_once('.') else {
+            return;
+        };
+        if self.is_source() || !super::inputs::is_path(shown) || super::names::is_file(rest) {
+            return;
+        }
+        if !self.vars.knows(root.as_bytes()) {
+            return;
+        }
+        let caught = self.caught.contains(&root.as_bytes());
+        let mut sure = true;
+        let mut holds = self.holds_of_name(root.as_bytes());
+        for part in rest.split('.') {
+            let is_open = match holds {
+                Holds::Any | Holds::Answered | Holds::Object(Members::Unknown) => true,
+                Holds::Object(Members::Written(node)) => self.s.doc.is_empty(node),
+                _ => false,
+            };
+            sure &= !is_open;
+            match self.member_held(holds, part) {
+                Some(next) if !builtins::is_forbidden(part.as_bytes()) => holds = next,
+                _ => return,
+            }
+        }
+        let last = rest.rsplit('.').next().unwrap_or(rest);
+        let lint = self.s.lint.as_ref();
+        let is_item = lint.is_some_and(|lint| lint.items.contains(&root.as_bytes()))
+            && key.is_some_and(|key| !WORDS.contains(&key));
+        let is_message = caught && rest == "message";
+        if !sure && !is_item && !is_message && key != Some(last.as_bytes()) {
+            return;
+        }
+        let place = match key {
+            Some(_) => "an object",
+            None => "a list",
+        };
+        let message = format!("inside {place} `\"{}\"` is a text, no path", excerpt(shown));
+        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
+        let path = if is_message { root } else { shown };
+        let help = format!("write `{}`", self.node_for(path));
+        self.found(finding.offending(shown).help(help));
+    }
+
+    /// What to write for a condition that is data: a step, the query of a store, a list.
+    pub(super) fn help_for_data(&self, node: NodeId) -> String {
+        let doc = self.s.doc;
+        let side = |node: Option<NodeId>| -> Option<String> {
+            match doc.kind(node?) {
+                Kind::String(text) => Some(Self::shown(text)),
+                Kind::Array | Kind::Object => None,
+                _ => Some(self.written_at(node?, None)),
+            }
+        };
+        let of_step = || {
+            let sign = match doc.get(node, "op").and_then(|op| doc.str(op))? {
+                b"eq" | b"==" => "==",
+                b"neq" | b"ne" | b"!=" => "!=",
+                b"gt" | b">" => ">",
+                b"gte" | b"ge" | b">=" => ">=",
+                b"lt" | b"<" => "<",
+                b"lte" | b"le" | b"<=" => "<=",
+                b"and" | b"&&" => "&&",
+                b"or" | b"||" => "||",
+                _ => return None,
+            };
+            let of = |names: [&str; 2]| {
+                let node = names.iter().find_map(|name| doc.get(node, name));
+                side(node)
+            };
+            Some(format!(
+                "{} {sign} {}",
+                of(["a", "left"])?,
+                of(["b", "right"])?
+            ))
+        };
+        let of_query = || {
+            let mut members = doc.members(node);
+            let (name, test) = members.next().filter(|_| doc.members(node).len() == 1)?;
+            let (sign, value) = doc.members(test).next()?;
+            let sign = match sign {
+                b"$eq" => "==",
+                b"$ne" => "!=",
+                b"$gt" => ">",
+                b"$gte" => ">=",
+                b"$lt" => "<",
+                b"$lte" => "<=",
+                _ => return None,
+            };
+            Some(format!(
+                "{} {sign} {}",
+                Self::shown(name),
+                side(Some(value))?
+            ))
+        };
+        let of_list = || {
+            let parts: Option<Vec<String>> = doc.elements(node).map(|n| side(Some(n))).collect();
+            let parts = parts.filter(|parts| parts.len() == 3)?;
+            Some(parts.join(" "))
+        };
+        match of_step().or_else(of_query).or_else(of_list) {
+            Some(text) => format!(
+                "write the text `\"{}\"`, or an expression node",
+                excerpt(&text)
+            ),
+            None => "write a text, as in `n > 3`, or an expression node".to_owned(),
         }
     }
 

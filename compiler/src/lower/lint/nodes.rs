@@ -442,8 +442,10 @@ impl<'a> Lower<'_, 'a> {
                     let shown = Self::shown(text);
                     if !self.lint_placeholder(child, &shown)
                         && !self.lint_code(child, &shown, false)
+                        && !self.lint_mention(child, &shown)
+                        && !self.is_declared(node, key)
                     {
-                        self.lint_mention(child, &shown);
+                        self.lint_inner_path(key, child, &shown);
                     }
                 }
                 _ => {}

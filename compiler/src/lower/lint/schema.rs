@@ -272,7 +272,9 @@ impl<'a> Lower<'_, 'a> {
     /// A schema of a result that names no variable.
     fn lint_empty_schema(&mut self, schema: NodeId) {
         let doc = self.s.doc;
-        let says = doc.members(schema).any(|(key, _)| key != b"type");
+        let says = doc
+            .members(schema)
+            .any(|(key, _)| !matches!(key, b"type" | b"required"));
         let named = doc
             .get(schema, "properties")
             .is_some_and(|all| !doc.is_empty(all));
