@@ -109,7 +109,6 @@ fn unwrap(value: Value) -> Result<Value, AtomError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::Bench;
     use a99_capabilities::{AgentReply, Capabilities, CapabilityError, FnAgentRunner};
 
