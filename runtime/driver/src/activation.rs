@@ -158,11 +158,7 @@ impl Activation {
         let mut idle_since = Instant::now();
         loop {
             if let Some(reason) = stop {
-                let unkept = match reason {
-                    StopReason::Drained => self.keep_held().await,
-                    _ => None,
-                };
-                return self.stopped(unkept.unwrap_or(reason)).await;
+                return self.stopped(reason).await;
             }
             if self.ahead.is_due() {
                 stop = self.settle().await;
@@ -172,10 +168,6 @@ impl Activation {
             }
             if let Some(happened) = self.ahead.happened.pop_front() {
                 stop = self.take(happened);
-                continue;
-            }
-            if self.ahead.holds() {
-                stop = self.settle().await;
                 continue;
             }
             match self.read_on().await {

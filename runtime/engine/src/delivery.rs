@@ -107,6 +107,19 @@ impl Default for Policy {
     }
 }
 
+impl Policy {
+    /// Turns that may be kept in one commit: more than one only where one runs at a time and
+    /// the state changes once for each event.
+    #[must_use]
+    pub fn joined(&self) -> usize {
+        let is_fit = self.delivery == Delivery::ExactlyOnceState && self.concurrency.get() == 1;
+        match is_fit {
+            true => usize::try_from(self.turns_per_commit.get()).unwrap_or(usize::MAX),
+            false => 1,
+        }
+    }
+}
+
 /// How far a stream is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -306,4 +319,19 @@ pub enum Command {
     Lost(Vec<Trigger>),
     /// The agent stops. Nothing follows.
     Stop(StopReason),
+}
+
+impl Command {
+    /// Whether it may be done only when every turn that was told as committed is kept. A
+    /// commit that joins those of turns before it need not wait.
+    #[must_use]
+    pub fn needs_kept(&self) -> bool {
+        match self {
+            Command::Record { .. } | Command::Commit { .. } | Command::Save(_) => true,
+            Command::Stop(reason) => *reason == StopReason::Drained,
+            // Whether a timer still stands is looked at when its turn begins.
+            Command::Run { trigger, .. } => trigger.seq().is_none(),
+            Command::Cancel(_) | Command::WakeAt(_) | Command::Lost(_) => false,
+        }
+    }
 }

@@ -9,10 +9,11 @@
 
 use super::turns::fault;
 use super::{Activation, Happened, Running};
+use crate::error::AgentError;
 use crate::kill;
 use a99_runtime_engine::{
-    Command, CommitFault, Delivery, Policy, StopReason, StoreCode, StoreError, Trigger, TurnCommit,
-    TurnEnd, TurnId,
+    Command, CommitFault, Policy, StopReason, StoreCode, StoreError, Trigger, TurnCommit, TurnEnd,
+    TurnId,
 };
 use std::collections::VecDeque;
 use tokio::sync::watch;
@@ -68,13 +69,7 @@ impl Ahead {
     /// For an agent that is loaded: after a process was cut off, and after such a commit was
     /// not made, turns are kept one by one, for a while or for good.
     pub(super) fn new(policy: &Policy, was_cut_off: bool, one_by_one: bool) -> Ahead {
-        let is_fit = policy.delivery == Delivery::ExactlyOnceState
-            && policy.concurrency.get() == 1
-            && !one_by_one;
-        let most = match is_fit {
-            true => usize::try_from(policy.turns_per_commit.get()).unwrap_or(usize::MAX),
-            false => 1,
-        };
+        let most = if one_by_one { 1 } else { policy.joined() };
         Ahead {
             most,
             one_by_one: if was_cut_off { most } else { 0 },
@@ -116,19 +111,17 @@ impl Ahead {
         self.one_by_one = self.one_by_one.saturating_sub(1);
     }
 
-    /// Whether what is held is to be kept before anything else is done.
+    /// Whether what is held is to be kept before anything else is done: something waits for
+    /// it, it is as much as one commit may have, or nothing joins it any more.
     pub(super) fn is_due(&self) -> bool {
-        let events = self.held.as_ref().map_or(0, |held| held.outbox.len());
-        let turns = self.held.as_ref().map_or(0, |held| held.earlier.len() + 1);
+        let Some(held) = &self.held else {
+            return !self.later.is_empty();
+        };
         !self.later.is_empty()
-            || turns >= self.most
-            || events >= MOST_EVENTS
+            || self.happened.is_empty()
+            || held.earlier.len() + 1 >= self.most
+            || held.outbox.len() >= MOST_EVENTS
             || self.bytes >= MOST_BYTES
-    }
-
-    /// Whether anything is held or waits for that.
-    pub(super) fn holds(&self) -> bool {
-        self.held.is_some() || !self.later.is_empty()
     }
 
     /// Joins the commit of a turn to those before it.
@@ -169,19 +162,14 @@ impl Activation {
 
     /// Whether a command waits until what is held is kept.
     pub(super) fn waits(&self, command: &Command) -> bool {
-        if !self.ahead.later.is_empty() {
-            return true;
-        }
-        let writes = match command {
-            Command::Record { .. } | Command::Save(_) => true,
-            // Its timer may be one that a held turn removed.
-            Command::Run { trigger, .. } => trigger.seq().is_none(),
+        let joins = match command {
             Command::Commit {
                 turn, trigger, end, ..
-            } => !self.may_hold(*turn, trigger, end),
+            } => self.may_hold(*turn, trigger, end),
             _ => false,
         };
-        writes && self.ahead.held.is_some()
+        let needs_kept = command.needs_kept() && !joins;
+        !self.ahead.later.is_empty() || (needs_kept && self.ahead.held.is_some())
     }
 
     /// Does commands later.
@@ -218,7 +206,7 @@ impl Activation {
     }
 
     /// Keeps what is held.
-    pub(super) async fn keep_held(&mut self) -> Option<StopReason> {
+    async fn keep_held(&mut self) -> Option<StopReason> {
         let commit = self.ahead.held.take()?;
         self.ahead.bytes = 0;
         let (has_state, has_timers) = (commit.state.is_some(), !commit.timers.is_empty());
@@ -244,7 +232,7 @@ impl Activation {
                     CommitFault::Fenced => StopReason::Fenced,
                     _ => StopReason::Reload,
                 };
-                let error = crate::error::AgentError::from(error);
+                let error = AgentError::from(error);
                 self.warn(&error, "turns were not committed");
                 self.status.send_modify(|status| {
                     status.last_error = Some(error);

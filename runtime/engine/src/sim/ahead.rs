@@ -4,9 +4,7 @@
 use super::Fault;
 use super::driver::{Active, World};
 use super::store::Changes;
-use crate::delivery::{
-    Command, CommitFault, Delivery, Input, Progress, StopReason, TurnEnd, TurnId,
-};
+use crate::delivery::{Command, CommitFault, Input, Progress, StopReason, TurnEnd, TurnId};
 use crate::history::Fact;
 use crate::key::Trigger;
 use std::collections::VecDeque;
@@ -27,12 +25,9 @@ pub(super) struct Ahead {
 impl Ahead {
     /// For an agent that is loaded.
     pub(super) fn of(world: &mut World, agent: usize, was_cut_off: bool) -> Ahead {
-        let policy = world.policies[agent];
-        let is_fit = policy.delivery == Delivery::ExactlyOnceState && policy.concurrency.get() == 1;
-        let is_careful = world.is_careful.remove(&agent);
-        let most = match is_fit && !is_careful {
-            true => usize::try_from(policy.turns_per_commit.get()).unwrap_or(usize::MAX),
-            false => 1,
+        let most = match world.is_careful.remove(&agent) {
+            true => 1,
+            false => world.policies[agent].joined(),
         };
         Ahead {
             most,
@@ -45,17 +40,14 @@ impl Ahead {
 impl Active {
     /// Whether a command waits until what is held is kept.
     pub(super) fn waits(&self, command: &Command) -> bool {
-        let writes = match command {
-            Command::Record { .. } | Command::Save(_) => true,
-            Command::Stop(reason) => *reason == StopReason::Drained,
-            // Whether a timer still stands is looked at when its turn begins.
-            Command::Run { trigger, .. } => trigger.seq().is_none(),
+        let joins = match command {
             Command::Commit {
                 turn, trigger, end, ..
-            } => !self.may_hold(*turn, trigger, end),
+            } => self.may_hold(*turn, trigger, end),
             _ => false,
         };
-        !self.ahead.later.is_empty() || (writes && !self.ahead.held.is_empty())
+        let needs_kept = command.needs_kept() && !joins;
+        !self.ahead.later.is_empty() || (needs_kept && !self.ahead.held.is_empty())
     }
 
     pub(super) fn may_hold(&self, turn: TurnId, trigger: &Trigger, end: &TurnEnd) -> bool {
