@@ -199,7 +199,7 @@ const CALLED: &[(&[&str], &str)] = &[
     (&["uuidv4", "randomUUID"], "write `await uuid({})`"),
 ];
 
-/// Libraries that are called by their names, and are not there.
+/// Names of other languages and of libraries, which are not there.
 const LIBRARIES: &[(&[&str], &str)] = &[
     (&["None", "nil", "NULL", "Null"], "write `null`"),
     (&["True", "TRUE"], "write `true`"),
@@ -426,7 +426,7 @@ pub(crate) fn syntax_help(source: &str, at: usize) -> &'static str {
         "write `test ? a : b`"
     } else if rest.starts_with(':') && before.rfind('[') > before.rfind(']') {
         "a part of a list or text is `xs.slice(1, 3)`"
-    } else if rest.starts_with("lambda") || word == "lambda" {
+    } else if rest.starts_with("lambda") {
         "a function is `(x) => x * 2`"
     } else if rest.starts_with(';') && before.rfind('{') > before.rfind('}') && line.contains('{') {
         "members of an object and items of a list stand with `,` between them"

@@ -423,7 +423,7 @@ fn names_known(text: &str, knows: impl Fn(&str) -> bool) -> bool {
 impl<'a> Lower<'_, 'a> {
     /// A text that looks like code. Tells whether it does.
     pub(super) fn lint_code(&mut self, node: NodeId, shown: &str, resolved: bool) -> bool {
-        let knows = |name: &str| self.vars.knows(name.as_bytes()) || self.is_argument(name);
+        let knows = |name: &str| self.knows_name(name);
         let Some(looks) = looks_like(shown, &knows) else {
             return false;
         };

@@ -57,7 +57,7 @@ impl Lower<'_, '_> {
         if !text.contains('{') || self.is_source() {
             return false;
         }
-        let knows = |name: &str| self.vars.knows(name.as_bytes()) || self.is_argument(name);
+        let knows = |name: &str| self.knows_name(name);
         let Some(path) = single_hole(text, &knows) else {
             return false;
         };

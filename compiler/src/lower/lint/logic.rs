@@ -5,6 +5,24 @@ use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 
+/// The tests of `storeQuery`, and what they are called in other stores and formats.
+const TESTS: &[(&str, &[&str])] = &[
+    (">", &["$gt", "gt", ">"]),
+    (">=", &["$gte", "gte", ">="]),
+    ("<", &["$lt", "lt", "<"]),
+    ("<=", &["$lte", "lte", "<="]),
+    ("!=", &["$ne", "ne", "$neq", "!="]),
+    ("==", &["$eq", "eq", "==", "="]),
+    ("in", &["$in"]),
+    ("not-in", &["$nin"]),
+];
+
+/// The test of `storeQuery` that a word of another store means.
+pub(super) fn test_of_query(word: &str) -> Option<&'static str> {
+    let row = TESTS.iter().find(|row| row.1.contains(&word))?;
+    Some(row.0)
+}
+
 impl<'a> Lower<'_, 'a> {
     /// A step of `eq`, `neq`, `gt`, `lt`, `and`, `or` or `not`.
     pub(super) fn lint_logic(&mut self, step: NodeId, op: &str) {
@@ -241,16 +259,6 @@ impl<'a> Lower<'_, 'a> {
 
     /// A condition of `storeQuery` as other stores have it: `{"age": {"$gt": 3}}`.
     pub(super) fn lint_where(&mut self, query: NodeId) {
-        const OPS: &[(&str, &[&str])] = &[
-            (">", &["$gt", "gt", ">"]),
-            (">=", &["$gte", "gte", ">="]),
-            ("<", &["$lt", "lt", "<"]),
-            ("<=", &["$lte", "lte", "<="]),
-            ("!=", &["$ne", "ne", "$neq", "!="]),
-            ("==", &["$eq", "eq", "==", "="]),
-            ("in", &["$in"]),
-            ("not-in", &["$nin"]),
-        ];
         let doc = self.s.doc;
         let Some(asked) = doc
             .get(query, "where")
@@ -264,7 +272,7 @@ impl<'a> Lower<'_, 'a> {
                 continue;
             };
             let op = Self::shown(key);
-            let Some((sign, _)) = OPS.iter().find(|row| row.1.contains(&op.as_str())) else {
+            let Some(sign) = test_of_query(&op) else {
                 continue;
             };
             let field = Self::shown(field);

@@ -16,6 +16,11 @@ impl<'a> Lower<'_, 'a> {
         declared.is_some_and(|names| names.contains(name.as_bytes()))
     }
 
+    /// Whether a name is a variable's or a declared argument's.
+    pub(super) fn knows_name(&self, name: &str) -> bool {
+        self.vars.knows(name.as_bytes()) || self.is_argument(name)
+    }
+
     /// Whether a path names an argument: one that the schema declares, if it does.
     pub(super) fn is_argument_path(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix("args.") else {
@@ -108,9 +113,7 @@ impl<'a> Lower<'_, 'a> {
                 };
                 format!("write `{word}`")
             }
-            _ if bare.len() < shown.len()
-                && (self.vars.knows(bare.as_bytes()) || self.is_argument(bare)) =>
-            {
+            _ if bare.len() < shown.len() && self.knows_name(bare) => {
                 format!("write `{bare}`")
             }
             (_, Some(near)) if declares || is_typo(&shown, &near) => {

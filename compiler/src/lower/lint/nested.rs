@@ -1,6 +1,7 @@
 //! Literals in literals: data below the outermost part, and nodes that nothing evaluates.
 
 use super::holds::{Holds, Members};
+use super::logic::test_of_query;
 use super::{Finding, Lower};
 use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
@@ -121,17 +122,18 @@ impl Lower<'_, '_> {
                 _ => Some(self.written_at(node?, None)),
             }
         };
+        // A condition has signs alone.
+        let comparison =
+            |word: &str| test_of_query(word).filter(|sign| !matches!(*sign, "in" | "not-in"));
         let of_step = || {
-            let sign = match doc.get(node, "op").and_then(|op| doc.str(op))? {
-                b"eq" | b"==" => "==",
-                b"neq" | b"ne" | b"!=" => "!=",
-                b"gt" | b">" => ">",
-                b"gte" | b"ge" | b">=" => ">=",
-                b"lt" | b"<" => "<",
-                b"lte" | b"le" | b"<=" => "<=",
-                b"and" | b"&&" => "&&",
-                b"or" | b"||" => "||",
-                _ => return None,
+            let op = super::text_of(doc, doc.get(node, "op")?)?;
+            let sign = match op.as_str() {
+                "neq" => "!=",
+                "ge" => ">=",
+                "le" => "<=",
+                "and" | "&&" => "&&",
+                "or" | "||" => "||",
+                op => comparison(op)?,
             };
             let of = |names: [&str; 2]| {
                 let node = names.iter().find_map(|name| doc.get(node, name));
@@ -147,15 +149,7 @@ impl Lower<'_, '_> {
             let mut members = doc.members(node);
             let (name, test) = members.next().filter(|_| doc.members(node).len() == 1)?;
             let (sign, value) = doc.members(test).next()?;
-            let sign = match sign {
-                b"$eq" => "==",
-                b"$ne" => "!=",
-                b"$gt" => ">",
-                b"$gte" => ">=",
-                b"$lt" => "<",
-                b"$lte" => "<=",
-                _ => return None,
-            };
+            let sign = comparison(&Self::shown(sign))?;
             Some(format!(
                 "{} {sign} {}",
                 Self::shown(name),

@@ -257,7 +257,7 @@ impl<'a> Lower<'_, 'a> {
         let lint = self.s.lint.as_ref();
         let is_left = lint.is_some_and(|lint| lint.left.contains(root.as_bytes()));
         let is_member = super::names::is_identifier(rest.split('.').next().unwrap_or(rest));
-        if !is_left || !is_member || self.vars.knows(root.as_bytes()) || self.is_argument(root) {
+        if !is_left || !is_member || self.knows_name(root) {
             return false;
         }
         let message = format!(

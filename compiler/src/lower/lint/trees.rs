@@ -90,8 +90,7 @@ impl<'a> Lower<'_, 'a> {
         // A name, or a path from one.
         let knows = |text: &[u8]| {
             let root = text.split(|c| *c == b'.').next().unwrap_or(text);
-            let root = std::str::from_utf8(root).unwrap_or_default();
-            !root.is_empty() && (self.vars.knows(root.as_bytes()) || self.is_argument(root))
+            std::str::from_utf8(root).is_ok_and(|root| !root.is_empty() && self.knows_name(root))
         };
         if let (Some(b"arg"), Some(path)) = (
             doc.get(node, "kind").and_then(|kind| doc.str(kind)),
