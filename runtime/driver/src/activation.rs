@@ -63,6 +63,8 @@ pub(crate) enum Ended {
 pub(crate) struct Status {
     pub(crate) checkpoint: Seq,
     pub(crate) state: Option<Arc<str>>,
+    /// Whether the hooks of its start have run.
+    pub(crate) is_up: bool,
     pub(crate) turns: u64,
     pub(crate) failed: u64,
     pub(crate) last_error: Option<AgentError>,
@@ -154,6 +156,7 @@ pub(crate) struct Activation {
 impl Activation {
     /// Lives until it sleeps or stops.
     pub(crate) async fn live(mut self, first: Vec<Command>) -> Ended {
+        self.status.send_modify(|status| status.is_up = true);
         let mut stop = self.obey(first);
         let mut idle_since = Instant::now();
         loop {

@@ -4,8 +4,11 @@
 mod builder;
 mod calls;
 mod inner;
+mod run;
 mod slots;
 mod timers;
+
+pub use run::{AgentRunEnd, RunAgentOptions, run_agent};
 
 use crate::activation::Signal;
 use crate::agent::Identity;

@@ -31,6 +31,16 @@ pub(crate) struct Awake {
     status: watch::Receiver<Status>,
 }
 
+/// How an agent stands that somebody waits for.
+pub(crate) enum Standing {
+    Asleep,
+    Awake(watch::Receiver<Status>),
+    /// It could not be started, and is tried again.
+    Failed(AgentError),
+    /// It is not started again by itself.
+    Over(AgentError),
+}
+
 struct Slot {
     identity: Arc<Identity>,
     participant: Uuid,
@@ -222,6 +232,7 @@ impl Slots {
             let mut status = awake.status.borrow().clone();
             // It is in the store.
             status.state = None;
+            status.is_up = false;
             slot.last = Some(Box::new(status));
         }
         let again = match &phase {
@@ -312,6 +323,16 @@ impl Slots {
         let there = self.joined.get_mut(channel)?;
         let at = there.iter().position(|other| other.id == id)?;
         Some(there.remove(at))
+    }
+
+    /// How an agent stands; one that is not there sleeps.
+    pub(crate) fn standing(&self, key: &AgentKey) -> Standing {
+        match self.by_key.get(key).map(|slot| &slot.phase) {
+            Some(Phase::Awake(awake)) => Standing::Awake(awake.status.clone()),
+            Some(Phase::Failed(error)) if !error.is_final() => Standing::Failed(error.clone()),
+            Some(Phase::Failed(error) | Phase::Stopped(error)) => Standing::Over(error.clone()),
+            Some(Phase::Asleep) | None => Standing::Asleep,
+        }
     }
 
     /// How an agent is, in a word, and what was counted.

@@ -12,6 +12,7 @@ mod joined;
 #[cfg(unix)]
 mod process;
 mod programs;
+mod run;
 mod script;
 mod splice;
 mod state;
