@@ -1,8 +1,7 @@
 //! Answers of models: the first program in a text that is more than a program.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use std::borrow::Cow;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
 use std::ops::Range;
 
 /// Bytes that are read in vain at most while a program is looked for, besides those of so
@@ -10,12 +9,68 @@ use std::ops::Range;
 const MAX_READ: usize = 8 << 20;
 const MAX_TEXTS: usize = 8;
 
-/// What tells a program from other objects.
-#[derive(Deserialize)]
-struct ProgramHead<'t> {
-    #[serde(borrow)]
-    op: Option<Cow<'t, str>>,
-    steps: Option<IgnoredAny>,
+/// Whether an object is a program: a `seq` with `steps`.
+struct IsProgram(bool);
+
+impl<'t> Deserialize<'t> for IsProgram {
+    fn deserialize<D: Deserializer<'t>>(text: D) -> Result<IsProgram, D::Error> {
+        text.deserialize_map(Head)
+    }
+}
+
+struct Head;
+
+impl<'t> Visitor<'t> for Head {
+    type Value = IsProgram;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'t>>(self, mut members: M) -> Result<IsProgram, M::Error> {
+        let (mut is_seq, mut has_steps) = (false, false);
+        while let Some(key) = members.next_key()? {
+            match key {
+                Key::Op => {
+                    is_seq = members.next_value::<Option<String>>()?.as_deref() == Some("seq")
+                }
+                Key::Steps => has_steps = members.next_value::<Option<IgnoredAny>>()?.is_some(),
+                Key::Other => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(IsProgram(is_seq && has_steps))
+    }
+}
+
+/// A key of an object, as far as it tells a program.
+enum Key {
+    Op,
+    Steps,
+    Other,
+}
+
+impl<'t> Deserialize<'t> for Key {
+    fn deserialize<D: Deserializer<'t>>(text: D) -> Result<Key, D::Error> {
+        text.deserialize_identifier(KeyName)
+    }
+}
+
+struct KeyName;
+
+impl Visitor<'_> for KeyName {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+        Ok(match key {
+            "op" => Key::Op,
+            "steps" => Key::Steps,
+            _ => Key::Other,
+        })
+    }
 }
 
 /// Where the first program stands in a model's answer: the first object, at any
@@ -49,9 +104,9 @@ fn first_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
         let rest = &text[start..];
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter();
         match values.next() {
-            Some(Ok(ProgramHead { op, steps })) => {
+            Some(Ok(IsProgram(is_program))) => {
                 read += values.byte_offset();
-                if op.as_deref() == Some("seq") && steps.is_some() {
+                if is_program {
                     return (Some(start..start + values.byte_offset()), read);
                 }
             }

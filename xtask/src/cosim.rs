@@ -56,7 +56,7 @@ pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
         return Err(Failed(missing()));
     }
     for_some_time(args, |seed| {
-        let mut test = test(&["--quiet", "--release"]);
+        let mut test = test(&["--quiet", "--profile", "sandbox"]);
         test.env("A99_COSIM_SEED", seed);
         run(test.env("A99_COSIM_COUNT", SEQUENCES))
     })

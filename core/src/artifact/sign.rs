@@ -21,9 +21,10 @@ mod keys {
     use super::super::decode::{DecodeOptions, header};
     use super::super::error::{ArtifactError, codes};
     use super::SIGNATURE_BYTES;
+    use crate::json::{Document, Kind, Limits, NodeId};
     use crate::text::hex;
     use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-    use serde::{Deserialize, Serialize};
+    use serde_json::json;
     use sha2::{Digest, Sha256};
     use std::fmt;
 
@@ -64,17 +65,38 @@ mod keys {
     }
 
     /// A key as a JSON file: 32 bytes as hexadecimal digits.
-    #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[derive(Default)]
     struct KeyFile {
         agent99_key: String,
         id: String,
         public: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<String>,
         /// Seconds since 1970 after which it is not trusted any more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<u64>,
+    }
+
+    impl KeyFile {
+        fn read(text: &Document, file: NodeId) -> Result<KeyFile, ArtifactError> {
+            let mut key = KeyFile::default();
+            for (name, value) in text.members(file) {
+                let name = String::from_utf8_lossy(name);
+                let is_no = |what| malformed(format_args!("`{name}` is no {what}"));
+                let words = || match text.kind(value) {
+                    Kind::String(words) => Ok(String::from_utf8_lossy(words).into_owned()),
+                    _ => Err(is_no("text")),
+                };
+                match (&*name, text.kind(value)) {
+                    ("agent99_key", _) => key.agent99_key = words()?,
+                    ("id", _) => key.id = words()?,
+                    ("public", _) => key.public = words()?,
+                    ("secret", _) => key.secret = Some(words()?),
+                    ("expires", Kind::Number(at)) if at >= 0.0 => key.expires = Some(at as u64),
+                    ("expires", _) => return Err(is_no("number of seconds since 1970")),
+                    _ => return Err(is_no("name that it has")),
+                }
+            }
+            Ok(key)
+        }
     }
 
     /// A key that signs.
@@ -104,7 +126,8 @@ mod keys {
         /// # Errors
         /// [`codes::BAD_KEY_FILE`].
         pub fn from_json(text: &[u8]) -> Result<SecretKey, ArtifactError> {
-            let file: KeyFile = serde_json::from_slice(text).map_err(malformed)?;
+            let text = Document::parse(text, &Limits::default()).map_err(malformed)?;
+            let file = KeyFile::read(&text, text.root())?;
             let secret = file.secret.as_deref().and_then(bytes32);
             let (SECRET, Some(seed)) = (&*file.agent99_key, secret) else {
                 return Err(malformed("there is no secret key in it"));
@@ -123,15 +146,18 @@ mod keys {
         }
 
         fn file(&self, secret: bool) -> String {
-            let file = KeyFile {
-                agent99_key: if secret { SECRET } else { PUBLIC }.to_owned(),
-                id: self.id().to_string(),
-                public: hex(&self.key.verifying_key().to_bytes()),
-                secret: secret.then(|| hex(&self.key.to_bytes())),
-                expires: self.expires,
-            };
-            // A record of texts and a number is always JSON.
-            serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
+            let mut file = json!({
+                "agent99_key": if secret { SECRET } else { PUBLIC },
+                "id": self.id().to_string(),
+                "public": hex(&self.key.verifying_key().to_bytes()),
+            });
+            if secret {
+                file["secret"] = json!(hex(&self.key.to_bytes()));
+            }
+            if let Some(seconds) = self.expires {
+                file["expires"] = json!(seconds);
+            }
+            format!("{file:#}\n")
         }
 
         /// The text of a file with the secret key.
@@ -166,24 +192,18 @@ mod keys {
         /// # Errors
         /// [`codes::BAD_KEY_FILE`].
         pub fn from_json(text: &[u8]) -> Result<TrustedKeys, ArtifactError> {
-            #[derive(Deserialize)]
-            #[serde(untagged)]
-            enum Files {
-                Many(Vec<KeyFile>),
-                One(KeyFile),
-            }
-            let files = match serde_json::from_slice(text).map_err(malformed)? {
-                Files::Many(files) => files,
-                Files::One(file) => vec![file],
+            let text = Document::parse(text, &Limits::default()).map_err(malformed)?;
+            let files: Vec<NodeId> = match text.kind(text.root()) {
+                Kind::Array => text.elements(text.root()).collect(),
+                _ => vec![text.root()],
             };
             if files.is_empty() {
                 return Err(malformed("there is no key in it"));
             }
-            files
-                .iter()
-                .map(trusted)
-                .collect::<Result<_, _>>()
-                .map(TrustedKeys)
+            let keys = files
+                .into_iter()
+                .map(|file| trusted(&KeyFile::read(&text, file)?));
+            keys.collect::<Result<_, _>>().map(TrustedKeys)
         }
 
         /// The keys.

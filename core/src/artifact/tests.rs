@@ -314,6 +314,9 @@ mod signatures {
             &public.replace(&id, &"0".repeat(32)),
             &public.replace("ed25519", "hmac"),
             &public.replace("\"public\": \"", "\"public\": \"zz"),
+            &public.replace("\"public\": \"", "\"other\": 1, \"public\": \""),
+            &public.replace("\"public\": \"", "\"expires\": -1, \"public\": \""),
+            &public.replace("\"public\": \"", "\"secret\": 1, \"public\": \""),
             &format!(r#"{{"agent99_key":"ed25519-public","id":"00","public":"{weak}"}}"#),
         ] {
             let error = TrustedKeys::from_json(text.as_bytes()).expect_err(text);
