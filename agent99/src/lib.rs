@@ -293,10 +293,11 @@ pub use a99_vm::typed;
 #[cfg(feature = "macros")]
 pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
-    AbortSignal, Answer, Call, CallCharges, CallEnd, CostOverride, Environment, Equality,
-    EventLimits, EventSink, EventStream, Executable, HostState, Limits, LinkError, Next,
-    OptionError, Outcome, Quota, Run, RunClock, RunEvent, RunEventKind, RunFault, RunMemory,
-    RunOptions, SnapshotError, TraceCall, TraceCallEnd, TraceEvent, TraceSink, Vm, event_channel,
+    AbortSignal, Answer, Arg, Bound, Call, CallCharges, CallEnd, Caller, CostOverride, Environment,
+    Equality, EventLimits, EventSink, EventStream, Executable, HostState, Limits, LinkError, Next,
+    OptionError, Outcome, Part, Quota, Reply, ResultSlot, Run, RunClock, RunEvent, RunEventKind,
+    RunFault, RunMemory, RunOptions, SnapshotError, TraceCall, TraceCallEnd, TraceEvent, TraceSink,
+    Vm, event_channel,
 };
 pub use answer::find_program;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};

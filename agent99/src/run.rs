@@ -1,11 +1,53 @@
-//! Runs that a host drives itself.
+//! Runs that a host drives itself, and runs of one agent again and again.
 
 use crate::engine::{Agent, Engine};
 use a99_capabilities::Capabilities;
+use a99_core::error::RunError;
 use a99_core::value::Value;
-use a99_vm::{Run, RunOptions, SnapshotError};
+use a99_vm::{Bound, Run, RunOptions, SnapshotError};
+use std::sync::Arc;
 
 impl Engine {
+    /// Binds arguments of an agent to places, for a host that runs it again and again, such as
+    /// a condition over the rows of a table. Limits, prices and grants are said once. Each
+    /// thread makes a [`Caller`](crate::Caller) of its own, whose calls look up no name, and
+    /// allocate nothing where arguments and results are numbers and flags. Fuel, heap, deadline
+    /// and errors are those of [`Engine::run_sync`] with the same arguments.
+    ///
+    /// ```
+    /// use agent99::{Arg, Engine, Part, RunOptions, capabilities::Capabilities};
+    ///
+    /// let engine = Engine::new();
+    /// let agent = engine.compile(r#"{"op": "seq", "steps": [
+    ///     {"op": "if", "condition": "price * count > 10 && name == \"x\"",
+    ///      "then": [{"op": "return", "value": {"ok": true}}]}
+    /// ]}"#)?;
+    /// let names = ["price", "count", "name"];
+    /// let bound = engine.bind(&agent, &names, RunOptions::new(), Capabilities::none())?;
+    /// let ok = bound.result("ok");
+    /// let mut caller = bound.caller();
+    /// for (price, count) in [(3.0, 4.0), (3.0, 2.0)] {
+    ///     let reply = caller.call(&[price.into(), count.into(), "x".into()])?;
+    ///     let expected = if price * count > 10.0 { Part::Bool(true) } else { Part::Undefined };
+    ///     assert_eq!(reply.at(ok), expected);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Options that name an unknown op, ask for a trace, or names that stand there twice.
+    pub fn bind(
+        &self,
+        agent: &Agent,
+        names: &[&str],
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> Result<Arc<Bound>, RunError> {
+        let options = self.granted(options, granted);
+        let bound = self.vm().bind(agent.executable(), names, options)?;
+        Ok(Arc::new(bound))
+    }
+
     /// Starts an agent for a host that drives it itself: no runtime, no thread, no clock.
     /// [`Run::next`] says what is needed; the host answers a call itself
     /// ([`Run::answer`]), or lets the atom do it with what is granted here

@@ -53,6 +53,7 @@
 #![warn(unreachable_pub)]
 
 pub mod atom;
+pub mod bound;
 pub mod builtins;
 pub mod coerce;
 pub mod convert;
@@ -82,6 +83,7 @@ pub use a99_events::{
     CallEnd, EventLimits, EventSink, EventStream, MAX_TEXT_BYTES, RunEvent, RunEventKind,
     event_channel,
 };
+pub use bound::{Arg, Bound, Caller, Part, Reply, ResultSlot};
 pub use driver::AbortSignal;
 pub use host_state::HostState;
 pub use link::{Executable, LinkError};

@@ -162,6 +162,10 @@ pub enum StopReason {
 pub trait Host: Send + Sync {
     /// Whether the run must stop now.
     fn stop(&self) -> Option<StopReason>;
+    /// Whether it must because the host says so, whatever the time.
+    fn is_aborted(&self) -> bool {
+        self.stop() == Some(StopReason::Aborted)
+    }
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> f64;
     /// Fills a buffer with random bytes.

@@ -133,7 +133,7 @@ impl Vm {
     ) -> Outcome {
         let mut session = Session::start(self, exe, args, options, clock);
         driver::drive(self, &mut session, clock).await;
-        session.finish(self, clock.elapsed())
+        session.finish(self, clock)
     }
 
     /// The outcome of a run that a pool does not let in.
@@ -165,7 +165,7 @@ impl Vm {
         args.dispose();
         let mut machine = self.machine();
         machine.refuse(options, end);
-        self.finish(machine, Duration::ZERO)
+        self.finish(machine, &Duration::ZERO)
     }
 
     /// The first op, by name, that options of a run name and this machine does not
@@ -199,7 +199,7 @@ impl Vm {
         let clock = Stopwatch::start();
         let mut session = Session::start(self, exe, args, options, &clock);
         driver::drive_sync(self, &mut session, &clock);
-        session.finish(self, clock.elapsed())
+        session.finish(self, &clock)
     }
 
     /// Starts a program for a host that answers its calls itself; nothing of it runs
@@ -240,8 +240,8 @@ impl Vm {
     }
 
     /// The outcome of a machine, which is kept for another run.
-    pub(crate) fn finish(&self, mut machine: Box<Machine>, elapsed: Duration) -> Outcome {
-        let outcome = machine.finish(elapsed);
+    pub(crate) fn finish(&self, mut machine: Box<Machine>, clock: &impl RunClock) -> Outcome {
+        let outcome = machine.finish(clock);
         if machine.memory_bytes() <= MAX_SPARE_BYTES {
             let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
             if spare.len() < MAX_SPARE {

@@ -2,6 +2,7 @@
 //! result, error, fuel and trace, bit for bit; stripped, all but places and the
 //! inputs in traces.
 
+use a99_core::value::Value;
 use a99_testkit::vectors::{
     DEFAULT_FUEL, EngineOutcome, Route, Subject, Vector, read_file, run_by,
 };
@@ -91,6 +92,21 @@ fn every_vector_is_the_same_through_a_file() {
             let stripped = run(Route::Stripped);
             let (a, b) = (bare(&stripped), bare(&json));
             assert!(a == b, "{}: {:.600}\n{:.600}", vector.id, a, b);
+            // Bound calls keep no trace.
+            let untraced = |route| {
+                let mut spec = vector.run_spec().expect("a program");
+                spec.trace = false;
+                spec.timeout_ms = Some(TIMEOUT_MS);
+                run_by(route, spec)
+            };
+            let is_named = vector
+                .run_spec()
+                .is_ok_and(|spec| matches!(spec.args, Value::Object(_) | Value::Undefined));
+            if is_named {
+                let (json, bound) = (untraced(Route::Json), untraced(Route::Bound));
+                let (a, b) = (whole(&bound), whole(&json));
+                assert!(a == b, "{} bound: {:.600}\n{:.600}", vector.id, a, b);
+            }
             same += 1;
         }
     }

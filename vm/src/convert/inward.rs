@@ -185,20 +185,47 @@ fn scalar_val(
             count.number(*n)?;
             Val::Num(*n)
         }
-        Value::String(text) => {
-            count.string(text.as_bytes(), clock)?;
-            let units = crate::heap::paced::count_units(text.as_bytes(), clock)?;
-            if paid {
-                clock.pay_metered(crossing_text(units))?;
-            }
-            Val::Str(heap.copy_text(text.as_bytes(), Some(units), clock)?)
-        }
+        Value::String(text) => text_val(heap, text.as_bytes(), count, clock, paid)?,
         // Containers never come here.
         Value::Undefined | Value::Array(_) | Value::Object(_) => {
             count.add(4)?;
             Val::Undefined
         }
     })
+}
+
+fn text_val(
+    heap: &mut Heap,
+    text: &[u8],
+    count: &mut Count,
+    clock: &mut Clock<'_>,
+    paid: bool,
+) -> Result<Val, Fault> {
+    count.string(text, clock)?;
+    let units = crate::heap::paced::count_units(text, clock)?;
+    if paid {
+        clock.pay_metered(crossing_text(units))?;
+    }
+    Ok(Val::Str(heap.copy_text(text, Some(units), clock)?))
+}
+
+/// Copies a text of the host into the heap, as [`from_value`] does.
+///
+/// # Errors
+/// As [`from_value`].
+pub(crate) fn from_text(
+    cx: &mut Cx<'_>,
+    text: &str,
+    limits: &BoundaryLimits,
+) -> Result<Val, Fault> {
+    let (heap, mut clock) = cx.split();
+    text_val(
+        heap,
+        text.as_bytes(),
+        &mut Count::new(limits),
+        &mut clock,
+        false,
+    )
 }
 
 /// A copy within the heap of what a host copy would be: a tree in which

@@ -136,17 +136,23 @@ impl Heap {
     /// Empties the heap for a new run over a program's constant text and
     /// shapes, keeping small buffers for reuse.
     pub fn reset(&mut self, statics: Arc<[u8]>, shapes: Arc<StaticShapes>, limit: usize) {
+        self.statics = statics;
+        self.shapes.reset(shapes);
+        self.limit = limit.min(MAX_HEAP_LIMIT);
+        self.again();
+    }
+
+    /// The same for another run of the program of before, under the same ceiling.
+    pub(crate) fn again(&mut self) {
         /// Buffers beyond this are given back instead of being pooled.
         const KEEP: usize = 1 << 20;
-        self.statics = statics;
         self.bytes.clear();
         self.slots.clear();
         self.cells.clear();
         self.bytes.shrink_to(KEEP);
         self.slots.shrink_to(KEEP / SLOT_BYTES);
         self.cells.shrink_to(KEEP / CELL_BYTES);
-        self.shapes.reset(shapes);
-        self.limit = limit.min(MAX_HEAP_LIMIT);
+        self.shapes.again();
         self.external = 0;
         self.copies = 0;
         self.compact_at = compact::FIRST_COMPACTION;

@@ -373,6 +373,11 @@ pub struct Shapes {
 impl Shapes {
     pub(crate) fn reset(&mut self, statics: Arc<StaticShapes>) {
         self.statics = statics;
+        self.again();
+    }
+
+    /// Forgets the shapes of a run.
+    pub(crate) fn again(&mut self) {
         if !self.own.keys.is_empty() || !self.own.shapes.is_empty() {
             self.own.clear();
             self.own_bytes = 0;

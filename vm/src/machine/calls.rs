@@ -18,7 +18,7 @@ use a99_core::call_id::CallId;
 use a99_core::costs::CROSSING_RESULT;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
-use a99_core::program::{ConstIdx, Count, FunctionIdx, Reg, SiteIdx};
+use a99_core::program::{ConstIdx, Count, Function, FunctionIdx, Reg, SiteIdx};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use std::sync::Arc;
@@ -97,23 +97,19 @@ impl Machine {
     }
 
     /// Pushes a frame for a helper; its arguments become its first registers.
+    #[inline(never)]
     pub(super) fn enter_helper(
         &mut self,
+        exe: &Executable,
         dst: Reg,
         base: Reg,
         callee: FunctionIdx,
     ) -> Result<(), Fault> {
         let caller = self.frame();
-        let (exe, _, f) = self.program_of(caller);
-        let exe = exe.clone();
+        let f = &exe.program().functions[caller.function as usize];
         let callee_f = &exe.program().functions[callee.at()];
         if caller.helper_depth == MAX_HELPER_DEPTH {
-            let name = wtf8_to_string_lossy(exe.program().const_text(ConstIdx(callee_f.name)))
-                .into_owned();
-            return Err(Fault::throw(format!(
-                "Maximum helper call depth ({MAX_HELPER_DEPTH}) exceeded — likely infinite \
-                 recursion in '{name}'"
-            )));
+            return Err(too_deep(exe, callee_f));
         }
         let from = caller.base as usize + base.at();
         let to = caller.base as usize + frame_size(f);
@@ -140,6 +136,16 @@ impl Machine {
             agent_depth: caller.agent_depth,
         });
         Ok(())
+    }
+
+    /// Ends the top frame, a helper's, with a value for the one below it. Whether that one
+    /// runs charge by charge.
+    #[inline(never)]
+    pub(super) fn leave_helper(&mut self, val: Val) -> bool {
+        let dst = self.frame().dst;
+        self.pop_frame();
+        self.answer(dst, val);
+        self.frame().precise
     }
 
     /// Counts a frame against the heap's ceiling (D20). One that lies within
@@ -179,6 +185,10 @@ impl Machine {
             self.trace_returned(f, &exe, host);
         }
         let frame = self.frame();
+        if frame.kind == FrameKind::Main && self.keeps {
+            self.kept = val;
+            return self.end_ok(Value::Undefined);
+        }
         if frame.kind == FrameKind::Main {
             match self.result(val, host) {
                 Ok(result) => self.end_ok(result),
@@ -194,7 +204,7 @@ impl Machine {
     }
 
     /// The result of the run, while what it is made of still stands.
-    fn result(&mut self, val: Val, host: &dyn Host) -> Result<Value, Fault> {
+    pub(super) fn result(&mut self, val: Val, host: &dyn Host) -> Result<Value, Fault> {
         let limits = self.options.limits.boundary;
         let base = self.frame().base as usize;
         // The frame is done with its registers.
@@ -451,4 +461,13 @@ impl Machine {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn too_deep(exe: &Executable, callee: &Function) -> Fault {
+    let name = wtf8_to_string_lossy(exe.program().const_text(ConstIdx(callee.name)));
+    Fault::throw(format!(
+        "Maximum helper call depth ({MAX_HELPER_DEPTH}) exceeded — likely infinite recursion in \
+         '{name}'"
+    ))
 }

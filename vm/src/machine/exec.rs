@@ -7,7 +7,7 @@
 //! calls is a function.
 
 use super::prices::FORCE_PRECISE;
-use super::{Caught, Exit, Machine, WINDOW, cx};
+use super::{Caught, Exit, FrameKind, LoadedProgram, Machine, WINDOW, cx};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
 use crate::heap::{Heap, ShapeId, Val};
@@ -17,27 +17,61 @@ use crate::native::{Cx, Fault, Host, Meter};
 use crate::options::Equality;
 use a99_core::error::ErrorCode;
 use a99_core::program::{Flag, Op, Reg};
+use std::sync::Arc;
 
 impl Machine {
-    /// Runs the current frame.
+    /// Runs the current frame, charge by charge.
+    pub(super) fn run_precise(&mut self, host: &dyn Host) -> Exit {
+        let LoadedProgram {
+            exe, main, prices, ..
+        } = &self.programs[self.frame().program as usize];
+        let loaded = LoadedProgram {
+            exe: Arc::clone(exe),
+            main: *main,
+            prices: Arc::clone(prices),
+            args: Vec::new(),
+        };
+        self.run::<true>(&loaded, host)
+    }
+
+    /// Runs the current frame and the helpers that it calls, block by block.
+    pub(super) fn run_fast(&mut self, host: &dyn Host) -> Exit {
+        // Nothing that this loop calls looks at the list of programs, and a program that is
+        // borrowed costs no count of its owners.
+        let programs = std::mem::take(&mut self.programs);
+        let exit = self.run::<false>(&programs[self.frame().program as usize], host);
+        self.programs = programs;
+        exit
+    }
+
     #[allow(
         clippy::too_many_lines,
         reason = "one arm an instruction; the table is the structure"
     )]
-    pub(super) fn run<const PRECISE: bool>(&mut self, host: &dyn Host) -> Exit {
-        let frame = self.frame();
-        let exe = self.programs[frame.program as usize].exe.clone();
-        let program = &**exe.program();
-        let function = &program.functions[frame.function as usize];
-        let code = function.code.as_slice();
-        let main = self.programs[frame.program as usize].main;
-        let price_lists = self.programs[frame.program as usize].prices.clone();
-        let prices = &*price_lists[frame.function as usize];
-        let base = frame.base as usize;
+    fn run<const PRECISE: bool>(&mut self, loaded: &LoadedProgram, host: &dyn Host) -> Exit {
+        let mut frame = self.frame();
+        let LoadedProgram { exe, main, .. } = loaded;
+        let (program, main) = (&**exe.program(), *main);
+        let mut function = &program.functions[frame.function as usize];
+        let mut code = function.code.as_slice();
+        let mut prices = &*loaded.prices[frame.function as usize];
         let exact = self.options.equality == Equality::Exact;
         let mut pc = frame.pc as usize;
 
-        let (mut regs, mut slots) = split(&mut self.stack, base);
+        let (mut regs, mut slots) = split(&mut self.stack, frame.base as usize);
+
+        // Goes on in the frame that is the top one now, of the same program.
+        macro_rules! enter_top {
+            () => {{
+                frame = self.frame();
+                function = &program.functions[frame.function as usize];
+                code = function.code.as_slice();
+                prices = &*loaded.prices[frame.function as usize];
+                pc = frame.pc as usize;
+                (regs, slots) = split(&mut self.stack, frame.base as usize);
+                continue;
+            }};
+        }
 
         macro_rules! leave {
             ($exit:expr) => {{
@@ -124,10 +158,10 @@ impl Machine {
             let op = code[pc];
             if PRECISE {
                 self.set_pc(pc);
-                if let Err((fault, before)) = self.before(function, &exe, pc as u32, host) {
+                if let Err((fault, before)) = self.before(function, exe, pc as u32, host) {
                     return Exit::Fault { fault, before };
                 }
-                (regs, slots) = split(&mut self.stack, base);
+                (regs, slots) = split(&mut self.stack, frame.base as usize);
             }
             match op {
                 Op::Nop {} => {}
@@ -169,7 +203,10 @@ impl Machine {
                     });
                 }
                 Op::LoadArg { dst, arg } => {
-                    regs[dst.at()] = self.programs[frame.program as usize].args[arg.at()];
+                    regs[dst.at()] = match PRECISE {
+                        true => self.programs[frame.program as usize].args[arg.at()],
+                        false => loaded.args[arg.at()],
+                    };
                 }
                 Op::Unbind { base, n } => {
                     let base = base.at();
@@ -355,7 +392,7 @@ impl Machine {
                 }
                 Op::CallAtom { dst, base, n, site } => {
                     let before = self.meter.mark();
-                    match self.call_atom(&exe, site, dst, (base, n), host) {
+                    match self.call_atom(exe, site, dst, (base, n), host) {
                         Ok(true) => (regs, slots) = split(&mut self.stack, frame.base as usize),
                         Ok(false) => leave!(Exit::Host { dst, base, n, site }),
                         Err(fault) => leave!(Exit::Fault { fault, before }),
@@ -398,7 +435,16 @@ impl Machine {
                 },
                 Op::Ret { src } => {
                     let val = regs[src.at()];
-                    leave!(Exit::Return(val));
+                    // A block that goes on behind it is one that was prepaid too far.
+                    let is_paid = matches!(code.get(pc + 1), None | Some(Op::Fuel { .. }));
+                    if PRECISE || !is_paid || frame.kind != FrameKind::Helper {
+                        leave!(Exit::Return(val));
+                    }
+                    self.retried = None;
+                    if self.leave_helper(val) {
+                        return Exit::Precise;
+                    }
+                    enter_top!();
                 }
                 Op::CheckReturn { src } => {
                     let val = regs[src.at()];
@@ -414,7 +460,7 @@ impl Machine {
                 }
                 Op::MemoKey { dst, base, n, memo } => {
                     let vals = &regs[base.at()..base.at() + n.at()];
-                    regs[dst.at()] = attempt!(c => super::start::memo_key(c, &exe, memo, vals));
+                    regs[dst.at()] = attempt!(c => super::start::memo_key(c, exe, memo, vals));
                 }
                 Op::MemoGet { dst, key, to } => {
                     let key = regs[key.at()];
@@ -434,7 +480,17 @@ impl Machine {
                     base,
                     n: _,
                     callee,
-                } => leave!(Exit::Call { dst, base, callee }),
+                } => {
+                    if PRECISE {
+                        leave!(Exit::Call { dst, base, callee });
+                    }
+                    self.set_pc(pc);
+                    let before = self.meter.mark();
+                    if let Err(fault) = self.enter_helper(exe, dst, base, callee) {
+                        return Exit::Fault { fault, before };
+                    }
+                    enter_top!();
+                }
                 Op::RunCode {
                     dst,
                     base,

@@ -4,6 +4,7 @@
 //! used up a slice of work; the driver does the waiting. Everything a run
 //! holds is in here, so that dropping the machine ends the run.
 
+mod bound;
 mod call_all;
 mod calls;
 mod errors;
@@ -21,6 +22,7 @@ use crate::heap::{Heap, Val, Visit};
 use crate::link::{Executable, Prices};
 use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown, Watch};
 use crate::options::{Outcome, RunOptions};
+use crate::run::RunClock;
 use a99_core::costs::Formula;
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
@@ -31,7 +33,6 @@ use errors::OUT_OF_FUEL;
 use prices::PriceRules;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tracing::Tracer;
 
 pub use call_all::{PlacedRequest, Requests};
@@ -193,6 +194,9 @@ pub struct Machine {
     faulting_step: Option<u32>,
     /// The first instruction was reached.
     started: bool,
+    /// The result stays in the heap.
+    keeps: bool,
+    kept: Val,
 }
 
 impl Default for Machine {
@@ -220,6 +224,8 @@ impl Default for Machine {
             unpaid: 0,
             faulting_step: None,
             started: false,
+            keeps: false,
+            kept: Val::Undefined,
         }
     }
 }
@@ -292,6 +298,11 @@ impl Machine {
         Fuel::from_micro(self.meter.fuel.max(0))
     }
 
+    /// Fuel that the run used.
+    pub(crate) fn fuel_used(&self) -> Fuel {
+        Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel))
+    }
+
     /// Bytes that this run holds on the host, for sizing.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Machine>()
@@ -321,22 +332,22 @@ impl Machine {
         }
         // A deadline is looked at once the run has done something: a budget of
         // nothing ends by its fuel.
-        match host.stop() {
-            Some(StopReason::Deadline) if !self.started => {}
-            Some(reason) => {
-                self.stop(reason);
-                return Step::Done;
-            }
-            None => {}
+        let stopped = match self.started {
+            true => host.stop(),
+            false => host.is_aborted().then_some(StopReason::Aborted),
+        };
+        if let Some(reason) = stopped {
+            self.stop(reason);
+            return Step::Done;
         }
         self.started = true;
         self.grow_stack();
         while self.outcome.is_none() {
             let precise = self.frame().precise;
             let exit = if precise {
-                self.run::<true>(host)
+                self.run_precise(host)
             } else {
-                self.run::<false>(host)
+                self.run_fast(host)
             };
             // An instruction that got as far as a call may still run short.
             if matches!(
@@ -366,7 +377,8 @@ impl Machine {
                 Exit::Fault { fault, before } => self.fault(fault, before, host),
                 Exit::Call { dst, base, callee } => {
                     let before = self.meter.mark();
-                    if let Err(fault) = self.enter_helper(dst, base, callee) {
+                    let exe = self.program_of(self.frame()).0.clone();
+                    if let Err(fault) = self.enter_helper(&exe, dst, base, callee) {
                         self.fault(fault, before, host);
                     }
                 }
@@ -488,16 +500,16 @@ impl Machine {
 
     /// The outcome; the machine is empty afterwards, but for memory that takes
     /// time to give back and that [`Machine::memory_bytes`] counts.
-    pub fn finish(&mut self, elapsed: Duration) -> Outcome {
+    pub(crate) fn finish(&mut self, clock: &impl RunClock) -> Outcome {
         let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
         let mut warnings = self.locals.take_warnings();
         let trace = self
             .tracer
             .take()
             .and_then(|tracer| tracer.into_events(&mut warnings));
-        let fuel_used = Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel));
+        let fuel_used = self.fuel_used();
         let usage = self.options.account.take().map(|account| {
-            account.note_run(fuel_used, elapsed, error.is_some());
+            account.note_run(fuel_used, clock.elapsed(), error.is_some());
             Box::new(account.usage())
         });
         self.reset();

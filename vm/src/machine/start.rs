@@ -66,7 +66,7 @@ impl Machine {
     }
 
     /// Forgets the run before.
-    pub(super) fn clean(&mut self, options: RunOptions) {
+    pub(crate) fn clean(&mut self, options: RunOptions) {
         let budget = options.fuel.micro();
         self.meter = Meter::new(budget, options.cost_model);
         self.budget = budget;
@@ -89,11 +89,12 @@ impl Machine {
         self.skip_charges = false;
         self.faulting_step = None;
         self.started = false;
+        self.keeps = false;
         self.options = options;
     }
 
     /// Ends a run that did not come to its first instruction.
-    fn end_begun(&mut self, fault: Fault) {
+    pub(super) fn end_begun(&mut self, fault: Fault) {
         let (code, message, help) = match fault {
             Fault::Stop(reason) => return self.fail_stopped(reason),
             Fault::OutOfFuel => (ErrorCode::OutOfFuel, Text::from(super::OUT_OF_FUEL), None),
@@ -112,18 +113,7 @@ impl Machine {
     fn begin(&mut self, exe: &Arc<Executable>, args: &Value, host: &dyn Host) -> Result<(), Fault> {
         let program = exe.program();
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
-        if let Some(schema) = &exe.input_schema
-            && let Err(error) = crate::schema::check_host(&mut cx, args, schema, false)?
-        {
-            let declared = program.input_schema.as_ref().unwrap_or(&Value::Undefined);
-            return Err(Fault::Throw(Box::new(Thrown {
-                code: ErrorCode::ArgsInvalid,
-                message: b"Input validation failed: args do not match expected schema".to_vec(),
-                help: Some(crate::mismatch::help(&error, declared, args)),
-                op: None,
-                host_code: None,
-            })));
-        }
+        check_args(&mut cx, exe, args)?;
         let prices = super::prices::program_prices(exe, &self.options);
         let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
         self.programs.push(LoadedProgram {
@@ -132,6 +122,11 @@ impl Machine {
             prices,
             args,
         });
+        self.enter_main(program)
+    }
+
+    /// Pushes the frame of the main program.
+    pub(super) fn enter_main(&mut self, program: &Program) -> Result<(), Fault> {
         let size = frame_size(&program.functions[0]);
         let room = self.count_frame(size, 0);
         let counted = room
@@ -180,6 +175,25 @@ impl Machine {
             self.stack.resize(need, Val::Unbound);
         }
     }
+}
+
+/// Refuses arguments that the program's schema does not allow.
+pub(super) fn check_args(cx: &mut Cx<'_>, exe: &Executable, args: &Value) -> Result<(), Fault> {
+    let Some(schema) = &exe.input_schema else {
+        return Ok(());
+    };
+    let Err(error) = crate::schema::check_host(cx, args, schema, false)? else {
+        return Ok(());
+    };
+    let declared = exe.program().input_schema.as_ref();
+    let declared = declared.unwrap_or(&Value::Undefined);
+    Err(Fault::Throw(Box::new(Thrown {
+        code: ErrorCode::ArgsInvalid,
+        message: b"Input validation failed: args do not match expected schema".to_vec(),
+        help: Some(crate::mismatch::help(&error, declared, args)),
+        op: None,
+        host_code: None,
+    })))
 }
 
 /// What a program's argument keys stand for (D15): each root is converted
@@ -272,7 +286,12 @@ fn arg_value<'p>(
         }
         return Ok(val);
     }
-    Ok(match key.fallback {
+    Ok(fallback(program, key))
+}
+
+/// What a key stands for that no argument has.
+pub(super) fn fallback(program: &Program, key: &ArgKey) -> Val {
+    match key.fallback {
         ArgFallback::Undefined => Val::Undefined,
         ArgFallback::Unbound => Val::Unbound,
         ArgFallback::Builtin(b) => Val::Builtin(b),
@@ -282,11 +301,11 @@ fn arg_value<'p>(
             Const::Number(n) => Val::Num(n),
             _ => Val::Undefined,
         },
-    })
+    }
 }
 
 /// A member of argument data: own members of objects, elements and `length`.
-fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
+pub(super) fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
     match val {
         Val::Obj(r) => heap.get_text(r, name).unwrap_or(Val::Undefined),
         Val::Arr(r) if name == b"length" => Val::Num(heap.len(r) as f64),

@@ -5,6 +5,7 @@ use crate::native::{Host, StopReason};
 use crate::options::{RunOptions, TIMEOUT_MS_PER_FUEL};
 use crate::vm::Environment;
 use a99_core::fuel::Fuel;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Deadlines further away than this are none: they would overflow timers.
@@ -41,24 +42,37 @@ pub(crate) fn wall_clock() -> Option<Instant> {
     }
 }
 
-/// A clock that was started. Without a system's clock no time passes.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Stopwatch(Option<Instant>);
+/// A clock that was started, or is when it is asked first. Without a system's clock no time
+/// passes.
+#[derive(Debug)]
+pub(crate) struct Stopwatch(OnceLock<Option<Instant>>);
 
 impl Stopwatch {
     pub(crate) fn start() -> Stopwatch {
-        Stopwatch(wall_clock())
+        Stopwatch(OnceLock::from(wall_clock()))
+    }
+
+    /// One that starts when it is asked first: after the first slice of a run, which is some
+    /// microseconds, or with its first call. Asking the system twice takes longer than a
+    /// short run does.
+    pub(crate) fn lazy() -> Stopwatch {
+        Stopwatch(OnceLock::new())
+    }
+
+    fn started(&self) -> Option<Instant> {
+        *self.0.get_or_init(wall_clock)
     }
 
     /// The moment at which it shows this time.
-    pub(crate) fn at(self, elapsed: Duration) -> Option<Instant> {
-        self.0?.checked_add(elapsed)
+    pub(crate) fn at(&self, elapsed: Duration) -> Option<Instant> {
+        self.started()?.checked_add(elapsed)
     }
 }
 
 impl RunClock for Stopwatch {
     fn elapsed(&self) -> Duration {
-        self.0.map_or(Duration::ZERO, |started| started.elapsed())
+        self.started()
+            .map_or(Duration::ZERO, |started| started.elapsed())
     }
 
     fn is_past(&self, moment: Duration) -> bool {
@@ -89,8 +103,12 @@ pub(crate) struct RunHost<'a, C> {
 }
 
 impl<C: RunClock> Host for RunHost<'_, C> {
+    fn is_aborted(&self) -> bool {
+        self.signal.is_some_and(AbortSignal::is_aborted)
+    }
+
     fn stop(&self) -> Option<StopReason> {
-        if self.signal.is_some_and(AbortSignal::is_aborted) {
+        if self.is_aborted() {
             return Some(StopReason::Aborted);
         }
         let late = self.deadline.is_some_and(|at| self.clock.is_past(at));

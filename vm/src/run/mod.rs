@@ -319,7 +319,7 @@ impl Run {
                 let outcome = self
                     .session
                     .take()
-                    .map(|session| session.finish(&self.vm, self.now));
+                    .map(|session| session.finish(&self.vm, &self.now));
                 Next::Done(Box::new(outcome.unwrap_or_else(over)))
             }
         }

@@ -93,6 +93,28 @@ impl Session {
         }
     }
 
+    /// Begins a call of a bound program, on the machine of the one before.
+    pub(crate) fn begin_bound(
+        &mut self,
+        vm: &Vm,
+        clock: &impl RunClock,
+        start: impl FnOnce(&mut Machine, &dyn Host),
+    ) {
+        self.step = 0;
+        let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
+        start(&mut self.machine, &host);
+    }
+
+    /// The result of a bound call as a value of the host.
+    pub(crate) fn give_kept(
+        &mut self,
+        vm: &Vm,
+        clock: &impl RunClock,
+    ) -> Result<Value, a99_core::error::RunError> {
+        let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
+        self.machine.give_kept(&host)
+    }
+
     /// What the machine may ask.
     pub(crate) fn host<'a, C: RunClock>(&'a self, vm: &'a Vm, clock: &'a C) -> RunHost<'a, C> {
         host_of(&self.signal, &self.environment, self.deadline, vm, clock)
@@ -169,10 +191,10 @@ impl Session {
         Ok(())
     }
 
-    /// The outcome of a run that is over, which took this long. The machine is kept for
-    /// another run.
-    pub(crate) fn finish(self, vm: &Vm, elapsed: Duration) -> Outcome {
-        vm.finish(self.machine, elapsed)
+    /// The outcome of a run that is over, by the clock that it went by. The machine is kept
+    /// for another run.
+    pub(crate) fn finish(self, vm: &Vm, clock: &impl RunClock) -> Outcome {
+        vm.finish(self.machine, clock)
     }
 }
 

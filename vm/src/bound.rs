@@ -1,0 +1,422 @@
+//! Bound calls: one program run again and again, with arguments and results by place.
+//!
+//! A run by [`Vm::run_sync`] is given a tree of names and gives one. Where a host evaluates a
+//! condition for each of a million rows that costs more than the program. A [`Bound`] looks
+//! its names up once; a [`Caller`] keeps one machine, writes arguments where the program reads
+//! them, and leaves the result where it is: a call of numbers and flags allocates nothing.
+//! Fuel, heap, deadline and errors are those of a run with the same arguments.
+
+use crate::convert::{self, BoundaryLimits};
+use crate::driver;
+use crate::heap::{KeyId, Val};
+use crate::link::Executable;
+use crate::native::{Cx, Fault};
+use crate::options::{Quota, RunOptions};
+use crate::run::{Session, Stopwatch};
+use crate::vm::Vm;
+use a99_core::error::{ErrorCode, RunError};
+use a99_core::fuel::Fuel;
+use a99_core::program::TextRange;
+use a99_core::text::{Text, wtf8_to_string_lossy};
+use a99_core::value::{Map, Value};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// An argument of a bound call.
+#[derive(Copy, Clone, Debug, PartialEq, Default)]
+pub enum Arg<'a> {
+    /// As if it were not there, where the program asks for it.
+    #[default]
+    Undefined,
+    /// `null`.
+    Null,
+    /// A flag.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(&'a str),
+    /// Any value.
+    Value(&'a Value),
+}
+
+impl Arg<'_> {
+    fn to_value(self) -> Value {
+        match self {
+            Arg::Undefined => Value::Undefined,
+            Arg::Null => Value::Null,
+            Arg::Bool(b) => Value::Bool(b),
+            Arg::Number(n) => Value::Number(n),
+            Arg::Text(text) => Value::from(text),
+            Arg::Value(value) => value.clone(),
+        }
+    }
+
+    fn val(self, cx: &mut Cx<'_>, limits: &BoundaryLimits) -> Result<Val, Fault> {
+        Ok(match self {
+            Arg::Undefined => Val::Undefined,
+            Arg::Null => Val::Null,
+            Arg::Bool(b) => Val::Bool(b),
+            Arg::Number(n) => Val::Num(n),
+            Arg::Text(text) => convert::from_text(cx, text, limits)?,
+            Arg::Value(value) => convert::from_value(cx, value, limits)?,
+        })
+    }
+}
+
+impl From<f64> for Arg<'_> {
+    fn from(n: f64) -> Self {
+        Arg::Number(n)
+    }
+}
+
+impl From<i32> for Arg<'_> {
+    fn from(n: i32) -> Self {
+        Arg::Number(f64::from(n))
+    }
+}
+
+impl From<bool> for Arg<'_> {
+    fn from(b: bool) -> Self {
+        Arg::Bool(b)
+    }
+}
+
+impl<'a> From<&'a str> for Arg<'a> {
+    fn from(text: &'a str) -> Self {
+        Arg::Text(text)
+    }
+}
+
+impl<'a> From<&'a Value> for Arg<'a> {
+    fn from(value: &'a Value) -> Self {
+        Arg::Value(value)
+    }
+}
+
+/// A part of a result, read where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part<'a> {
+    /// There is no such part, or it is `undefined`.
+    Undefined,
+    /// `null`.
+    Null,
+    /// A flag.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text; half surrogates stand as replacement characters.
+    Text(Cow<'a, str>),
+    /// A list, an object or another thing of the program: [`Reply::to_value`] gives it.
+    Other,
+}
+
+/// A name of a result, looked up: [`Bound::result`].
+#[derive(Copy, Clone, Debug)]
+pub struct ResultSlot(Option<KeyId>);
+
+/// Where the value of an argument key comes from.
+pub(crate) struct ArgSource {
+    /// Which of the bound arguments; none for what the program falls back on.
+    pub(crate) given: Option<usize>,
+    /// The path below it.
+    pub(crate) rest: Box<[TextRange]>,
+}
+
+/// A program with the places of its arguments and how it is run; shared by threads, each of
+/// which makes a [`Caller`].
+pub struct Bound {
+    vm: Arc<Vm>,
+    pub(crate) exe: Arc<Executable>,
+    names: Box<[Text]>,
+    pub(crate) sources: Box<[ArgSource]>,
+    options: RunOptions,
+}
+
+impl std::fmt::Debug for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bound")
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Vm {
+    /// Binds arguments of a program to places, in the order of their names. A quota of the
+    /// options is one for each call, an account and a signal are those of all calls.
+    ///
+    /// # Errors
+    /// [`ErrorCode::UnknownOp`] for options that name an op which this machine does not have;
+    /// [`ErrorCode::Options`] for a name that is there twice, and for a trace, which bound calls
+    /// have none of.
+    pub fn bind(
+        self: &Arc<Self>,
+        exe: &Arc<Executable>,
+        names: &[&str],
+        options: RunOptions,
+    ) -> Result<Bound, RunError> {
+        let refused = |code, why: String, help: Option<String>| {
+            let mut error = RunError::new(code, "vm.bind", why);
+            error.help = help;
+            error
+        };
+        if let Some(unknown) = self.unknown_op(&options) {
+            let (why, help) = Vm::misnamed(unknown);
+            return Err(refused(ErrorCode::UnknownOp, why, Some(help)));
+        }
+        if options.trace || options.trace_to.is_some() {
+            let why = "A bound call keeps no trace".to_owned();
+            let help = "run the program unbound to see its steps".to_owned();
+            return Err(refused(ErrorCode::Options, why, Some(help)));
+        }
+        for (at, name) in names.iter().enumerate() {
+            if names[..at].contains(name) {
+                let why = format!("The argument '{name}' is bound twice");
+                return Err(refused(ErrorCode::Options, why, None));
+            }
+        }
+        let program = exe.program();
+        let place = |range: TextRange| {
+            let text = program.text(range);
+            names.iter().position(|name| name.as_bytes() == text)
+        };
+        let sources = program.args.iter().map(|key| {
+            let given = place(key.flat);
+            let path = key.path.as_deref().and_then(<[_]>::split_first);
+            match (given, path) {
+                (None, Some((root, rest))) => ArgSource {
+                    given: place(*root),
+                    rest: rest.into(),
+                },
+                _ => ArgSource {
+                    given,
+                    rest: Box::default(),
+                },
+            }
+        });
+        Ok(Bound {
+            sources: sources.collect(),
+            vm: Arc::clone(self),
+            exe: Arc::clone(exe),
+            names: names.iter().map(|name| Text::from(*name)).collect(),
+            options,
+        })
+    }
+}
+
+impl Bound {
+    /// Whether the program reads the argument of this place at all.
+    #[must_use]
+    pub fn is_read(&self, place: usize) -> bool {
+        self.sources.iter().any(|s| s.given == Some(place))
+    }
+
+    /// The place of a member of results.
+    #[must_use]
+    pub fn result(&self, name: &str) -> ResultSlot {
+        let program = self.exe.program();
+        let mut keys = program.keys.iter().zip(self.exe.keys.iter());
+        let found = keys.find(|(range, _)| program.text(**range) == name.as_bytes());
+        ResultSlot(found.map(|(_, key)| *key))
+    }
+
+    /// One who makes calls, with a machine of its own.
+    #[must_use]
+    pub fn caller(self: &Arc<Self>) -> Caller {
+        let mut options = self.options.clone();
+        if !options.quotas.is_empty() {
+            options.quotas = self.quotas();
+        }
+        let mut session = Session::new(Box::default(), &options);
+        session.machine.clean(options);
+        Caller {
+            bound: Arc::clone(self),
+            session,
+        }
+    }
+
+    /// Quotas of which nothing is used.
+    fn quotas(&self) -> std::collections::HashMap<String, Quota> {
+        let quotas = self.options.quotas.iter();
+        quotas
+            .map(|(op, quota)| (op.clone(), Quota::new(quota.limit())))
+            .collect()
+    }
+
+    /// The arguments as a run that is not bound is given them.
+    fn named(&self, args: &[Arg<'_>]) -> Value {
+        let mut named = Map::new();
+        for (name, arg) in self.names.iter().zip(args) {
+            if *arg != Arg::Undefined {
+                named.insert(name.clone(), arg.to_value());
+            }
+        }
+        Value::Object(named)
+    }
+}
+
+/// Makes calls of a bound program, one after the other.
+pub struct Caller {
+    bound: Arc<Bound>,
+    session: Session,
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller")
+            .field("bound", &self.bound)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Caller {
+    /// Runs the program on this thread with these arguments. An atom that would have to wait
+    /// fails.
+    ///
+    /// # Errors
+    /// As a run ([`Outcome::error`](crate::Outcome)); [`ErrorCode::Options`] for another number
+    /// of arguments than are bound.
+    pub fn call(&mut self, args: &[Arg<'_>]) -> Result<Reply<'_>, RunError> {
+        let clock = Stopwatch::lazy();
+        self.begin(args, &clock)?;
+        driver::drive_sync(&self.bound.vm, &mut self.session, &clock);
+        self.end(&clock)
+    }
+
+    /// The same where atoms may wait. Dropping the future ends the run.
+    ///
+    /// # Errors
+    /// As [`Caller::call`].
+    pub async fn call_async(&mut self, args: &[Arg<'_>]) -> Result<Reply<'_>, RunError> {
+        let clock = Stopwatch::lazy();
+        self.begin(args, &clock)?;
+        driver::drive(&self.bound.vm, &mut self.session, &clock).await;
+        self.end(&clock)
+    }
+
+    fn begin(&mut self, args: &[Arg<'_>], clock: &Stopwatch) -> Result<(), RunError> {
+        let Caller { bound, session } = self;
+        if args.len() != bound.names.len() {
+            let (given, bound) = (args.len(), bound.names.len());
+            let why = format!("{given} arguments were given, and {bound} are bound");
+            return Err(RunError::new(ErrorCode::Options, "vm.call", why));
+        }
+        if !bound.options.quotas.is_empty() {
+            session.machine.set_quotas(bound.quotas());
+        }
+        session.machine.set_account(&bound.options.account);
+        let whole = bound.exe.input_schema.as_ref().map(|_| bound.named(args));
+        session.begin_bound(&bound.vm, clock, |machine, host| {
+            machine.start_bound(bound, args, whole.as_ref(), host);
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, clock: &Stopwatch) -> Result<Reply<'_>, RunError> {
+        let machine = &mut self.session.machine;
+        match machine.end_bound(clock) {
+            Some(error) => Err(error),
+            None => Ok(Reply { caller: self }),
+        }
+    }
+
+    /// Fuel that the last call used.
+    #[must_use]
+    pub fn fuel_used(&self) -> Fuel {
+        self.session.machine.fuel_used()
+    }
+}
+
+/// The result of a call, until the next one.
+#[derive(Debug)]
+pub struct Reply<'c> {
+    caller: &'c mut Caller,
+}
+
+impl Reply<'_> {
+    /// A member of the result by its place.
+    #[must_use]
+    pub fn at(&self, slot: ResultSlot) -> Part<'_> {
+        let (heap, val) = self.caller.session.machine.kept();
+        match (val, slot.0) {
+            (Val::Obj(r), Some(key)) => self.part(heap.get(r, key)),
+            _ => Part::Undefined,
+        }
+    }
+
+    /// A member of the result by its name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Part<'_> {
+        let (heap, val) = self.caller.session.machine.kept();
+        match val {
+            Val::Obj(r) => self.part(heap.get_text(r, name.as_bytes())),
+            _ => Part::Undefined,
+        }
+    }
+
+    fn part(&self, val: Option<Val>) -> Part<'_> {
+        match val {
+            None | Some(Val::Undefined | Val::Unbound) => Part::Undefined,
+            Some(Val::Null) => Part::Null,
+            Some(Val::Bool(b)) => Part::Bool(b),
+            Some(Val::Num(n)) => Part::Number(n),
+            Some(Val::Str(s)) => {
+                let bytes = self.caller.session.machine.kept().0.bytes(s);
+                Part::Text(match std::str::from_utf8(bytes) {
+                    Ok(text) => Cow::Borrowed(text),
+                    Err(_) => wtf8_to_string_lossy(bytes),
+                })
+            }
+            Some(_) => Part::Other,
+        }
+    }
+
+    /// The whole result, as a run gives it, and pays for it.
+    ///
+    /// # Errors
+    /// A result that is too large or too deep to leave the machine; fuel.
+    pub fn to_value(self) -> Result<Value, RunError> {
+        let Caller { bound, session } = self.caller;
+        let clock = Stopwatch::lazy();
+        session.give_kept(&bound.vm, &clock)
+    }
+
+    /// Fuel that the call used.
+    #[must_use]
+    pub fn fuel_used(&self) -> Fuel {
+        self.caller.fuel_used()
+    }
+}
+
+/// Values of the bound arguments, made when they are asked for first.
+pub(crate) struct Given<'a> {
+    args: &'a [Arg<'a>],
+    made: SmallVec<[Option<Val>; 16]>,
+}
+
+impl<'a> Given<'a> {
+    pub(crate) fn new(args: &'a [Arg<'a>]) -> Given<'a> {
+        let made = SmallVec::from_elem(None, args.len());
+        Given { args, made }
+    }
+
+    /// The value of an argument; none for one that is not there.
+    pub(crate) fn get(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: usize,
+        limits: &BoundaryLimits,
+    ) -> Result<Option<Val>, Fault> {
+        let arg = self.args[place];
+        if arg == Arg::Undefined {
+            return Ok(None);
+        }
+        if let Some(val) = self.made[place] {
+            return Ok(Some(val));
+        }
+        let val = arg.val(cx, limits)?;
+        self.made[place] = Some(val);
+        Ok(Some(val))
+    }
+}
