@@ -37,27 +37,50 @@ pub(super) fn check(
     costs: &[BaseCost],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Check> {
+    let mut ways = Vec::with_capacity(functions.len());
+    for checked in functions {
+        if stop() {
+            return None;
+        }
+        ways.push(Ways::new(checked));
+    }
+    let mut proved = Vec::new();
     for model in [CostModel::Metered, CostModel::Flat] {
         let prices = Prices { p, model, costs };
-        let mut graphs = Vec::with_capacity(functions.len());
-        let mut pays = Vec::with_capacity(functions.len());
-        for checked in functions {
+        let mut free = Vec::with_capacity(functions.len());
+        for (checked, ways) in functions.iter().zip(&ways) {
             if stop() {
                 return None;
             }
-            let graph = Graph::new(checked, &prices);
-            pays.push(graph.pays_first());
-            graphs.push(graph);
+            free.push(Free::new(checked.unit.f, ways, &prices));
         }
-        for (checked, graph) in functions.iter().zip(graphs) {
+        // All that is proved follows from which blocks are free: as a rule those of one
+        // model are those of the other.
+        if free == proved {
+            continue;
+        }
+        let graphs = || {
+            ways.iter()
+                .zip(&free)
+                .map(|(ways, free)| Graph { ways, free })
+        };
+        let mut pays = Vec::with_capacity(functions.len());
+        for graph in graphs() {
             if stop() {
                 return None;
             }
-            let proved = check_cycles(checked, &graph);
-            if let Err(error) = proved.and_then(|()| check_calls(checked, &graph, &pays)) {
+            pays.push(graph.pays_first());
+        }
+        for (checked, graph) in functions.iter().zip(graphs()) {
+            if stop() {
+                return None;
+            }
+            let proved = check_cycles(checked, graph);
+            if let Err(error) = proved.and_then(|()| check_calls(checked, graph, &pays)) {
                 return Some(Err(error));
             }
         }
+        proved = free;
     }
     Some(Ok(()))
 }
@@ -79,61 +102,87 @@ impl Prices<'_> {
     }
 }
 
-/// The blocks of a function and where they lead.
-struct Graph {
-    free: Vec<bool>,
-    /// Of the free blocks those that cost nothing only if they fail: whoever
-    /// goes on from their end has paid.
-    given_back: Vec<bool>,
-    /// Jumps and running on, then handlers, of each block.
-    next: Vec<Vec<usize>>,
-    /// Where each block's errors go.
-    errors: Vec<Vec<usize>>,
-    /// Calls of functions of the program, or none.
-    calls: Vec<Vec<u32>>,
-    /// Whether the function can end in the block.
-    ends: Vec<bool>,
+/// A list for each block, one behind the other.
+struct Lists<T> {
+    all: Vec<T>,
+    /// Where the list of each block ends.
+    ends: Vec<usize>,
 }
 
-impl Graph {
-    fn new(checked: &Checked<'_>, prices: &Prices<'_>) -> Graph {
-        let f = checked.unit.f;
-        let n = f.blocks.len();
-        let mut graph = Graph {
-            free: vec![true; n],
-            given_back: vec![false; n],
-            next: vec![Vec::new(); n],
-            errors: vec![Vec::new(); n],
-            calls: vec![Vec::new(); n],
-            ends: vec![false; n],
-        };
-        for number in 0..n {
-            let mut charges = f.charges_of(number).iter();
-            let paid = charges.find(|c| !prices.is_free(f, c));
-            graph.add(checked, number, paid.map(|c| c.pc));
+impl<T> Lists<T> {
+    fn new(blocks: usize) -> Lists<T> {
+        Lists {
+            all: Vec::with_capacity(blocks),
+            ends: Vec::with_capacity(blocks),
         }
-        graph
     }
 
-    fn add(&mut self, checked: &Checked<'_>, number: usize, paid_at: Option<u32>) {
+    /// The last one in the list that is being made.
+    fn last(&self) -> Option<&T> {
+        self.all[self.ends.last().copied().unwrap_or(0)..].last()
+    }
+
+    /// Ends the list of the next block.
+    fn end(&mut self) {
+        self.ends.push(self.all.len());
+    }
+
+    fn of(&self, block: usize) -> &[T] {
+        let start = block.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[start..self.ends[block]]
+    }
+}
+
+/// Where the blocks of a function lead, whatever they cost.
+struct Ways {
+    /// Jumps and running on, of each block.
+    next: Lists<usize>,
+    /// Where each block's errors go.
+    errors: Lists<usize>,
+    /// Calls of functions of the program, or none.
+    calls: Lists<u32>,
+    /// Whether the function can end in the block.
+    ends: Vec<bool>,
+    /// The first instruction of each block that can fail, or `u32::MAX`.
+    fails_at: Vec<u32>,
+}
+
+impl Ways {
+    fn new(checked: &Checked<'_>) -> Ways {
+        let n = checked.unit.f.blocks.len();
+        let mut ways = Ways {
+            next: Lists::new(n),
+            errors: Lists::new(if checked.handlers.block_of.is_empty() {
+                0
+            } else {
+                n
+            }),
+            calls: Lists::new(0),
+            ends: vec![false; n],
+            fails_at: vec![u32::MAX; n],
+        };
+        (0..n).for_each(|number| ways.add(checked, number));
+        ways
+    }
+
+    fn add(&mut self, checked: &Checked<'_>, number: usize) {
         let f = checked.unit.f;
         let block = f.blocks[number];
-        let mut fails_at = None;
         let mut falls = true;
         for pc in block.start..block.end {
             let op = f.code[pc as usize];
-            if fails_at.is_none() && can_fail(op) {
-                fails_at = Some(pc);
+            if self.fails_at[number] == u32::MAX && can_fail(op) {
+                self.fails_at[number] = pc;
             }
             if let Some(&handler) = checked.handlers.block_of.get(pc as usize)
                 && handler != u32::MAX
-                && self.errors[number].last() != Some(&(handler as usize))
+                && self.errors.last() != Some(&(handler as usize))
             {
-                self.errors[number].push(handler as usize);
+                self.errors.all.push(handler as usize);
             }
-            self.next[number].extend(checked.jumps.target(pc));
+            self.next.all.extend(checked.jumps.target(pc));
             if let Op::Call { callee, .. } = op {
-                self.calls[number].push(callee.0);
+                self.calls.all.push(callee.0);
             }
             if op.is_terminal() {
                 self.ends[number] = !matches!(op, Op::Jmp { .. });
@@ -142,29 +191,73 @@ impl Graph {
             }
         }
         if falls && number + 1 < f.blocks.len() {
-            self.next[number].push(number + 1);
+            self.next.all.push(number + 1);
         }
-        let given_back = !self.errors[number].is_empty()
-            && paid_at
-                .zip(fails_at)
-                .is_some_and(|(paid, fails)| paid > fails);
-        self.free[number] = paid_at.is_none() || given_back;
-        self.given_back[number] = given_back;
+        self.next.end();
+        self.errors.end();
+        self.calls.end();
+    }
+}
+
+/// What the blocks of a function cost in a model.
+#[derive(PartialEq)]
+struct Free {
+    free: Vec<bool>,
+    /// Of the free blocks those that cost nothing only if they fail: whoever
+    /// goes on from their end has paid.
+    given_back: Vec<bool>,
+}
+
+impl Free {
+    fn new(f: &Function, ways: &Ways, prices: &Prices<'_>) -> Free {
+        let n = f.blocks.len();
+        let (mut free, mut given_back) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        for number in 0..n {
+            let mut charges = f.charges_of(number).iter();
+            let paid_at = charges.find(|c| !prices.is_free(f, c)).map(|c| c.pc);
+            let fails = !ways.errors.of(number).is_empty();
+            let back = fails && paid_at.is_some_and(|paid| paid > ways.fails_at[number]);
+            free.push(paid_at.is_none() || back);
+            given_back.push(back);
+        }
+        Free { free, given_back }
+    }
+}
+
+/// The blocks of a function, where they lead and what they cost.
+#[derive(Copy, Clone)]
+struct Graph<'g> {
+    ways: &'g Ways,
+    free: &'g Free,
+}
+
+impl<'g> Graph<'g> {
+    fn len(self) -> usize {
+        self.free.free.len()
     }
 
-    fn leads_to(&self, block: usize) -> impl Iterator<Item = usize> + '_ {
-        self.next[block].iter().chain(&self.errors[block]).copied()
+    fn is_free(self, block: usize) -> bool {
+        self.free.free[block]
+    }
+
+    fn calls(self, block: usize) -> &'g [u32] {
+        self.ways.calls.of(block)
+    }
+
+    fn leads_to(self, block: usize) -> impl Iterator<Item = usize> + 'g {
+        let errors = self.ways.errors.of(block);
+        self.ways.next.of(block).iter().chain(errors).copied()
     }
 
     /// Whether every way into the function pays before it calls or ends.
-    fn pays_first(&self) -> bool {
-        let mut seen = vec![false; self.free.len()];
+    fn pays_first(self) -> bool {
+        let mut seen = vec![false; self.len()];
         let mut work = vec![0];
         while let Some(block) = work.pop() {
-            if !self.free[block] || std::mem::replace(&mut seen[block], true) {
+            if !self.is_free(block) || std::mem::replace(&mut seen[block], true) {
                 continue;
             }
-            if self.ends[block] || !self.calls[block].is_empty() {
+            if self.ways.ends[block] || !self.calls(block).is_empty() {
                 return false;
             }
             work.extend(self.leads_to(block));
@@ -175,31 +268,31 @@ impl Graph {
     /// Where a block leads for nothing, any number of times: for one that takes
     /// an item of an iteration that ends, only where it goes without an item;
     /// for one whose price an error gives back, only where errors go.
-    fn leads_free(&self, block: usize, takes_item: bool) -> Vec<usize> {
+    fn leads_free(self, block: usize, takes_item: bool) -> impl Iterator<Item = usize> + 'g {
         // Its first jump is that of `IterNext`.
-        let ways = match (self.given_back[block], takes_item) {
+        let ways = match (self.free.given_back[block], takes_item) {
             (true, _) => 0,
             (false, true) => 1,
             (false, false) => usize::MAX,
         };
-        let ways = self.next[block].iter().take(ways);
-        let all = ways.chain(&self.errors[block]).copied();
-        all.filter(|to| self.free[*to]).collect()
+        let ways = self.ways.next.of(block).iter().take(ways);
+        let all = ways.chain(self.ways.errors.of(block)).copied();
+        all.filter(move |to| self.is_free(*to))
     }
 
     /// The cycles of free blocks, given which of them take items of iterations
     /// that end: sets of blocks that all reach each other (Tarjan's algorithm
     /// with a stack of its own).
-    fn cycles(&self, takes_item: &[bool]) -> Vec<Vec<usize>> {
+    fn cycles(self, takes_item: &[bool]) -> Vec<Vec<usize>> {
         let next = |b: usize| self.leads_free(b, takes_item[b]);
-        let free = || (0..self.free.len()).filter(|b| self.free[*b]);
+        let free = || (0..self.len()).filter(|b| self.is_free(*b));
         // Blocks are in order of their code: without a way back there is no cycle.
-        if !free().any(|b| next(b).iter().any(|to| *to <= b)) {
+        if !free().any(|b| next(b).any(|to| to <= b)) {
             return Vec::new();
         }
-        let mut search = Search::new(self.free.len());
-        free().for_each(|root| search.from(root, &next));
-        let is_cycle = |set: &Vec<usize>| set.len() > 1 || next(set[0]).contains(&set[0]);
+        let mut search = Search::new(self.len());
+        free().for_each(|root| search.from(root, &|block| next(block).collect()));
+        let is_cycle = |set: &Vec<usize>| set.len() > 1 || next(set[0]).any(|to| to == set[0]);
         search.sets.into_iter().filter(is_cycle).collect()
     }
 }
@@ -289,8 +382,8 @@ fn can_fail(op: Op) -> bool {
     )
 }
 
-fn check_cycles(checked: &Checked<'_>, graph: &Graph) -> Check {
-    let mut takes_item = vec![false; graph.free.len()];
+fn check_cycles(checked: &Checked<'_>, graph: Graph<'_>) -> Check {
+    let mut takes_item = vec![false; graph.len()];
     for cycle in graph.cycles(&takes_item) {
         let writes = Writes::of(checked, &cycle);
         for block in &cycle {
@@ -406,23 +499,23 @@ impl Writes {
 }
 
 /// Each call is paid for by its caller or by the function that is called.
-fn check_calls(checked: &Checked<'_>, graph: &Graph, pays: &[bool]) -> Check {
-    let unpaid = |block: usize| graph.calls[block].iter().any(|f| !pays[*f as usize]);
-    if !(0..graph.free.len()).any(unpaid) {
+fn check_calls(checked: &Checked<'_>, graph: Graph<'_>, pays: &[bool]) -> Check {
+    let unpaid = |block: usize| graph.calls(block).iter().any(|f| !pays[*f as usize]);
+    if !(0..graph.len()).any(unpaid) {
         return Ok(());
     }
     // Blocks that may be entered with nothing paid since the last call.
-    let mut entered = vec![false; graph.free.len()];
+    let mut entered = vec![false; graph.len()];
     let mut work = vec![0];
-    let mut started = vec![false; graph.free.len()];
-    for (block, calls) in graph.calls.iter().enumerate() {
-        if !calls.is_empty() {
-            started[block] = true;
+    let mut started = vec![false; graph.len()];
+    for (block, started) in started.iter_mut().enumerate() {
+        if !graph.calls(block).is_empty() {
+            *started = true;
             work.extend(graph.leads_to(block));
         }
     }
     while let Some(block) = work.pop() {
-        if std::mem::replace(&mut entered[block], true) || !graph.free[block] {
+        if std::mem::replace(&mut entered[block], true) || !graph.is_free(block) {
             continue;
         }
         if unpaid(block) {

@@ -112,6 +112,23 @@ fn a_loop_is_charged() {
     assert_eq!(one(&endless, &[1]), "");
 }
 
+#[test]
+fn a_loop_is_charged_in_each_model() {
+    let of_kinds = |kinds: &[(ChargeKind, i64)]| {
+        let mut f = function(&LOOP, &vec![3; kinds.len()], 8);
+        for (charge, (kind, _)) in f.charges.iter_mut().zip(kinds) {
+            charge.kind = *kind;
+        }
+        f.blocks[1].price = kinds.iter().map(|(_, metered)| metered).sum();
+        refusal(vec![f])
+    };
+    let only_metered = (ChargeKind::TextNodes(1), crate::costs::NODE_METERED);
+    let only_flat = (ChargeKind::TextTest, NO_PRICE);
+    assert_eq!(of_kinds(&[only_metered]), UNCHARGED_CODE);
+    assert_eq!(of_kinds(&[only_flat]), UNCHARGED_CODE);
+    assert_eq!(of_kinds(&[only_metered, only_flat]), "");
+}
+
 /// A loop over r0 with the iterator in r2 and r3; `inside` is its body.
 fn iteration(inside: &[Op]) -> Vec<Op> {
     let exit = 6 + inside.len() as u32;
