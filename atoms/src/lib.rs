@@ -53,6 +53,7 @@ mod tool_loop;
 pub use io::store::restore_store;
 
 use a99_vm::atom::{AtomDef, AtomSet};
+use std::sync::LazyLock;
 
 /// Whether an atom is one that the compiler calls on behalf of a step: `cache`
 /// reads and writes its store through some, others tell whether an atom gets
@@ -67,7 +68,8 @@ pub fn is_internal(name: &str) -> bool {
 /// 2.1 to 2.7), followed by internal ones ([`is_internal`]).
 #[must_use]
 pub fn core_atoms() -> AtomSet {
-    collect(core_families())
+    static CORE: LazyLock<AtomSet> = LazyLock::new(|| collect(core_families()));
+    CORE.clone()
 }
 
 fn core_families() -> [Vec<AtomDef>; 19] {
@@ -125,14 +127,18 @@ pub fn turn_atoms() -> AtomSet {
 /// Core, battery, browser, shell and turn atoms.
 #[must_use]
 pub fn all_atoms() -> AtomSet {
-    let others = [
-        io::battery::atoms(),
-        tool_loop::atoms(),
-        browser::atoms(),
-        io::shell::atoms(),
-        io::turn::atoms(),
-    ];
-    collect(core_families().into_iter().chain(others))
+    /// The definitions are those of [`core_atoms`], where a host has both.
+    static ALL: LazyLock<AtomSet> = LazyLock::new(|| {
+        let others = [
+            io::battery::atoms(),
+            tool_loop::atoms(),
+            browser::atoms(),
+            io::shell::atoms(),
+            io::turn::atoms(),
+        ];
+        extended(core_atoms(), others)
+    });
+    ALL.clone()
 }
 
 /// The sets of this crate as constructors: `AtomSet::core()`.
@@ -155,8 +161,12 @@ impl AtomSets for AtomSet {
     }
 }
 
-fn collect(families: impl IntoIterator<Item = Vec<AtomDef>>) -> AtomSet {
-    let mut set = AtomSet::new();
+fn collect<const N: usize>(families: [Vec<AtomDef>; N]) -> AtomSet {
+    extended(AtomSet::new(), families)
+}
+
+fn extended<const N: usize>(mut set: AtomSet, families: [Vec<AtomDef>; N]) -> AtomSet {
+    set.reserve(families.iter().map(Vec::len).sum());
     let atoms = families.into_iter().flatten();
     atoms.for_each(|atom| set.insert(atom));
     set
@@ -182,6 +192,29 @@ mod tests {
             sets.iter().map(|set| count(set)).sum::<usize>()
         );
         assert!(all.replaced().is_empty() && core.replaced().is_empty());
+    }
+
+    /// Whoever changes a set changes no other, and what programs are linked by follows.
+    #[test]
+    fn sets_share_atoms_until_one_changes() {
+        use a99_core::sig::{AtomSig, Signatures};
+        use std::sync::Arc;
+        let (all, core) = (all_atoms(), core_atoms());
+        let same = all.get("split").zip(core.get("split"));
+        assert!(same.is_some_and(|(one, other)| Arc::ptr_eq(one, other)));
+        let before = all.fingerprint("split");
+        let own = AtomDef {
+            sig: AtomSig::new("split", "Another one.", 0),
+            body: AtomBody::Form,
+            dynamic_cost: None,
+        };
+        let changed = all.clone().with(own).without(&["join"]);
+        assert!(changed.get("join").is_none() && changed.replaced() == ["split"]);
+        assert_ne!(changed.fingerprint("split"), before);
+        for set in [all, all_atoms(), core, core_atoms()] {
+            assert!(set.get("join").is_some() && set.replaced().is_empty());
+            assert_eq!(set.fingerprint("split"), before);
+        }
     }
 
     #[test]

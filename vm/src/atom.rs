@@ -6,8 +6,10 @@
 //! machine knows no atom by itself; an [`AtomSet`] is what the host grants.
 
 mod error;
+mod set;
 
 pub use error::AtomError;
+pub use set::{AtomSet, DuplicateAtom};
 
 use crate::convert::BoundaryLimits;
 use crate::driver::AbortSignal;
@@ -18,12 +20,10 @@ use crate::options::RunOptions;
 use a99_account::Account;
 use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
-use a99_core::sig::{AtomSig, Signatures};
+use a99_core::sig::AtomSig;
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_events::EventSink;
-use hashbrown::DefaultHashBuilder;
-use indexmap::IndexMap;
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
@@ -481,119 +481,5 @@ pub trait IntoAtom {
 impl IntoAtom for AtomDef {
     fn into_atom(self) -> AtomDef {
         self
-    }
-}
-
-/// The atoms that a host grants, by name.
-#[derive(Clone, Debug, Default)]
-pub struct AtomSet {
-    /// Keyed at random; the names are the host's.
-    atoms: IndexMap<Cow<'static, str>, Entry, DefaultHashBuilder>,
-    replaced: Vec<String>,
-}
-
-/// An atom, and what programs are linked by.
-#[derive(Clone, Debug)]
-struct Entry {
-    atom: Arc<AtomDef>,
-    fingerprint: u64,
-}
-
-/// An atom of that name is registered already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DuplicateAtom(pub String);
-
-impl fmt::Display for DuplicateAtom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an atom named '{}' is registered already", self.0)
-    }
-}
-
-impl std::error::Error for DuplicateAtom {}
-
-impl AtomSet {
-    /// No atoms at all.
-    pub fn new() -> AtomSet {
-        AtomSet::default()
-    }
-
-    /// Adds an atom. One of the same name is replaced, which
-    /// [`AtomSet::warnings`] tells; [`AtomSet::try_with`] refuses it instead.
-    #[must_use]
-    pub fn with(mut self, atom: impl IntoAtom) -> AtomSet {
-        self.insert(atom);
-        self
-    }
-
-    /// Adds an atom in place; as [`AtomSet::with`].
-    pub fn insert(&mut self, atom: impl IntoAtom) {
-        let mut atom = atom.into_atom();
-        atom.sig.describe();
-        let name = atom.sig.name.clone();
-        let entry = Entry {
-            fingerprint: atom.sig.fingerprint(),
-            atom: Arc::new(atom),
-        };
-        if let Some(old) = self.atoms.get_mut(&name) {
-            *old = entry;
-            self.replaced.push(name.into_owned());
-        } else {
-            self.atoms.insert(name, entry);
-        }
-    }
-
-    /// Adds an atom unless its name is taken.
-    ///
-    /// # Errors
-    /// An atom of that name is there already.
-    pub fn try_with(self, atom: impl IntoAtom) -> Result<AtomSet, DuplicateAtom> {
-        let atom = atom.into_atom();
-        if self.atoms.contains_key(&atom.sig.name) {
-            return Err(DuplicateAtom(atom.sig.name.into_owned()));
-        }
-        Ok(self.with(atom))
-    }
-
-    /// Takes atoms away, for hosts that grant less.
-    #[must_use]
-    pub fn without(mut self, names: &[&str]) -> AtomSet {
-        self.atoms.retain(|name, _| !names.contains(&name.as_ref()));
-        self
-    }
-
-    /// An atom by name.
-    pub fn get(&self, name: &str) -> Option<&Arc<AtomDef>> {
-        self.atoms.get(name).map(|entry| &entry.atom)
-    }
-
-    /// All atoms in the order of registration.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<AtomDef>> {
-        self.atoms.values().map(|entry| &entry.atom)
-    }
-
-    /// The names that were registered more than once.
-    pub fn replaced(&self) -> &[String] {
-        &self.replaced
-    }
-
-    /// One text for each replacement, in the order in which they happened.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.replaced.iter().map(|name| {
-            format!("the atom '{name}' was registered more than once; the later one is used")
-        })
-    }
-}
-
-impl Signatures for AtomSet {
-    fn signature(&self, op: &str) -> Option<&AtomSig> {
-        self.atoms.get(op).map(|entry| &entry.atom.sig)
-    }
-
-    fn fingerprint(&self, op: &str) -> Option<u64> {
-        self.atoms.get(op).map(|entry| entry.fingerprint)
-    }
-
-    fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
-        Box::new(self.atoms.keys().map(|k| k.as_ref()))
     }
 }
