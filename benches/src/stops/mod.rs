@@ -260,7 +260,7 @@ impl Rig {
                 }
             };
         }
-        let outcome = machine.finish(Duration::ZERO);
+        let outcome = machine.finish(&Duration::ZERO);
         machine.release();
         let end = cpu_us().saturating_sub(watch.last.load(Relaxed));
         let error = outcome.error.ok_or("it ended")?;

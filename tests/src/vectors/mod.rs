@@ -6,6 +6,7 @@
 //! "Replaying vectors" of the decisions. An [`Engine`] is whatever runs
 //! programs: the oracle, or the virtual machine through the facade.
 
+mod bound;
 mod compare;
 mod deviations;
 pub mod models;

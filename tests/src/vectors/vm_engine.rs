@@ -12,9 +12,9 @@ use agent99::capabilities::{
     ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{
-    AbortSignal, Agent, Arg, AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout,
-    CostModel, CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Map, Outcome,
-    Params, RunEventKind, RunOptions, all_atoms,
+    AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, CostModel,
+    CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Map, Outcome, Params,
+    RunEventKind, RunOptions, all_atoms,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -554,52 +554,11 @@ pub(super) fn run_granting(
             });
         }
         match route {
-            Route::Bound => called(&engine, &agent, &spec.args, options, granted).await,
+            Route::Bound => {
+                super::bound::called(&engine, &agent, &spec.args, options, granted).await
+            }
             _ => ran(engine.run(&agent, spec.args, options, granted).await),
         }
-    })
-}
-
-/// What comes of a bound call with the members of these arguments.
-async fn called(
-    engine: &Agents,
-    agent: &Agent,
-    args: &Value,
-    options: RunOptions,
-    granted: Capabilities,
-) -> EngineOutcome {
-    let members: Vec<(String, &Value)> = match args.as_object() {
-        Some(map) => map.iter().map(|(k, v)| (k.to_string(), v)).collect(),
-        None => Vec::new(),
-    };
-    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-    let bound = match engine.bind(agent, &names, options, granted) {
-        Ok(bound) => bound,
-        Err(error) => {
-            return EngineOutcome::Rejected {
-                message: error.message.to_string(),
-            };
-        }
-    };
-    let mut caller = bound.caller();
-    let values: Vec<Arg<'_>> = members.iter().map(|(_, value)| Arg::from(*value)).collect();
-    let reply = caller.call_async(&values).await;
-    let result = match reply {
-        Ok(reply) => reply.to_value(),
-        Err(error) => Err(error),
-    };
-    let fuel_used = caller.fuel_used();
-    let (result, error) = match result {
-        Ok(value) => (value, None),
-        Err(error) => (error.to_value(), Some(error)),
-    };
-    ran(Outcome {
-        result,
-        error,
-        fuel_used,
-        trace: None,
-        warnings: Vec::new(),
-        usage: None,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Bound calls on a machine that is one caller's: what a run of before left is used again.
 
-use super::start::{check_args, fallback, plain_member};
+use super::args::{check_args, fallback, plain_member};
 use super::{LoadedProgram, Machine, cx, prices};
 use crate::bound::{Arg, Bound, Given};
 use crate::heap::{Heap, Val};

@@ -6,8 +6,11 @@
 //! registers stands in it, because the loop holds them; what fails, coerces or
 //! calls is a function.
 
+use super::operands::{
+    caught_texts, reassigned, redeclared, slow_add, slow_arith, slow_compare, slow_equal, stored,
+};
 use super::prices::FORCE_PRECISE;
-use super::{Caught, Exit, FrameKind, LoadedProgram, Machine, WINDOW, cx};
+use super::{Exit, FrameKind, LoadedProgram, Machine, WINDOW, cx};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
 use crate::heap::{Heap, ShapeId, Val};
@@ -574,59 +577,4 @@ fn next_item(heap: &Heap, regs: &mut [Val; WINDOW], dst: Reg, it: Reg) -> Result
     regs[dst.at()] = *item;
     regs[it.at() + 1] = Val::Num(at + 1.0);
     Ok(true)
-}
-
-// The paths of operands that are not numbers stay out of the loop's code.
-
-#[inline(never)]
-fn slow_arith(c: &mut Cx<'_>, op: Arith, a: Val, b: Val) -> Result<Val, Fault> {
-    coerce::arith(c, op, a, b)
-}
-
-#[inline(never)]
-fn slow_add(c: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
-    coerce::add(c, a, b)
-}
-
-#[inline(never)]
-fn slow_compare(c: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault> {
-    coerce::compare(c, op, a, b)
-}
-
-#[inline(never)]
-fn slow_equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault> {
-    if exact {
-        coerce::exact_eq(c, a, b)
-    } else {
-        coerce::loose_eq(c, a, b)
-    }
-}
-
-/// What a value becomes when an array or object keeps it: unbound registers
-/// read as `undefined`.
-#[inline]
-fn stored(val: Val) -> Val {
-    match val {
-        Val::Unbound => Val::Undefined,
-        val => val,
-    }
-}
-
-#[cold]
-fn reassigned(name: &[u8]) -> Fault {
-    let text = [&b"Cannot reassign const variable '"[..], name, b"'"].concat();
-    super::thrown(ErrorCode::Program, text)
-}
-
-#[cold]
-fn redeclared(name: &[u8]) -> Fault {
-    let text = [&b"Cannot redeclare variable '"[..], name, b"' as const"].concat();
-    super::thrown(ErrorCode::Program, text)
-}
-
-/// Message and op of the error that a handler caught.
-#[cold]
-fn caught_texts(c: &mut Cx<'_>, caught: Option<&Caught>) -> Result<(Val, Val), Fault> {
-    let (message, by) = caught.map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
-    Ok((c.str(message)?, c.str(by)?))
 }

@@ -312,7 +312,7 @@ impl Machine {
         let size = frame_size(main);
         let counted = self.count_frame(size, exe.bytes())?;
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
-        let made = super::start::guest_args(&mut cx, program, pending.args)
+        let made = super::args::guest_args(&mut cx, program, pending.args)
             .and_then(|args| clear_frame(&mut self.stack, base, size).map(|()| args));
         let args = match made {
             Ok(args) => args,

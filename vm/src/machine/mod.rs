@@ -4,6 +4,7 @@
 //! used up a slice of work; the driver does the waiting. Everything a run
 //! holds is in here, so that dropping the machine ends the run.
 
+mod args;
 mod bound;
 mod call_all;
 mod calls;
@@ -11,6 +12,7 @@ mod errors;
 mod exec;
 mod help;
 mod inline;
+mod operands;
 mod prices;
 mod saved;
 pub(crate) mod start;
@@ -500,7 +502,7 @@ impl Machine {
 
     /// The outcome; the machine is empty afterwards, but for memory that takes
     /// time to give back and that [`Machine::memory_bytes`] counts.
-    pub(crate) fn finish(&mut self, clock: &impl RunClock) -> Outcome {
+    pub fn finish(&mut self, clock: &impl RunClock) -> Outcome {
         let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
         let mut warnings = self.locals.take_warnings();
         let trace = self

@@ -1,0 +1,151 @@
+//! Arguments of a run: what a program's argument keys stand for.
+
+use crate::convert::{self, BoundaryLimits};
+use crate::heap::{Heap, Val};
+use crate::link::Executable;
+use crate::native::{Cx, Fault, Thrown};
+use a99_core::error::ErrorCode;
+use a99_core::program::{ArgFallback, ArgKey, Const, Program};
+use a99_core::value::Value;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// Refuses arguments that the program's schema does not allow.
+pub(super) fn check_args(cx: &mut Cx<'_>, exe: &Executable, args: &Value) -> Result<(), Fault> {
+    let Some(schema) = &exe.input_schema else {
+        return Ok(());
+    };
+    let Err(error) = crate::schema::check_host(cx, args, schema, false)? else {
+        return Ok(());
+    };
+    let declared = exe.program().input_schema.as_ref();
+    let declared = declared.unwrap_or(&Value::Undefined);
+    Err(Fault::Throw(Box::new(Thrown {
+        code: ErrorCode::ArgsInvalid,
+        message: b"Input validation failed: args do not match expected schema".to_vec(),
+        help: Some(crate::mismatch::help(&error, declared, args)),
+        op: None,
+        host_code: None,
+    })))
+}
+
+/// What a program's argument keys stand for (D15): each root is converted
+/// once, so that paths into it see the same arrays.
+pub(super) fn host_args(
+    cx: &mut Cx<'_>,
+    program: &Program,
+    args: &Value,
+    limits: &BoundaryLimits,
+) -> Result<Vec<Val>, Fault> {
+    let mut roots = ProgramRoots::default();
+    let mut out = Vec::with_capacity(program.args.len());
+    for key in &program.args {
+        let val = arg_value(cx, program, key, &mut |cx, name| {
+            if let Some(val) = roots.get(name) {
+                return Ok(Some(val));
+            }
+            let Some(value) = args.as_object().and_then(|o| o.get_bytes(name)) else {
+                return Ok(None);
+            };
+            let val = convert::from_value(cx, value, limits)?;
+            roots.insert(name, val);
+            Ok(Some(val))
+        })?;
+        out.push(val);
+    }
+    Ok(out)
+}
+
+/// How many are looked through.
+const FEW_ROOTS: usize = 16;
+
+/// The arguments that were converted so far: a list that is looked through, as
+/// hashing a few names costs more than the rest of their conversion.
+#[derive(Default)]
+struct ProgramRoots<'p> {
+    few: SmallVec<[(&'p [u8], Val); FEW_ROOTS]>,
+    many: HashMap<&'p [u8], Val>,
+}
+
+impl<'p> ProgramRoots<'p> {
+    fn get(&self, name: &[u8]) -> Option<Val> {
+        let found = self.few.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, val)| *val)
+            .or_else(|| self.many.get(name).copied())
+    }
+
+    fn insert(&mut self, name: &'p [u8], val: Val) {
+        if self.few.len() < FEW_ROOTS {
+            self.few.push((name, val));
+        } else {
+            self.many.insert(name, val);
+        }
+    }
+}
+
+/// The same for arguments that are a value of the run.
+pub(super) fn guest_args(cx: &mut Cx<'_>, program: &Program, args: Val) -> Result<Vec<Val>, Fault> {
+    let mut out = Vec::with_capacity(program.args.len());
+    for key in &program.args {
+        out.push(arg_value(cx, program, key, &mut |cx, name| {
+            Ok(match args {
+                Val::Obj(r) => cx.heap.get_text(r, name),
+                _ => None,
+            })
+        })?);
+    }
+    Ok(out)
+}
+
+/// Finds an argument by name.
+type Lookup<'f, 'p> = dyn FnMut(&mut Cx<'_>, &'p [u8]) -> Result<Option<Val>, Fault> + 'f;
+
+fn arg_value<'p>(
+    cx: &mut Cx<'_>,
+    program: &'p Program,
+    key: &ArgKey,
+    get: &mut Lookup<'_, 'p>,
+) -> Result<Val, Fault> {
+    if let Some(val) = get(cx, program.text(key.flat))? {
+        return Ok(val);
+    }
+    if let Some(path) = &key.path
+        && let Some((root, rest)) = path.split_first()
+        && let Some(mut val) = get(cx, program.text(*root))?
+    {
+        for segment in rest {
+            val = plain_member(cx.heap, val, program.text(*segment));
+        }
+        return Ok(val);
+    }
+    Ok(fallback(program, key))
+}
+
+/// What a key stands for that no argument has.
+pub(super) fn fallback(program: &Program, key: &ArgKey) -> Val {
+    match key.fallback {
+        ArgFallback::Undefined => Val::Undefined,
+        ArgFallback::Unbound => Val::Unbound,
+        ArgFallback::Builtin(b) => Val::Builtin(b),
+        ArgFallback::Const(k) => match program.consts[k as usize] {
+            Const::Null => Val::Null,
+            Const::Bool(b) => Val::Bool(b),
+            Const::Number(n) => Val::Num(n),
+            _ => Val::Undefined,
+        },
+    }
+}
+
+/// A member of argument data: own members of objects, elements and `length`.
+pub(super) fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
+    match val {
+        Val::Obj(r) => heap.get_text(r, name).unwrap_or(Val::Undefined),
+        Val::Arr(r) if name == b"length" => Val::Num(heap.len(r) as f64),
+        Val::Arr(r) => crate::heap::array_index(name)
+            .and_then(|i| heap.items(r).get(i as usize).copied())
+            .unwrap_or(Val::Undefined),
+        Val::Str(s) if name == b"length" => Val::Num(s.units() as f64),
+        _ => Val::Undefined,
+    }
+}

@@ -1,0 +1,60 @@
+//! Operands that are not numbers, and what fails: paths that stay out of the loop's code.
+
+use super::Caught;
+use crate::coerce::{self, Arith, Cmp};
+use crate::heap::Val;
+use crate::native::{Cx, Fault};
+use a99_core::error::ErrorCode;
+
+#[inline(never)]
+pub(super) fn slow_arith(c: &mut Cx<'_>, op: Arith, a: Val, b: Val) -> Result<Val, Fault> {
+    coerce::arith(c, op, a, b)
+}
+
+#[inline(never)]
+pub(super) fn slow_add(c: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
+    coerce::add(c, a, b)
+}
+
+#[inline(never)]
+pub(super) fn slow_compare(c: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault> {
+    coerce::compare(c, op, a, b)
+}
+
+#[inline(never)]
+pub(super) fn slow_equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault> {
+    if exact {
+        coerce::exact_eq(c, a, b)
+    } else {
+        coerce::loose_eq(c, a, b)
+    }
+}
+
+/// What a value becomes when an array or object keeps it: unbound registers
+/// read as `undefined`.
+#[inline]
+pub(super) fn stored(val: Val) -> Val {
+    match val {
+        Val::Unbound => Val::Undefined,
+        val => val,
+    }
+}
+
+#[cold]
+pub(super) fn reassigned(name: &[u8]) -> Fault {
+    let text = [&b"Cannot reassign const variable '"[..], name, b"'"].concat();
+    super::thrown(ErrorCode::Program, text)
+}
+
+#[cold]
+pub(super) fn redeclared(name: &[u8]) -> Fault {
+    let text = [&b"Cannot redeclare variable '"[..], name, b"' as const"].concat();
+    super::thrown(ErrorCode::Program, text)
+}
+
+/// Message and op of the error that a handler caught.
+#[cold]
+pub(super) fn caught_texts(c: &mut Cx<'_>, caught: Option<&Caught>) -> Result<(Val, Val), Fault> {
+    let (message, by) = caught.map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
+    Ok((c.str(message)?, c.str(by)?))
+}
