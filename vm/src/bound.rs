@@ -116,21 +116,15 @@ pub enum Part<'a> {
 #[derive(Copy, Clone, Debug)]
 pub struct ResultSlot(Option<KeyId>);
 
-/// Where the value of an argument key comes from.
-pub(crate) struct ArgSource {
-    /// Which of the bound arguments; none for what the program falls back on.
-    pub(crate) given: Option<usize>,
-    /// The path below it.
-    pub(crate) rest: Box<[TextRange]>,
-}
-
 /// A program with the places of its arguments and how it is run; shared by threads, each of
 /// which makes a [`Caller`].
 pub struct Bound {
     vm: Arc<Vm>,
     pub(crate) exe: Arc<Executable>,
     names: Box<[Text]>,
-    pub(crate) sources: Box<[ArgSource]>,
+    /// The names by which the program asks for arguments, in order of where they stand in its
+    /// text, and the places of those that are bound.
+    places: Box<[(TextRange, usize)]>,
     options: RunOptions,
 }
 
@@ -177,26 +171,20 @@ impl Vm {
             }
         }
         let program = exe.program();
-        let place = |range: TextRange| {
-            let text = program.text(range);
-            names.iter().position(|name| name.as_bytes() == text)
-        };
-        let sources = program.args.iter().map(|key| {
-            let given = place(key.flat);
-            let path = key.path.as_deref().and_then(<[_]>::split_first);
-            match (given, path) {
-                (None, Some((root, rest))) => ArgSource {
-                    given: place(*root),
-                    rest: rest.into(),
-                },
-                _ => ArgSource {
-                    given,
-                    rest: Box::default(),
-                },
-            }
+        let asked = program.args.iter().flat_map(|key| {
+            let root = key.path.as_deref().and_then(<[_]>::first);
+            std::iter::once(key.flat).chain(root.copied())
         });
+        let mut places: Vec<(TextRange, usize)> = asked
+            .filter_map(|name| {
+                let text = program.text(name);
+                let place = names.iter().position(|bound| bound.as_bytes() == text)?;
+                Some((name, place))
+            })
+            .collect();
+        places.sort_unstable_by_key(|(name, _)| (name.start, name.end));
         Ok(Bound {
-            sources: sources.collect(),
+            places: places.into(),
             vm: Arc::clone(self),
             exe: Arc::clone(exe),
             names: names.iter().map(|name| Text::from(*name)).collect(),
@@ -209,7 +197,7 @@ impl Bound {
     /// Whether the program reads the argument of this place at all.
     #[must_use]
     pub fn is_read(&self, place: usize) -> bool {
-        self.sources.iter().any(|s| s.given == Some(place))
+        self.places.iter().any(|(_, bound)| *bound == place)
     }
 
     /// The place of a member of results.
@@ -224,12 +212,8 @@ impl Bound {
     /// One who makes calls, with a machine of its own.
     #[must_use]
     pub fn caller(self: &Arc<Self>) -> Caller {
-        let mut options = self.options.clone();
-        if !options.quotas.is_empty() {
-            options.quotas = self.quotas();
-        }
-        let mut session = Session::new(Box::default(), &options);
-        session.machine.clean(options);
+        let mut session = Session::new(Box::default(), &self.options);
+        session.machine.clean(self.options.clone());
         Caller {
             bound: Arc::clone(self),
             session,
@@ -379,7 +363,10 @@ impl Reply<'_> {
     pub fn to_value(self) -> Result<Value, RunError> {
         let Caller { bound, session } = self.caller;
         let clock = Stopwatch::lazy();
-        session.give_kept(&bound.vm, &clock)
+        session.give_kept(&bound.vm, &clock);
+        // A program may catch that its result cannot be given.
+        driver::drive_sync(&bound.vm, session, &clock);
+        session.machine.take_result()
     }
 
     /// Fuel that the call used.
@@ -391,29 +378,33 @@ impl Reply<'_> {
 
 /// Values of the bound arguments, made when they are asked for first.
 pub(crate) struct Given<'a> {
+    bound: &'a Bound,
     args: &'a [Arg<'a>],
     made: SmallVec<[Option<Val>; 16]>,
 }
 
 impl<'a> Given<'a> {
-    pub(crate) fn new(args: &'a [Arg<'a>]) -> Given<'a> {
+    pub(crate) fn new(bound: &'a Bound, args: &'a [Arg<'a>]) -> Given<'a> {
         let made = SmallVec::from_elem(None, args.len());
-        Given { args, made }
+        Given { bound, args, made }
     }
 
     /// The value of an argument; none for one that is not there.
     pub(crate) fn get(
         &mut self,
         cx: &mut Cx<'_>,
-        place: usize,
+        name: TextRange,
         limits: &BoundaryLimits,
     ) -> Result<Option<Val>, Fault> {
-        let arg = self.args[place];
-        if arg == Arg::Undefined {
+        let places = &self.bound.places;
+        let by_text = |(at, _): &(TextRange, usize)| (at.start, at.end);
+        let Ok(found) = places.binary_search_by_key(&(name.start, name.end), by_text) else {
             return Ok(None);
-        }
-        if let Some(val) = self.made[place] {
-            return Ok(Some(val));
+        };
+        let place = places[found].1;
+        let arg = self.args[place];
+        if arg == Arg::Undefined || self.made[place].is_some() {
+            return Ok(self.made[place]);
         }
         let val = arg.val(cx, limits)?;
         self.made[place] = Some(val);

@@ -5,7 +5,7 @@ use crate::heap::{Heap, Val};
 use crate::link::Executable;
 use crate::native::{Cx, Fault, Thrown};
 use a99_core::error::ErrorCode;
-use a99_core::program::{ArgFallback, ArgKey, Const, Program};
+use a99_core::program::{ArgFallback, ArgKey, Const, Program, TextRange};
 use a99_core::value::Value;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -41,6 +41,7 @@ pub(super) fn host_args(
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
         let val = arg_value(cx, program, key, &mut |cx, name| {
+            let name = program.text(name);
             if let Some(val) = roots.get(name) {
                 return Ok(Some(val));
             }
@@ -90,7 +91,7 @@ pub(super) fn guest_args(cx: &mut Cx<'_>, program: &Program, args: Val) -> Resul
     for key in &program.args {
         out.push(arg_value(cx, program, key, &mut |cx, name| {
             Ok(match args {
-                Val::Obj(r) => cx.heap.get_text(r, name),
+                Val::Obj(r) => cx.heap.get_text(r, program.text(name)),
                 _ => None,
             })
         })?);
@@ -98,33 +99,29 @@ pub(super) fn guest_args(cx: &mut Cx<'_>, program: &Program, args: Val) -> Resul
     Ok(out)
 }
 
-/// Finds an argument by name.
-type Lookup<'f, 'p> = dyn FnMut(&mut Cx<'_>, &'p [u8]) -> Result<Option<Val>, Fault> + 'f;
+/// Finds an argument by its name, which stands in the program's text.
+type Lookup<'f> = dyn FnMut(&mut Cx<'_>, TextRange) -> Result<Option<Val>, Fault> + 'f;
 
-fn arg_value<'p>(
+/// What an argument key stands for.
+pub(super) fn arg_value(
     cx: &mut Cx<'_>,
-    program: &'p Program,
+    program: &Program,
     key: &ArgKey,
-    get: &mut Lookup<'_, 'p>,
+    get: &mut Lookup<'_>,
 ) -> Result<Val, Fault> {
-    if let Some(val) = get(cx, program.text(key.flat))? {
+    if let Some(val) = get(cx, key.flat)? {
         return Ok(val);
     }
     if let Some(path) = &key.path
         && let Some((root, rest)) = path.split_first()
-        && let Some(mut val) = get(cx, program.text(*root))?
+        && let Some(mut val) = get(cx, *root)?
     {
         for segment in rest {
             val = plain_member(cx.heap, val, program.text(*segment));
         }
         return Ok(val);
     }
-    Ok(fallback(program, key))
-}
-
-/// What a key stands for that no argument has.
-pub(super) fn fallback(program: &Program, key: &ArgKey) -> Val {
-    match key.fallback {
+    Ok(match key.fallback {
         ArgFallback::Undefined => Val::Undefined,
         ArgFallback::Unbound => Val::Unbound,
         ArgFallback::Builtin(b) => Val::Builtin(b),
@@ -134,11 +131,11 @@ pub(super) fn fallback(program: &Program, key: &ArgKey) -> Val {
             Const::Number(n) => Val::Num(n),
             _ => Val::Undefined,
         },
-    }
+    })
 }
 
 /// A member of argument data: own members of objects, elements and `length`.
-pub(super) fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
+fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
     match val {
         Val::Obj(r) => heap.get_text(r, name).unwrap_or(Val::Undefined),
         Val::Arr(r) if name == b"length" => Val::Num(heap.len(r) as f64),

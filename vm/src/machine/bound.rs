@@ -1,10 +1,10 @@
 //! Bound calls on a machine that is one caller's: what a run of before left is used again.
 
-use super::args::{check_args, fallback, plain_member};
+use super::args::{arg_value, check_args};
 use super::{LoadedProgram, Machine, cx, prices};
 use crate::bound::{Arg, Bound, Given};
 use crate::heap::{Heap, Val};
-use crate::native::{Fault, Host, Meter};
+use crate::native::{Fault, Host};
 use crate::options::Quota;
 use crate::run::RunClock;
 use a99_account::Account;
@@ -12,9 +12,6 @@ use a99_core::error::RunError;
 use a99_core::value::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Buffers beyond this are not kept for the next call.
-const KEPT_BYTES: usize = 1 << 20;
 
 impl Machine {
     /// Gives the next call quotas of which nothing is used.
@@ -38,36 +35,8 @@ impl Machine {
         whole: Option<&Value>,
         host: &dyn Host,
     ) {
-        if self.memory_bytes() > KEPT_BYTES {
-            super::release((
-                std::mem::take(&mut self.heap),
-                std::mem::take(&mut self.stack),
-            ));
-            self.programs.clear();
-        }
-        self.meter = Meter::new(self.options.fuel.micro(), self.options.cost_model);
-        self.budget = self.options.fuel.micro();
-        self.frames.clear();
-        self.caught = None;
-        self.call = None;
-        self.waiting = None;
-        self.prepared.clear();
-        if !self.memo.is_empty() {
-            self.memo.clear();
-        }
-        match Arc::get_mut(&mut self.locals) {
-            Some(locals) => locals.reset(),
-            None => self.locals = Arc::default(),
-        }
-        self.locals_counted = 0;
-        self.outcome = None;
-        self.retried = None;
-        self.skip_charges = false;
-        self.unpaid = 0;
-        self.faulting_step = None;
-        self.started = false;
+        self.forget();
         self.keeps = true;
-        self.kept = Val::Undefined;
         if let Err(fault) = self.begin_bound(bound, args, whole, host) {
             self.end_begun(fault);
         }
@@ -103,18 +72,11 @@ impl Machine {
         let limits = &self.options.limits.boundary;
         let values = &mut self.programs[0].args;
         values.clear();
-        let mut given = Given::new(args);
-        for (key, source) in program.args.iter().zip(&bound.sources) {
-            let found = match source.given {
-                Some(place) => given.get(&mut cx, place, limits)?,
-                None => None,
-            };
-            values.push(match found {
-                Some(val) => source.rest.iter().fold(val, |val, segment| {
-                    plain_member(cx.heap, val, program.text(*segment))
-                }),
-                None => fallback(program, key),
-            });
+        let mut given = Given::new(bound, args);
+        for key in &program.args {
+            values.push(arg_value(&mut cx, program, key, &mut |cx, name| {
+                given.get(cx, name, limits)
+            })?);
         }
         self.enter_main(program)
     }
@@ -133,15 +95,19 @@ impl Machine {
         (&self.heap, self.kept)
     }
 
-    /// The same as a value of the host, for which the run pays.
-    pub(crate) fn give_kept(&mut self, host: &dyn Host) -> Result<Value, RunError> {
-        match self.result(self.kept, host) {
-            Ok(value) => Ok(value),
-            Err(fault) => {
-                self.end_begun(fault);
-                let error = self.outcome.take().and_then(|(_, error)| error);
-                error.map_or(Ok(Value::Undefined), Err)
-            }
+    /// Goes on to give the result to the host, as a run that is not bound does.
+    pub(crate) fn give_kept(&mut self, host: &dyn Host) {
+        self.keeps = false;
+        self.outcome = None;
+        self.leave(self.kept, host);
+    }
+
+    /// The result that was given, or why not.
+    pub(crate) fn take_result(&mut self) -> Result<Value, RunError> {
+        match self.outcome.take() {
+            Some((_, Some(error))) => Err(error),
+            Some((value, None)) => Ok(value),
+            None => Ok(Value::Undefined),
         }
     }
 }

@@ -204,7 +204,7 @@ impl Machine {
     }
 
     /// The result of the run, while what it is made of still stands.
-    pub(super) fn result(&mut self, val: Val, host: &dyn Host) -> Result<Value, Fault> {
+    fn result(&mut self, val: Val, host: &dyn Host) -> Result<Value, Fault> {
         let limits = self.options.limits.boundary;
         let base = self.frame().base as usize;
         // The frame is done with its registers.

@@ -64,32 +64,37 @@ impl Machine {
         self.end_error(error);
     }
 
-    /// Forgets the run before.
+    /// Makes the machine fit for a run with these options.
     pub(crate) fn clean(&mut self, options: RunOptions) {
-        let budget = options.fuel.micro();
-        self.meter = Meter::new(budget, options.cost_model);
-        self.budget = budget;
-        self.frames.clear();
+        self.tracer = super::Tracer::of(&options);
+        self.rules = super::PriceRules::new(&options);
+        self.options = options;
         self.programs.clear();
+        self.keeps = false;
+        self.forget();
+        self.locals.set_logging(self.tracer.is_some());
+    }
+
+    /// Forgets the run before, whose options hold.
+    pub(super) fn forget(&mut self) {
+        self.budget = self.options.fuel.micro();
+        self.meter = Meter::new(self.budget, self.options.cost_model);
+        self.frames.clear();
         self.caught = None;
         self.memo.clear();
         match Arc::get_mut(&mut self.locals) {
             Some(locals) => locals.reset(),
             None => self.locals = Arc::default(),
         }
-        self.tracer = super::Tracer::of(&options);
-        self.locals.set_logging(self.tracer.is_some());
         self.locals_counted = 0;
-        self.rules = super::PriceRules::new(&options);
         self.call = None;
         self.waiting = None;
+        self.prepared.clear();
         self.outcome = None;
         self.retried = None;
         self.skip_charges = false;
         self.faulting_step = None;
         self.started = false;
-        self.keeps = false;
-        self.options = options;
     }
 
     /// Ends a run that did not come to its first instruction.

@@ -105,14 +105,10 @@ impl Session {
         start(&mut self.machine, &host);
     }
 
-    /// The result of a bound call as a value of the host.
-    pub(crate) fn give_kept(
-        &mut self,
-        vm: &Vm,
-        clock: &impl RunClock,
-    ) -> Result<Value, a99_core::error::RunError> {
+    /// Goes on after a bound call, to give its result to the host.
+    pub(crate) fn give_kept(&mut self, vm: &Vm, clock: &impl RunClock) {
         let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
-        self.machine.give_kept(&host)
+        self.machine.give_kept(&host);
     }
 
     /// What the machine may ask.
