@@ -130,13 +130,12 @@ impl Host {
         let mut ended = self.0.ended.subscribe();
         loop {
             let standing = locked(&self.0.slots).standing(key);
-            match standing {
-                Standing::Over(error) => return Err(error),
-                Standing::Failed(_) | Standing::Asleep | Standing::Awake(_) => {}
+            if let Standing::Over(error) = standing {
+                return Err(error);
             }
             tokio::select! {
                 _ = &mut serving => return Ok(()),
-                changed = ended.changed() => if changed.is_err() { return Ok(()) },
+                _ = ended.changed() => {}
             }
         }
     }
@@ -149,12 +148,14 @@ impl Host {
             match standing {
                 Standing::Failed(error) | Standing::Over(error) => return Err(error),
                 Standing::Asleep => return Ok(()),
-                Standing::Awake(mut status) => tokio::select! {
-                    up = status.wait_for(|status| status.is_up) => if up.is_ok() { return Ok(()) },
-                    _ = ended.changed() => {}
-                },
+                Standing::Awake(mut status) => {
+                    if status.wait_for(|status| status.is_up).await.is_ok() {
+                        return Ok(());
+                    }
+                    // It ended before; how, is known when the host has taken note of it.
+                    drop(ended.changed().await);
+                }
             }
-            tokio::task::yield_now().await;
         }
     }
 }

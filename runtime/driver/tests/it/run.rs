@@ -129,8 +129,10 @@ async fn turns_that_take_too_long_at_its_end_are_cut_and_run_again() {
         pause: Duration::from_secs(3600),
         ..Counter::default()
     };
-    let mut brief = RunAgentOptions::default();
-    brief.drain = Duration::from_millis(20);
+    let brief = RunAgentOptions {
+        drain: Duration::from_millis(20),
+        ..RunAgentOptions::default()
+    };
     let begun = Arc::clone(&slow.calls);
     let kept = store(&files.path());
     let run = run_agent(
