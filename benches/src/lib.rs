@@ -10,6 +10,7 @@ pub mod programs;
 pub mod rates;
 pub mod stops;
 pub mod turns;
+pub mod work;
 
 use a99_vm::atom::Scope;
 use a99_vm::coerce::to_number;
@@ -17,7 +18,7 @@ use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
 use agent99::{
     Agent, AtomBody, AtomDef, AtomSig, Binding, Engine, HostReply, Param, Params, RunOptions,
-    Value, all_atoms,
+    Value, all_atoms, atom,
 };
 
 /// A budget that no bench uses up: large but finite, so that it is counted.
@@ -44,15 +45,21 @@ pub fn limits() -> RunOptions {
         .heap_bytes(HEAP_BYTES)
 }
 
-/// An engine with every atom of the language and three of the host: `inc`
-/// (synchronous), `incLater` (asynchronous, ready at once) and `wait` (never
-/// answers).
+/// An engine with every atom of the language and four of the host: `inc` and
+/// `incTyped` (synchronous, the second by `#[atom]`), `incLater` (asynchronous, ready
+/// at once) and `wait` (never answers).
 pub fn engine() -> Engine {
     let mut atoms = all_atoms();
     for atom in host_atoms() {
         atoms.insert(atom);
     }
-    Engine::builder().atoms(atoms).build()
+    Engine::builder().atoms(atoms.with(INC_TYPED)).build()
+}
+
+/// A host function for benches.
+#[atom(cost = 0.01)]
+fn inc_typed(x: f64) -> f64 {
+    x + 1.0
 }
 
 /// Compiles a program of this crate.

@@ -1,5 +1,6 @@
 //! The programs, as JSON text, and their inputs.
 
+use a99_bench_work::inputs;
 use agent99::{Value, json};
 
 /// W1: the condition, once for each run, its operands from the arguments.
@@ -38,6 +39,12 @@ pub fn sum_of_remainders() -> String {
 /// W2d: `s = s + i * i` at every turn.
 pub fn sum_of_squares() -> String {
     sum("SQUARE")
+}
+
+/// W2 by an expression as text.
+pub fn sum_by_calc() -> String {
+    let step = r#"{"op": "mathCalc", "expr": "s + i * i % 7", "result": "s"},"#;
+    counted(step, &[], "s")
 }
 
 fn sum(term: &str) -> String {
@@ -85,10 +92,10 @@ pub fn looped(steps: &str, imports: &[&str]) -> String {
     counted(&format!("{steps},"), imports, "i")
 }
 
-/// W7: a call of the host function `op` at every turn.
+/// W7: a call of the host function `op` at every turn; gives what the last one gave.
 pub fn host_call_loop(op: &str) -> String {
-    let step = format!(r#"{{"op": "{op}", "x": "i", "result": "s"}}"#);
-    looped(&step, &[])
+    let step = format!(r#"{{"op": "{op}", "x": "i", "result": "s"}},"#);
+    counted(&step, &[], "s")
 }
 
 /// The argument of the loops.
@@ -114,36 +121,31 @@ pub const FIBONACCI: &str = r#"{"op": "seq",
         {"op": "return", "schema": {"type": "object", "properties": {"f": {}}}}
     ]}"#;
 
-/// W4: objects built, mapped, filtered, and counted by a field.
-pub const ROWS_BY_TAG: &str = r#"{"op": "seq", "steps": [
-    {"op": "varsImport", "keys": ["ids"]},
+/// W4: objects built, mapped, filtered, reduced, and counted by a field.
+pub const ROWS_BY_TAG: &str = r#"{"a99": 4, "op": "seq", "steps": [
+    {"op": "varsImport", "keys": ["ids", "tags"]},
     {"op": "map", "items": "ids", "as": "i", "result": "rows", "steps": [
-        {"op": "mathCalc", "expr": "i % 97 + 0.5", "vars": {"i": "i"}, "result": "price"},
         {"op": "varSet", "key": "result",
-         "value": {"id": "i", "price": "price", "quantity": 3, "tag": "new"}}]},
+         "value": {"id": {"=": "i"}, "price": {"=": "i % 97 + 0.5"}, "qty": {"=": "i % 5 + 1"},
+                   "tag": {"=": "tags[i % 4]"}}}]},
     {"op": "map", "items": "rows", "as": "row", "result": "totals", "steps": [
         {"op": "varSet", "key": "result",
-         "value": {"id": "row.id", "tag": "row.tag",
-                   "total": {"$expr": "binary", "op": "*",
-                             "left": {"$expr": "member", "property": "price",
-                                      "object": {"$expr": "ident", "name": "row"}},
-                             "right": {"$expr": "member", "property": "quantity",
-                                       "object": {"$expr": "ident", "name": "row"}}}}}]},
+         "value": {"id": {"=": "row.id"}, "tag": {"=": "row.tag"}, "total": {"=": "row.price * row.qty"}}}]},
     {"op": "filter", "items": "totals", "as": "t", "condition": "t.total > 50",
      "result": "large"},
     {"op": "reduce", "items": "large", "as": "t", "accumulator": "sum", "initial": 0,
      "result": "sum", "steps": [
-        {"op": "varSet", "key": "result",
-         "value": {"$expr": "binary", "op": "+",
-                   "left": {"$expr": "ident", "name": "sum"},
-                   "right": {"$expr": "member", "property": "total",
-                             "object": {"$expr": "ident", "name": "t"}}}}]},
-    {"op": "return", "schema": {"type": "object", "properties": {"sum": {}}}}
+        {"op": "varSet", "key": "result", "value": {"=": "sum + t.total"}}]},
+    {"op": "varSet", "key": "counts", "value": {}},
+    {"op": "forEach", "items": "large", "as": "t", "steps": [
+        {"op": "memberSet", "object": "counts", "key": "t.tag",
+         "value": {"=": "(counts[t.tag] ?? 0) + 1"}}]},
+    {"op": "return", "schema": {"type": "object", "properties": {"sum": {}, "counts": {}}}}
 ]}"#;
 
 /// The inputs of [`ROWS_BY_TAG`].
 pub fn items(n: u32) -> Value {
-    json!({"ids": (0..n).collect::<Vec<_>>()}).into()
+    json!({"ids": (0..n).collect::<Vec<_>>(), "tags": inputs::TAGS}).into()
 }
 
 /// W5: a text split, its parts in templates, joined.
@@ -159,32 +161,25 @@ pub const WORDS: &str = r#"{"op": "seq", "steps": [
 
 /// The inputs of [`WORDS`].
 pub fn words(n: u32) -> Value {
-    let words: Vec<String> = (0..n).map(|i| format!("number-of-{i}")).collect();
-    json!({"text": words.join(" ")}).into()
+    json!({"text": inputs::text(n)}).into()
 }
 
 /// W6: a JSON document parsed, transformed and written.
-pub const ORDERS: &str = r#"{"op": "seq", "steps": [
+pub const ORDERS: &str = r#"{"a99": 4, "op": "seq", "steps": [
     {"op": "varsImport", "keys": ["text"]},
     {"op": "jsonParse", "str": "text", "result": "orders"},
     {"op": "map", "items": "orders", "as": "order", "result": "short", "steps": [
-        {"op": "pick", "obj": "order", "keys": ["id", "total"], "result": "picked"},
-        {"op": "merge", "a": "picked", "b": {"seen": true}, "result": "result"}]},
+        {"op": "pick", "obj": "order", "keys": ["id", "customer", "total"], "result": "picked"},
+        {"op": "keys", "obj": "order", "result": "names"},
+        {"op": "len", "list": "names", "result": "fields"},
+        {"op": "merge", "a": "picked", "b": {"seen": true, "fields": {"=": "fields"}}, "result": "result"}]},
     {"op": "jsonStringify", "value": "short", "result": "written"},
     {"op": "return", "schema": {"type": "object", "properties": {"written": {}}}}
 ]}"#;
 
 /// The inputs of [`ORDERS`].
 pub fn orders(n: u32) -> Value {
-    let orders: Vec<_> = (0..n)
-        .map(|i| {
-            serde_json::json!({
-                "id": i, "customer": format!("customer {i}"), "total": f64::from(i) * 1.25,
-                "note": "leave it \"at the door\"", "lines": [{"sku": "a-1", "n": 2}],
-            })
-        })
-        .collect();
-    json!({"text": serde_json::Value::from(orders).to_string()}).into()
+    json!({"text": inputs::orders(n)}).into()
 }
 
 /// W8: an agent of ten steps.

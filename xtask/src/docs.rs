@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: the documents that are generated from tables of the
 //! engine, so that they cannot drift from it.
 
+use crate::bench::{self, COUNTS, FIGURES};
 use crate::codes;
 use crate::reference::{
     AtomFamily, artifact_markdown, atoms_markdown, builtins_markdown, bytecode_markdown,
@@ -17,6 +18,11 @@ use std::fs;
 /// The measurement that `docs/costs.md` shows; `cargo xtask rates --record`
 /// writes it.
 const RATES: &str = "benches/results/rates.json";
+
+/// The page that is written by hand but for its figures, and what is around those.
+const PERFORMANCE: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- Figures: written by `cargo xtask docs`; do not edit. -->\n";
+const END: &str = "<!-- End of the figures. -->\n";
 
 /// The documents: path in the workspace, text.
 fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
@@ -35,6 +41,7 @@ fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
         ("docs/bytecode.md", bytecode_markdown()),
         ("docs/costs.md", costs),
         ("docs/errors.md", codes::with_sections(errors_markdown)?),
+        (PERFORMANCE, performance()?),
         // What `a99 explain` says of codes of crates that it is not built with.
         ("cli/src/codes.tsv", codes::with_sections(code_lines)?),
     ])
@@ -96,6 +103,24 @@ fn measured() -> Result<String, Failed> {
         );
     }
     Ok(out)
+}
+
+/// The page about performance, with the figures and the instruction counts as they are
+/// recorded.
+fn performance() -> Result<String, Failed> {
+    let page = read(PERFORMANCE)?;
+    let parts = page.split_once(BEGIN);
+    let parts = parts.and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));
+    let (head, tail) = parts.ok_or_else(|| failed(PERFORMANCE, "no marks around the figures"))?;
+    let record = |path| -> Result<Json, Failed> {
+        serde_json::from_str(&read(path)?).map_err(|error| failed(path, error))
+    };
+    let figures = bench::markdown(&record(FIGURES)?, &record(COUNTS)?, &record(RATES)?);
+    Ok(format!("{head}{BEGIN}\n{figures}\n{END}{tail}"))
+}
+
+fn read(path: &str) -> Result<String, Failed> {
+    fs::read_to_string(root().join(path)).map_err(|error| failed(path, error))
 }
 
 /// Writes the documents.

@@ -2,7 +2,7 @@
 
 use crate::shell::{Failed, cargo, metadata, run};
 use crate::stage::{Progress, Stages};
-use crate::{cosim, deny, docs, guest, power, tidy};
+use crate::{bench, cosim, deny, docs, guest, power, tidy};
 use std::process::Command;
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
@@ -59,10 +59,10 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
 }
 
 /// What takes long and seldom breaks: dependencies, features, documentation,
-/// what needs Node, Python, PostgreSQL, QEMU or wasmtime, and what needs the guest's image, which is built
+/// what needs Node, Python, PostgreSQL, valgrind, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(12);
+    let mut stages = Stages::of(13);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -85,6 +85,7 @@ pub(crate) fn slow() -> Result<(), Failed> {
         test.args(guest::WITHOUT_WASMTIME).args(CLUSTER);
         progress.tests(test.args(["--test", "server"]))
     });
+    stages.attempt("instructions", |_| bench::instructions());
     stages.attempt("power cuts", power::short);
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a

@@ -1,10 +1,11 @@
 //! Instruction counting: the work of each row of the benchmark, as often as it
 //! is told to, so that callgrind can count what one more costs.
 //!
-//! `instructions` lists the rows: name, unit, and two counts. `instructions ROW
-//! COUNT` does the work of a row COUNT times. `cargo xtask bench --instr` runs
-//! each row with both of its counts under callgrind; the difference, divided by
-//! the units between them, is free of set-up.
+//! `instructions` lists the rows: name, unit, units of a round, and two counts of rounds.
+//! `instructions ROW COUNT` does the work of a row COUNT times. `cargo xtask bench --instr`
+//! runs each row with both of its counts under callgrind; the difference, divided by
+//! the units between them, is free of set-up. Work that is measured net of something does
+//! that so often that it is free of that, too.
 
 #![allow(
     clippy::print_stdout,
@@ -12,171 +13,90 @@
     reason = "a program for people"
 )]
 
-use a99_benches::{compiled, engine, limits, programs};
+use a99_bench_work::{Size, Task, list};
+use a99_benches::work::TIMED;
+use a99_benches::{compiled, engine, programs};
+use agent99::Engine;
 use agent99::artifact::EncodeOptions;
-use agent99::{Agent, Capabilities, Engine, Value, json};
 use std::process::ExitCode;
-use std::task::{Context, Waker};
-
-/// How the work of a row is done once.
-type Work = Box<dyn FnMut()>;
 
 /// One row of the benchmark.
 struct Row {
-    /// W and a number for the rows that are compared with other engines.
+    /// Of the work that engines are compared by, its name.
     name: &'static str,
     /// What the figure is for one of.
     unit: &'static str,
-    /// Units in one round of the work.
-    units: u32,
     /// Rounds of the smaller and of the larger run.
     rounds: [u32; 2],
-    /// Makes the work.
-    work: fn() -> Work,
+    /// Sets the work up.
+    task: fn(Size) -> Task,
 }
 
-/// Turns of the loops.
-const TURNS: u32 = 2_000;
+/// What only this engine does: name, unit, set-up.
+type Own = (&'static str, &'static str, fn(Size) -> Task);
 
-/// Rows of objects, strings of a text, orders of a document.
-const ITEMS: u32 = 500;
-
-/// Calls that `fib(15)` makes.
-const FIB_CALLS: u32 = 1_973;
-
-const ROWS: &[Row] = &[
-    row("W1 condition from arguments", "run", 1, [20, 220], || {
-        runs(programs::CONDITION, programs::condition_args(0))
-    }),
-    row(
-        "W1 condition, bound variables",
-        "turn",
-        TURNS,
-        [1, 11],
-        || runs(programs::CONDITION_LOOP, programs::condition_args(TURNS)),
-    ),
-    row("W2 sum of remainders", "turn", TURNS, [1, 11], || {
-        runs(&programs::sum_of_remainders(), programs::turns(TURNS))
-    }),
-    row("W2d sum of squares", "turn", TURNS, [1, 11], || {
-        runs(&programs::sum_of_squares(), programs::turns(TURNS))
-    }),
-    row("W2 with mathCalc", "turn", TURNS, [1, 11], || {
-        runs(
-            &programs::looped(
-                r#"{"op": "mathCalc", "expr": "s + i * i % 7", "result": "s"}"#,
-                &[],
-            ),
-            programs::turns(TURNS),
-        )
-    }),
-    row("W3 recursive helper", "call", FIB_CALLS, [1, 6], || {
-        runs(programs::FIBONACCI, json!({"n": 15}).into())
-    }),
-    row("W4 rows by tag", "row", ITEMS, [2, 12], || {
-        runs(programs::ROWS_BY_TAG, programs::items(ITEMS))
-    }),
-    row("W5 templated strings", "string", ITEMS, [2, 12], || {
-        runs(programs::WORDS, programs::words(ITEMS))
-    }),
-    row("W6 JSON document", "order", ITEMS, [2, 12], || {
-        runs(programs::ORDERS, programs::orders(ITEMS))
-    }),
-    row("W7 native atom", "call", TURNS, [1, 11], || {
-        runs(&programs::host_call_loop("inc"), programs::turns(TURNS))
-    }),
-    row("W7 asynchronous atom", "call", TURNS, [1, 11], || {
-        runs(
-            &programs::host_call_loop("incLater"),
-            programs::turns(TURNS),
-        )
-    }),
-    row("W8 compile ten steps", "agent", 1, [5, 55], || {
-        let engine = engine();
-        Box::new(move || drop(compiled(&engine, programs::TEN_STEPS)))
-    }),
-    row("W8 cold", "run", 1, [5, 55], || {
-        let args = programs::ten_steps_args();
-        Box::new(move || {
-            let engine = Engine::new();
-            answer(&engine, &compiled(&engine, programs::TEN_STEPS), &args);
-        })
-    }),
-    row("W8 fresh", "run", 1, [20, 220], || {
-        runs(programs::TEN_STEPS, programs::ten_steps_args())
-    }),
-    row("W9 start, suspended", "run", 1, [20, 220], || {
-        let engine = engine();
-        let agent = compiled(&engine, programs::SUSPENDED);
-        Box::new(move || {
-            let run = engine.run(&agent, Value::Undefined, limits(), Capabilities::none());
-            let waits = Box::pin(run)
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()));
-            assert!(waits.is_pending(), "the run waits");
-        })
-    }),
-    row("compile a step", "step", 200, [1, 6], || {
+const OWN: &[Own] = &[
+    ("compile a step", "step", |_| {
         let (engine, text) = (engine(), programs::many_steps(200));
-        Box::new(move || drop(compiled(&engine, &text)))
+        Task::all(200_u32, move || drop(compiled(&engine, &text)))
     }),
-    row("compile a line of a source", "line", 100, [1, 6], || {
+    ("compile a line of a source", "line", |_| {
         let (engine, text) = (engine(), programs::hundred_lines());
-        Box::new(move || drop(engine.compile_source(text.as_str()).expect("a source")))
+        Task::all(100_u32, move || {
+            drop(engine.compile_source(text.as_str()).expect("a source"));
+        })
     }),
-    row("compile a line of its JSON", "line", 100, [1, 6], || {
+    ("compile a line of its JSON", "line", |_| {
         let (engine, [texts, _]) = (engine(), hundred_lines_as_json());
-        Box::new(move || drop(engine.compile(texts.as_slice()).expect("a program")))
+        Task::all(100_u32, move || {
+            drop(engine.compile(texts.as_slice()).expect("a program"));
+        })
     }),
-    row("compile a line of its nodes", "line", 100, [1, 6], || {
+    ("compile a line of its nodes", "line", |_| {
         let (engine, [_, nodes]) = (engine(), hundred_lines_as_json());
-        Box::new(move || drop(engine.compile(nodes.as_slice()).expect("a program")))
+        Task::all(100_u32, move || {
+            drop(engine.compile(nodes.as_slice()).expect("a program"));
+        })
     }),
-    row("compile a mixed step", "step", 1_000, [1, 3], || {
+    ("compile a mixed step", "step", |_| {
         let (engine, text) = (engine(), programs::mixed_steps(1_000));
-        Box::new(move || drop(compiled(&engine, &text)))
+        Task::all(1_000_u32, move || drop(compiled(&engine, &text)))
     }),
-    row("check a mixed step", "step", 1_000, [1, 3], || {
+    ("check a mixed step", "step", |_| {
         let engine = Engine::builder().lint(true).build();
         let text = programs::mixed_steps(1_000);
-        Box::new(move || drop(compiled(&engine, &text)))
+        Task::all(1_000_u32, move || drop(compiled(&engine, &text)))
     }),
-    row("load an artifact", "agent", 1, [5, 55], || {
+    ("load an artifact", "agent", |size| {
         let engine = engine();
         let bytes = compiled(&engine, programs::TEN_STEPS)
             .to_bytes(&EncodeOptions::default())
             .expect("an agent that was compiled here");
-        Box::new(move || drop(engine.load(&bytes).expect("an artifact of ours")))
+        Task::all(size.compiles, move || {
+            for _ in 0..size.compiles {
+                drop(engine.load(&bytes).expect("an artifact of ours"));
+            }
+        })
     }),
 ];
 
-const fn row(
-    name: &'static str,
-    unit: &'static str,
-    units: u32,
-    rounds: [u32; 2],
-    work: fn() -> Work,
-) -> Row {
-    Row {
+/// The rows: the work that engines are compared by, then our own.
+fn rows() -> impl Iterator<Item = Row> {
+    let work = TIMED.iter().map(|(work, task)| Row {
+        name: work.name,
+        unit: work.per,
+        rounds: [1, 6],
+        task: *task,
+    });
+    let own = OWN.iter().map(|(name, unit, task)| Row {
         name,
         unit,
-        units,
-        rounds,
-        work,
-    }
-}
-
-/// Runs of one agent; the timers of deadlines need a runtime's context.
-fn runs(program: &str, args: Value) -> Work {
-    let engine = engine();
-    let agent = compiled(&engine, program);
-    Box::new(move || answer(&engine, &agent, &args))
-}
-
-fn answer(engine: &Engine, agent: &Agent, args: &Value) {
-    let run = engine.run(agent, args.clone(), limits(), Capabilities::none());
-    let outcome = tokio::runtime::Handle::current().block_on(run);
-    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+        rounds: [1, 3],
+        task: *task,
+    });
+    // A part of it counts, and the rest cannot be done alone.
+    work.chain(own)
+        .filter(|row| row.name != list::W9_RESUME.name)
 }
 
 /// What the source of a hundred lines stands for: with its expressions as texts, and as
@@ -195,27 +115,21 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         [] => {
-            for row in ROWS {
-                let [few, many] = row.rounds;
-                println!("{}\t{}\t{}\t{few}\t{many}", row.name, row.unit, row.units);
+            for row in rows() {
+                let ([few, many], units) = (row.rounds, (row.task)(Size::COUNTED).operations());
+                println!("{}\t{}\t{units}\t{few}\t{many}", row.name, row.unit);
             }
             ExitCode::SUCCESS
         }
         [name, rounds] => {
-            let row = ROWS.iter().find(|row| row.name == *name);
+            let row = rows().find(|row| row.name == *name);
             let (Some(row), Ok(rounds)) = (row, rounds.parse::<u32>()) else {
                 eprintln!("no row {name}, or {rounds} is no count");
                 return ExitCode::from(2);
             };
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_time()
-                .build()
-                .expect("a runtime");
-            let _entered = runtime.enter();
-            let mut work = (row.work)();
-            for _ in 0..rounds {
-                work();
-            }
+            // The larger run does the rest the less often, so that the difference lacks it.
+            let [few, many] = row.rounds;
+            (row.task)(Size::COUNTED).repeat(rounds, (few + many).saturating_sub(rounds));
             ExitCode::SUCCESS
         }
         _ => {

@@ -1,13 +1,12 @@
-//! Benchmarks: instruction counts of the benchmark's rows under callgrind, and pairs that
-//! are measured in turns.
+//! Instruction counts of the benchmark's rows under callgrind.
 //!
 //! A count is the same on a busy machine and on an idle one, so a change of one
-//! per cent is a change of the program. Times are criterion's, under
-//! `benches/benches`.
+//! per cent is a change of the program.
 
-use crate::shell::{Failed, cargo, failed, output, run, run_program, target, works};
+use super::{build, read};
+use crate::shell::{Failed, failed, output, works};
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// How much a row may grow, in per cent, before the comparison fails.
@@ -30,24 +29,15 @@ struct Options<'a> {
     is_json: bool,
 }
 
-/// `bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]`, or `bench --pairs`
-/// with the arguments of the program that measures them.
-pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
-    if let Some(at) = args.iter().position(|arg| *arg == "--pairs") {
-        return run_program(
-            "a99-benches",
-            "pairs",
-            &[&args[..at], &args[at + 1..]].concat(),
-        );
-    }
+/// `bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]`.
+pub(super) fn bench(args: &[&str]) -> Result<(), Failed> {
     let options = parse(args)?;
     // Read first: a baseline that is not there is told before minutes of work.
-    let baseline = options.baseline.map(read_counts).transpose()?;
-    if !works(Command::new("valgrind").arg("--version")) {
-        let text = "needs valgrind (Debian: apt-get install valgrind)";
-        return Err(Failed(text.to_owned()));
+    let baseline = options.baseline.map(read).transpose()?;
+    if let Some(missing) = missing() {
+        return Err(Failed(missing));
     }
-    let program = build()?;
+    let program = build(&["instructions"])?.join("instructions");
     let mut rows = list(&program)?;
     if let Some(only) = options.only {
         rows.retain(|row| row.name.contains(only));
@@ -101,16 +91,17 @@ pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
     }
 }
 
+/// What is missing to count, if something is.
+pub(super) fn missing() -> Option<String> {
+    let is_there = works(Command::new("valgrind").arg("--version"));
+    (!is_there).then(|| "needs valgrind (Debian: apt-get install valgrind)".to_owned())
+}
+
 fn parse<'a>(args: &[&'a str]) -> Result<Options<'a>, Failed> {
     let mut options = Options::default();
-    let mut has_kind = false;
     let mut rest = args.iter().copied();
     while let Some(arg) = rest.next() {
         let place = match arg {
-            "--instr" => {
-                has_kind = true;
-                continue;
-            }
             "--json" => {
                 options.is_json = true;
                 continue;
@@ -123,26 +114,7 @@ fn parse<'a>(args: &[&'a str]) -> Result<Options<'a>, Failed> {
         let value = rest.next().ok_or_else(|| failed(arg, "needs a value"))?;
         *place = Some(value);
     }
-    if !has_kind {
-        let text = "expected --instr or --pairs; other times are measured by `cargo bench -p \
-                    a99-benches`";
-        return Err(Failed(text.to_owned()));
-    }
     Ok(options)
-}
-
-/// The counts of an earlier run.
-fn read_counts(path: &str) -> Result<Value, Failed> {
-    let text = std::fs::read_to_string(path).map_err(|error| failed(path, error))?;
-    serde_json::from_str(&text).map_err(|error| failed(path, error))
-}
-
-/// Builds the program that does the work, as benchmarks are built.
-fn build() -> Result<PathBuf, Failed> {
-    let mut build = cargo("build");
-    build.args(["--quiet", "--profile", "bench", "-p", "a99-benches"]);
-    run(build.args(["--bin", "instructions"]))?;
-    Ok(target()?.join("release/instructions"))
 }
 
 fn list(program: &Path) -> Result<Vec<BenchRow>, Failed> {

@@ -1,0 +1,7 @@
+//! The work, done by one dialect of Lua.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    a99_bench_work::protocol::main(peer_mlua::ABOUT, peer_mlua::TIMED)
+}

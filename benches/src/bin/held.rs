@@ -1,0 +1,20 @@
+//! Memory of runs that wait on their host, as `work`: a program of its own, because it
+//! counts every allocation of the process.
+
+use a99_bench_work::{Entry, protocol};
+use a99_benches::work::{ABOUT, HELD, bytes, future_bytes};
+use cap::Cap;
+use std::alloc::System;
+use std::process::ExitCode;
+
+#[global_allocator]
+static COUNTED: Cap<System> = Cap::new(System, usize::MAX);
+
+fn main() -> ExitCode {
+    let [runs, futures] = HELD;
+    let entries: [Entry; 2] = [
+        (runs, |size| bytes(size, || COUNTED.allocated())),
+        (futures, |size| future_bytes(size, || COUNTED.allocated())),
+    ];
+    protocol::main(ABOUT, &entries)
+}

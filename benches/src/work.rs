@@ -1,0 +1,340 @@
+//! Work that engines are compared by ([`a99_bench_work`]), done by this one: over its
+//! public interface, with fuel, heap ceiling and deadline on as a user has them.
+
+use crate::{compiled, engine, limits, programs, run};
+use a99_bench_work::inputs::{self, TenSteps};
+use a99_bench_work::list;
+use a99_bench_work::protocol::{About, Entry, time};
+use a99_bench_work::{Size, Task, Work};
+use agent99::{Agent, Capabilities, Engine, Next, Outcome, Run, RunOptions, Value, json};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+/// This engine.
+pub const ABOUT: About = About {
+    name: "agent99",
+    version: env!("CARGO_PKG_VERSION"),
+    limits: "fuel for each block, heap ceiling of 64 MiB, deadline",
+};
+
+/// What takes time.
+pub const TIMED: &[Entry] = &[
+    (list::W1_MAP, condition_from_map),
+    (list::W1_BOUND, condition_bound),
+    (list::W2, |size| {
+        looped(
+            &programs::sum_of_remainders(),
+            size,
+            inputs::sum_of_remainders(size.turns),
+        )
+    }),
+    (list::W2D, |size| {
+        looped(
+            &programs::sum_of_squares(),
+            size,
+            inputs::sum_of_squares(size.turns),
+        )
+    }),
+    (list::W2_CALC, |size| {
+        let sum = inputs::sum_of_remainders(size.turns);
+        looped(&programs::sum_by_calc(), size, sum)
+    }),
+    (list::W3, |size| {
+        let args = json!({"n": size.fib}).into();
+        let result = json!({"f": inputs::fibonacci(size.fib)});
+        let calls = inputs::fibonacci_calls(size.fib);
+        runs(programs::FIBONACCI, args, result, calls)
+    }),
+    (list::W4, rows),
+    (list::W5, |size| {
+        let args = programs::words(size.words);
+        let result = json!({"page": inputs::page(&inputs::text(size.words))});
+        runs(programs::WORDS, args, result, u64::from(size.words))
+    }),
+    (list::W6, orders),
+    (list::W7_SYNC, |size| host_calls("inc", size)),
+    (list::W7_ATTRIBUTE, |size| host_calls("incTyped", size)),
+    (list::W7_ASYNC, |size| host_calls("incLater", size)),
+    (list::W8_COMPILE, |size| {
+        let engine = engine();
+        Task::all(size.compiles, move || {
+            for _ in 0..size.compiles {
+                drop(compiled(&engine, programs::TEN_STEPS));
+            }
+        })
+    }),
+    (list::W8_COLD, |size| {
+        let args = programs::ten_steps_args();
+        let size = size.few_states(5);
+        Task::all(size.compiles, move || {
+            for _ in 0..size.compiles {
+                let engine = Engine::new();
+                check(&run(
+                    &engine,
+                    &compiled(&engine, programs::TEN_STEPS),
+                    &args,
+                ));
+            }
+        })
+    }),
+    (list::W8_WARM, |size| {
+        let (engine, args) = (engine(), programs::ten_steps_args());
+        Task::all(size.compiles, move || {
+            for _ in 0..size.compiles {
+                check(&run(
+                    &engine,
+                    &compiled(&engine, programs::TEN_STEPS),
+                    &args,
+                ));
+            }
+        })
+    }),
+    (list::W8_FRESH, |size| {
+        let (engine, args) = (engine(), programs::ten_steps_args());
+        let agent = compiled(&engine, programs::TEN_STEPS);
+        check(&run(&engine, &agent, &args));
+        Task::all(size.runs, move || {
+            for _ in 0..size.runs {
+                let result = run(&engine, &agent, &args);
+                // The whole is compared above; all of it every time would be most of the
+                // work.
+                assert_eq!(net(&result), Some(112.5));
+            }
+        })
+    }),
+    (list::W9_START, |size| {
+        let (engine, agent) = suspended();
+        Task::all(size.waiting, move || {
+            drop(waiting(&engine, &agent, size.waiting));
+        })
+    }),
+    (list::W9_FUTURE, |size| {
+        let (engine, agent) = suspended();
+        let runtime = timers();
+        Task::all(size.waiting, move || {
+            let _timers = runtime.enter();
+            drop(futures(&engine, &agent, size.waiting));
+        })
+    }),
+    (list::W9_RESUME, |size| {
+        let (engine, agent) = suspended();
+        Task::Part {
+            operations: u64::from(size.waiting),
+            run: Box::new(move || {
+                let waiting = waiting(&engine, &agent, size.waiting);
+                time(|| waiting.into_iter().for_each(resumed))
+            }),
+        }
+    }),
+];
+
+/// What memory is measured of, by a program that counts each allocation. It is no part of
+/// [`TIMED`], because counting slows those.
+pub const HELD: [&Work; 2] = [list::W9_BYTES, list::W9_FUTURE_BYTES];
+
+/// The bytes that a run holds which [`Engine::start`] gave, by what is allocated.
+pub fn bytes(size: Size, allocated: fn() -> usize) -> Task {
+    let (engine, agent) = suspended();
+    Task::held(size.waiting, allocated, move |count| {
+        waiting(&engine, &agent, count)
+    })
+}
+
+/// The bytes that the future of a run holds, by what is allocated.
+pub fn future_bytes(size: Size, allocated: fn() -> usize) -> Task {
+    let (engine, agent) = suspended();
+    let runtime = timers();
+    Task::held(size.waiting, allocated, move |count| {
+        let _timers = runtime.enter();
+        futures(&engine, &agent, count)
+    })
+}
+
+/// Runs of one agent with its result, which each of them is compared with.
+fn runs(program: &str, args: Value, result: serde_json::Value, operations: u64) -> Task {
+    let engine = engine();
+    let agent = compiled(&engine, program);
+    let wanted = Value::from(result);
+    Task::all(operations, move || {
+        // Not shown when it is something else: it may be a megabyte.
+        assert!(run(&engine, &agent, &args) == wanted, "another result");
+    })
+}
+
+fn looped(program: &str, size: Size, sum: f64) -> Task {
+    let args = programs::turns(size.turns);
+    runs(program, args, json!({"s": sum}), u64::from(size.turns))
+}
+
+fn condition_from_map(size: Size) -> Task {
+    let engine = engine();
+    let agent = compiled(&engine, programs::CONDITION);
+    let (args, wanted) = (programs::condition_args(0), json!({"ok": true}).into());
+    Task::all(size.evaluations, move || {
+        for _ in 0..size.evaluations {
+            assert_eq!(run(&engine, &agent, &args), wanted);
+        }
+    })
+}
+
+fn condition_bound(size: Size) -> Task {
+    let args = programs::condition_args(size.turns);
+    let result = json!({"hits": size.turns});
+    runs(
+        programs::CONDITION_LOOP,
+        args,
+        result,
+        u64::from(size.turns),
+    )
+}
+
+fn rows(size: Size) -> Task {
+    let found = inputs::rows(size.rows);
+    let counts = inputs::TAGS.into_iter().zip(found.counts);
+    let counts: serde_json::Map<_, _> = counts
+        .map(|(tag, count)| (tag.to_owned(), json!(count)))
+        .collect();
+    let wanted = json!({"sum": found.sum, "counts": counts});
+    let args = programs::items(size.rows);
+    runs(programs::ROWS_BY_TAG, args, wanted, u64::from(size.rows))
+}
+
+fn orders(size: Size) -> Task {
+    let engine = engine();
+    let agent = compiled(&engine, programs::ORDERS);
+    let args = programs::orders(size.orders);
+    let first = run(&engine, &agent, &args);
+    let written = first.to_json();
+    inputs::check_orders(written["written"].as_str().unwrap_or_default(), size.orders);
+    let bytes = inputs::orders(size.orders).len() as u64;
+    Task::all(bytes, move || {
+        assert!(run(&engine, &agent, &args) == first, "another result");
+    })
+}
+
+fn host_calls(atom: &str, size: Size) -> Task {
+    let engine = engine();
+    let args = programs::turns(size.turns);
+    let calls = compiled(&engine, &programs::host_call_loop(atom));
+    let empty = compiled(&engine, &programs::empty_loop());
+    let turns = f64::from(size.turns);
+    let runtime = timers();
+    let runs = move |agent: &Agent, wanted: serde_json::Value| {
+        // One that could wait needs the timers of a runtime, and is driven by it.
+        let run = engine.run(agent, args.clone(), limits(), Capabilities::none());
+        let outcome = runtime.block_on(run);
+        assert_eq!(result(outcome), wanted.into());
+    };
+    let runs = Rc::new(runs);
+    let rest = runs.clone();
+    Task::Net {
+        operations: u64::from(size.turns),
+        // The last call is of the number before the last turn's.
+        run: Box::new(move || runs(&calls, json!({"s": turns}))),
+        rest: Box::new(move || rest(&empty, json!({"i": turns}))),
+    }
+}
+
+fn result(outcome: Outcome) -> Value {
+    assert_eq!(outcome.error, None);
+    outcome.result
+}
+
+fn net(result: &Value) -> Option<f64> {
+    result.as_object()?.get("net")?.as_f64()
+}
+
+/// Compares what the agent of ten steps found.
+fn check(result: &Value) {
+    let found = result.to_json();
+    let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
+    let number = |name: &str| found[name].as_f64().unwrap_or_default();
+    TenSteps {
+        net: number("net"),
+        count: number("count"),
+        text: text("text"),
+        label: text("label"),
+        joined: text("joined"),
+    }
+    .check();
+}
+
+fn timers() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().build().expect("a runtime")
+}
+
+/// The agent that waits on its host, with what tells that it was heard.
+fn suspended() -> (Engine, Agent) {
+    let engine = engine();
+    let agent = compiled(&engine, programs::SUSPENDED);
+    (engine, agent)
+}
+
+/// Runs that wait, and the call that each of them made.
+fn waiting(engine: &Engine, agent: &Agent, count: u32) -> Vec<(Run, agent99::CallId)> {
+    let start = |_| {
+        let options: RunOptions = limits();
+        let mut run = engine.start(agent, Value::Undefined, options, Capabilities::none());
+        match run.next(Duration::ZERO) {
+            Next::Call(call) => (run, call.id),
+            other => panic!("a call, not {other:?}"),
+        }
+    };
+    (0..count).map(start).collect()
+}
+
+/// Answers a call and takes the run to its end.
+fn resumed((mut run, call): (Run, agent99::CallId)) {
+    run.answer(&call, Ok(Value::from(2.0).into()))
+        .expect("a call of this run");
+    let Next::Done(outcome) = run.next(Duration::ZERO) else {
+        panic!("the run is over");
+    };
+    let answer = result(*outcome);
+    let answer = answer.as_object().and_then(|members| members.get("answer"));
+    assert_eq!(answer.and_then(Value::as_f64), Some(2.0));
+}
+
+/// Futures of runs that wait.
+fn futures(
+    engine: &Engine,
+    agent: &Agent,
+    count: u32,
+) -> Vec<Pin<Box<dyn Future<Output = Outcome>>>> {
+    let mut context = Context::from_waker(Waker::noop());
+    (0..count)
+        .map(|_| {
+            let (engine, agent) = (engine.clone(), agent.clone());
+            let mut run: Pin<Box<dyn Future<Output = Outcome>>> = Box::pin(async move {
+                let none = Capabilities::none();
+                engine.run(&agent, Value::Undefined, limits(), none).await
+            });
+            assert!(run.as_mut().poll(&mut context).is_pending(), "it waits");
+            run
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_work_is_done_and_gives_what_it_must() {
+        let timed = TIMED.iter().map(|(work, _)| *work);
+        let done: Vec<&Work> = timed.chain(HELD).collect();
+        for work in list::ALL {
+            assert!(done.contains(work), "{}", work.name);
+        }
+        assert_eq!(done.len(), list::ALL.len());
+        for (_, set_up) in TIMED {
+            set_up(Size::SMALL).repeat(1, 1);
+        }
+        bytes(Size::SMALL, || 0).repeat(1, 1);
+        future_bytes(Size::SMALL, || 0).repeat(1, 1);
+    }
+}

@@ -1,0 +1,202 @@
+//! Peers: the engines that ours is compared with, and how their programs are built, each
+//! alone in the workspace `benches/peers`.
+
+use crate::shell::{Failed, failed, output, root, run, works};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A peer.
+pub(super) struct Peer {
+    /// Its name, its column, and its program.
+    pub(super) name: &'static str,
+    package: &'static str,
+    /// The feature that chooses it, of a package that is several.
+    feature: Option<&'static str>,
+    /// Another program of it, which counts allocations.
+    held: Option<&'static str>,
+    /// The compilers that its C or C++ needs.
+    compilers: &'static [Compiler],
+    /// Whether its programs have types, so that it is no measure for one that has none.
+    pub(super) is_typed: bool,
+}
+
+/// A compiler of another language.
+struct Compiler {
+    variable: &'static str,
+    program: &'static str,
+    language: &'static str,
+    debian: &'static str,
+}
+
+const C: Compiler = Compiler {
+    variable: "CC",
+    program: "cc",
+    language: "C",
+    debian: "gcc",
+};
+
+const CXX: Compiler = Compiler {
+    variable: "CXX",
+    program: "c++",
+    language: "C++",
+    debian: "g++",
+};
+
+const fn rust(name: &'static str, package: &'static str) -> Peer {
+    Peer {
+        name,
+        package,
+        feature: None,
+        held: None,
+        compilers: &[],
+        is_typed: false,
+    }
+}
+
+/// The peers, in the order of columns.
+pub(super) const PEERS: [Peer; 8] = [
+    Peer {
+        feature: Some("lua54"),
+        held: Some("lua54-held"),
+        compilers: &[C],
+        ..rust("lua54", "peer-mlua")
+    },
+    Peer {
+        feature: Some("luau"),
+        held: Some("luau-held"),
+        compilers: &[C, CXX],
+        ..rust("luau", "peer-mlua")
+    },
+    Peer {
+        feature: Some("luajit"),
+        compilers: &[C],
+        ..rust("luajit", "peer-mlua")
+    },
+    Peer {
+        compilers: &[C],
+        ..rust("rquickjs", "peer-rquickjs")
+    },
+    rust("starlark", "peer-starlark"),
+    rust("rhai", "peer-rhai"),
+    rust("piccolo", "peer-piccolo"),
+    Peer {
+        held: Some("wasmi-held"),
+        is_typed: true,
+        ..rust("wasmi", "peer-wasmi")
+    },
+];
+
+/// The peers of these names, separated by commas.
+pub(super) fn named(names: &str) -> Result<Vec<&'static Peer>, Failed> {
+    let all = || {
+        let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+        format!("no peer of that name; there are {}", names.join(", "))
+    };
+    let one = |name: &str| {
+        let found = PEERS.iter().find(|peer| peer.name == name);
+        found.ok_or_else(|| failed(name, all()))
+    };
+    names.split(',').map(one).collect()
+}
+
+/// Builds the programs of peers, and gives where they are.
+///
+/// # Errors
+/// If one cannot be built: which, what it lacks, and how to go on without it.
+pub(super) fn build(peers: &[&'static Peer]) -> Result<Vec<(&'static Peer, PathBuf)>, Failed> {
+    // What is missing is told before minutes of work.
+    for peer in peers {
+        if let Some(lacking) = peer.compilers.iter().find(|compiler| !compiler.is_there()) {
+            let (language, debian) = (lacking.language, lacking.debian);
+            return Err(Failed(format!(
+                "{} needs a compiler of {language} (Debian: apt-get install {debian}); to go \
+                 on without it: --only {}",
+                peer.name,
+                others(peers, peer)
+            )));
+        }
+    }
+    let manifest = root().join("benches/peers/Cargo.toml");
+    let target = folder(&manifest)?;
+    let mut programs = Vec::new();
+    for peer in peers {
+        eprintln!("==> building {}", peer.name);
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--locked", "--profile", "bench"]);
+        build.arg("--manifest-path").arg(&manifest);
+        build.args(["--package", peer.package]);
+        if let Some(feature) = peer.feature {
+            build.args(["--no-default-features", "--features", feature]);
+        }
+        for program in [Some(peer.name), peer.held].into_iter().flatten() {
+            build.args(["--bin", program]);
+            programs.push((*peer, target.join(program)));
+        }
+        run(&mut build).map_err(|Failed(reason)| {
+            let others = others(peers, peer);
+            Failed(format!(
+                "{reason}\nto go on without {}: --only {others}",
+                peer.name
+            ))
+        })?;
+    }
+    Ok(programs)
+}
+
+impl Compiler {
+    fn is_there(&self) -> bool {
+        let program = std::env::var_os(self.variable);
+        works(Command::new(program.unwrap_or_else(|| self.program.into())).arg("--version"))
+    }
+}
+
+/// The names of all but one.
+fn others(peers: &[&Peer], without: &Peer) -> String {
+    let others = peers.iter().filter(|peer| peer.name != without.name);
+    others.map(|peer| peer.name).collect::<Vec<_>>().join(",")
+}
+
+/// The folder that the workspace's programs are built into.
+fn folder(manifest: &std::path::Path) -> Result<PathBuf, Failed> {
+    let mut metadata = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    metadata.args([
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+        "--manifest-path",
+    ]);
+    let text = output(metadata.arg(manifest))?;
+    let found: Value =
+        serde_json::from_str(&text).map_err(|error| failed("cargo metadata", error))?;
+    let target = found["target_directory"].as_str();
+    let target = target.ok_or_else(|| failed("cargo metadata", "no target folder"))?;
+    Ok(PathBuf::from(target).join("release"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_known_by_name_and_the_anchor_is_one() {
+        assert!(
+            PEERS
+                .iter()
+                .any(|peer| peer.name == a99_bench_work::list::ANCHOR)
+        );
+        let found = named("wasmi,lua54").map(|peers| peers.len());
+        assert_eq!(found.ok(), Some(2));
+        let Err(Failed(reason)) = named("lua") else {
+            panic!("there is none of that name");
+        };
+        assert!(reason.starts_with("lua: no peer of that name; there are lua54, "));
+    }
+
+    #[test]
+    fn what_is_left_out_is_named() {
+        let peers: Vec<&Peer> = PEERS.iter().take(3).collect();
+        assert_eq!(others(&peers, &PEERS[1]), "lua54,luajit");
+    }
+}
