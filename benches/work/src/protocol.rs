@@ -20,6 +20,9 @@ const REPEATED: u32 = 3;
 /// They go on until this much time was measured, so that short work is repeated more often.
 const MEASURED: Duration = Duration::from_millis(150);
 
+/// They end when all of it, what is not measured included, has taken this long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// What a program is.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
@@ -147,9 +150,10 @@ pub fn time(run: impl FnOnce()) -> Duration {
 
 /// The least of several repetitions, in nanoseconds; the first one warms up.
 fn least(mut run: impl FnMut() -> Duration) -> f64 {
+    let begun = ProcessTime::now();
     run();
     let (mut least, mut sum, mut count) = (Duration::MAX, Duration::ZERO, 0);
-    while count < REPEATED || sum < MEASURED {
+    while count < REPEATED || (sum < MEASURED && begun.elapsed() < PATIENCE) {
         let time = run();
         least = least.min(time);
         sum += time;

@@ -326,7 +326,7 @@ mod tests {
         let line = shown.lines().find(|line| line.starts_with("W8 warm"));
         let cells: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
         let wanted = [
-            "W8", "warm", "run", "12,345", "250,000", "10,000", "+23.5", "%",
+            "W8", "warm", "run", "12,345", "250,000", "10,000", "+23.4", "%",
         ];
         assert_eq!(cells, wanted);
     }

@@ -77,11 +77,11 @@ fn code_lines(text: &str) -> impl Iterator<Item = &str> {
         .filter(|line| !line.trim_start().starts_with("//"))
 }
 
-/// The root manifest defines the lints; the fuzz targets are a workspace of
-/// their own, for another toolchain.
+/// The root manifest defines the lints, and that of the peers its own; the fuzz targets are a
+/// workspace of their own, for another toolchain.
 fn inherits_lints(path: &str, text: &str) -> bool {
     match path {
-        "Cargo.toml" => text.contains("unsafe_code = \"deny\""),
+        "Cargo.toml" | "benches/peers/Cargo.toml" => text.contains("unsafe_code = \"deny\""),
         "fuzz/Cargo.toml" => true,
         _ => text.contains("[lints]\nworkspace = true"),
     }

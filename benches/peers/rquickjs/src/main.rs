@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const ABOUT: About = About {
     name: "rquickjs",
     version: "QuickJS-ng of rquickjs 0.14.0",
-    limits: "interrupt handler for budget and deadline, memory limit, stack limit",
+    limits: "interrupt handler for budget and deadline, memory limit of 64 MiB, stack limit",
 };
 
 /// A new state takes a hundred times as long as a new run of ours.

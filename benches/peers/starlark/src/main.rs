@@ -18,7 +18,8 @@ use std::process::ExitCode;
 const ABOUT: About = About {
     name: "starlark",
     version: "starlark 0.14.3",
-    limits: "maximum of calls and loop turns, maximum of the heap, both by its best effort",
+    limits: "maximum of calls and loop turns; maximum of the heap, of 1 GiB: no garbage is \
+             collected inside a function",
 };
 
 const LOOP: &str = "
@@ -230,7 +231,7 @@ fn call(
         let function = module.heap().access_owned_frozen_value(&function);
         let mut evaluator = Evaluator::new(&module);
         evaluator.set_max_tick_count(1 << 40).expect("set once");
-        evaluator.set_max_heap_size(64 << 20).expect("set once");
+        evaluator.set_max_heap_size(1 << 30).expect("set once");
         check(
             evaluator
                 .eval_function(function, &args, &[])

@@ -15,7 +15,7 @@ use wasmi::{
 const ABOUT: About = About {
     name: "wasmi",
     version: "wasmi 2.0.0",
-    limits: "fuel, memory limit",
+    limits: "fuel, memory limit of 64 MiB",
 };
 
 const FUEL: u64 = 1_000_000_000_000;
