@@ -6,7 +6,10 @@ use a99_bench_work::inputs::{self, TenSteps};
 use a99_bench_work::list;
 use a99_bench_work::protocol::{About, Entry, time};
 use a99_bench_work::{Size, Task, Work};
-use agent99::{Agent, Capabilities, Engine, Next, Outcome, Run, RunOptions, Value, json};
+use agent99::{
+    Agent, Arg, Capabilities, Engine, Next, Outcome, Part, Run, RunOptions, Value, json,
+};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -24,6 +27,8 @@ pub const ABOUT: About = About {
 pub const TIMED: &[Entry] = &[
     (list::W1_MAP, condition_from_map),
     (list::W1_BOUND, condition_bound),
+    (list::W1_RUN, condition_run),
+    (list::W1_LOOP, condition_loop),
     (list::W2, |size| {
         looped(
             &programs::sum_of_remainders(),
@@ -169,7 +174,7 @@ fn looped(program: &str, size: Size, sum: f64) -> Task {
     runs(program, args, json!({"s": sum}), u64::from(size.turns))
 }
 
-fn condition_from_map(size: Size) -> Task {
+fn condition_run(size: Size) -> Task {
     let engine = engine();
     let agent = compiled(&engine, programs::CONDITION);
     let (args, wanted) = (programs::condition_args(0), json!({"ok": true}).into());
@@ -180,7 +185,41 @@ fn condition_from_map(size: Size) -> Task {
     })
 }
 
+/// The names of the condition's inputs.
+const CONDITION: [&str; 7] = ["a", "b", "c", "d", "e", "f", "name"];
+
+fn condition_from_map(size: Size) -> Task {
+    let numbers = HashMap::from(inputs::CONDITION);
+    conditions(size, move |place| {
+        let number = numbers.get(CONDITION[place]);
+        number.map_or(Arg::Text("x"), |n| Arg::Number(*n))
+    })
+}
+
 fn condition_bound(size: Size) -> Task {
+    let [a, b, c, d, e, f] = inputs::CONDITION.map(|(_, number)| Arg::Number(number));
+    let args = [a, b, c, d, e, f, Arg::Text("x")];
+    conditions(size, move |place| args[place])
+}
+
+/// Bound calls, each with what it is given for its names, one after the other.
+fn conditions(size: Size, arg: impl Fn(usize) -> Arg<'static> + 'static) -> Task {
+    let engine = engine();
+    let agent = compiled(&engine, programs::CONDITION);
+    let bound = engine.bind(&agent, &CONDITION, limits(), Capabilities::none());
+    let bound = bound.expect("names of the program's");
+    let (ok, mut caller) = (bound.result("ok"), bound.caller());
+    Task::all(size.evaluations, move || {
+        for _ in 0..size.evaluations {
+            let reply = caller
+                .call(&std::array::from_fn::<_, 7, _>(&arg))
+                .expect("it ends");
+            assert_eq!(reply.at(ok), Part::Bool(true));
+        }
+    })
+}
+
+fn condition_loop(size: Size) -> Task {
     let args = programs::condition_args(size.turns);
     let result = json!({"hits": size.turns});
     runs(

@@ -100,13 +100,23 @@ works! {
     /// W1 from a map.
     W1_MAP = work(
         "W1 map", "evaluation", Of::Time,
-        "`a*b + c/d - e%f > 10 && name == \"x\"`, compiled once, each evaluation with a new map of the host's",
+        "`a*b + c/d - e%f > 10 && name == \"x\"`, compiled once, its inputs taken from a map of the host's for each evaluation; ours by `Engine::bind`",
     ).goal(90.0, 1_210.0);
-    /// W1 over bound variables.
+    /// W1 with its arguments by place.
     W1_BOUND = work(
-        "W1 bound", "turn", Of::Time,
-        "the same condition at each turn of a loop, over variables",
+        "W1 bound", "call", Of::Time,
+        "the same condition, its inputs passed one by one as arguments; ours by `Engine::bind`",
     ).goal_by(30.0, "W1 map", 1_210.0);
+    /// W1 by a run that is not bound.
+    W1_RUN = work(
+        "W1 run", "run", Of::Time,
+        "the same by `Engine::run_sync`, which is given a tree of arguments and gives one of results",
+    );
+    /// W1 over variables.
+    W1_LOOP = work(
+        "W1 loop", "turn", Of::Time,
+        "the same condition at each turn of a loop, over variables",
+    );
     /// W2.
     W2 = work("W2", "turn", Of::Time, "a loop, `s = s + i * i % 7`").goal(10.0, 43.0);
     /// W2 without the remainder.

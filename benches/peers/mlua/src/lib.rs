@@ -190,6 +190,20 @@ const CONDITION: &str = "a*b + c/d - e%f > 10 and name == 'x'";
 pub const TIMED: &[Entry] = &[
     (list::W1_MAP, condition_map),
     (list::W1_BOUND, |size| {
+        let lua = sealed(limited());
+        let run = function(
+            &lua,
+            &format!("local a, b, c, d, e, f, name = ... return {CONDITION}"),
+        );
+        Task::all(size.evaluations, move || {
+            let _alive = &lua;
+            for _ in 0..size.evaluations {
+                let args = (3.5, 4.0, 9.0, 2.0, 7.0, 4.0, "x");
+                assert!(run.call::<bool>(args).expect("the condition holds"));
+            }
+        })
+    }),
+    (list::W1_LOOP, |size| {
         let text = format!(
             "local n, a, b, c, d, e, f, name = ... local i, hits = 0.0, 0.0
              while i < n do if {CONDITION} then hits = hits + 1 end i = i + 1 end return hits"

@@ -96,6 +96,21 @@ const ENTRIES: &[Entry] = &[
         })
     }),
     (list::W1_BOUND, |size| {
+        let text = "local a, b, c, d, e, f, name = ...
+            return a*b + c/d - e%f > 10 and name == 'x'";
+        let mut state = State::new(text);
+        Task::all(size.evaluations, move || {
+            for _ in 0..size.evaluations {
+                let found: bool = state.call(|ctx| {
+                    let numbers = inputs::CONDITION.iter().map(|(_, n)| Value::Number(*n));
+                    let name = Value::String(ctx.intern(b"x"));
+                    numbers.chain([name]).collect()
+                });
+                assert!(found);
+            }
+        })
+    }),
+    (list::W1_LOOP, |size| {
         let body = "if a*b + c/d - e%f > 10 and name == 'x' then s = s + 1 end";
         looped(body, size, f64::from(size.turns))
     }),

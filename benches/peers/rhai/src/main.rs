@@ -96,6 +96,18 @@ const ENTRIES: &[Entry] = &[
         })
     }),
     (list::W1_BOUND, |size| {
+        let engine = limited();
+        let text = format!("fn run(a, b, c, d, e, f, name) {{ {CONDITION} }}");
+        let ast = engine.compile(text).expect("a function");
+        Task::all(size.evaluations, move || {
+            for _ in 0..size.evaluations {
+                let args = (3.5, 4.0, 9.0, 2.0, 7.0, 4.0, "x");
+                let found = engine.call_fn::<bool>(&mut Scope::new(), &ast, "run", args);
+                assert!(found.expect("it ends"));
+            }
+        })
+    }),
+    (list::W1_LOOP, |size| {
         let body = format!("if {CONDITION} {{ s = s + 1.0; }}");
         looped(&body, size, f64::from(size.turns))
     }),

@@ -140,6 +140,18 @@ const ENTRIES: &[Entry] = &[
         })
     }),
     (list::W1_BOUND, |size| {
+        let state = State::new("(a, b, c, d, e, f, name) => a*b + c/d - e%f > 10 && name == 'x'");
+        Task::all(size.evaluations, move || {
+            state.call(|_, run| {
+                for _ in 0..size.evaluations {
+                    let args = (3.5, 4.0, 9.0, 2.0, 7.0, 4.0, "x");
+                    assert!(run.call::<_, bool>(args)?);
+                }
+                Ok(())
+            });
+        })
+    }),
+    (list::W1_LOOP, |size| {
         let body = "if (a*b + c/d - e%f > 10 && name == 'x') s = s + 1";
         looped(body, size, f64::from(size.turns))
     }),

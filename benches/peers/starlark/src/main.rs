@@ -117,6 +117,23 @@ const ENTRIES: &[Entry] = &[
         })
     }),
     (list::W1_BOUND, |size| {
+        let text = "def run(a, b, c, d, e, f, name):
+    return a*b + c/d - e%f > 10.0 and name == 'x'";
+        let module = frozen(&globals(), text);
+        Task::all(size.evaluations, move || {
+            for _ in 0..size.evaluations {
+                call(
+                    &module,
+                    |heap| {
+                        let numbers = inputs::CONDITION.iter().map(|(_, n)| heap.alloc(*n));
+                        numbers.chain([heap.alloc("x")]).collect()
+                    },
+                    |found| assert_eq!(found.unpack_bool(), Some(true)),
+                );
+            }
+        })
+    }),
+    (list::W1_LOOP, |size| {
         let body = "if a*b + c/d - e%f > 10.0 and name == 'x':\n            s = s + 1.0";
         looped(body, size, f64::from(size.turns))
     }),
