@@ -153,21 +153,15 @@ impl<'a> Lower<'_, 'a> {
         let mut inputs = self.inputs(step);
         inputs.retain(|(name, _)| !is_metadata(name));
         let mark = self.mark();
-        let arr = self.temp();
-        self.e.emit(Op::NewArr {
-            dst: arr,
-            cap: Number(inputs.len() as u32),
-        });
+        let fields = self.fields(inputs.len());
         let mut keys = Vec::with_capacity(inputs.len());
         for (name, node) in inputs {
             keys.push(self.s.pool.key(name));
             let mark = self.mark();
             let src = self.value(node);
-            self.e.emit(Op::ArrPush { arr, src });
-            self.release(mark);
+            self.field(fields, src, mark);
         }
-        let shape = self.s.pool.shape(&keys);
-        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.new_object(dst, &keys, fields);
         self.release(mark);
     }
 
@@ -176,28 +170,20 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         debug_assert_eq!(doc.kind(step), Kind::Object);
         let mark = self.mark();
-        let arr = self.temp();
         let members: Vec<(&'a [u8], NodeId)> = doc
             .members(step)
             .filter(|(name, _)| !matches!(*name, b"op" | b"result"))
             .collect();
-        self.e.emit(Op::NewArr {
-            dst: arr,
-            cap: Number(members.len() as u32),
-        });
+        let fields = self.fields(members.len());
         let mut keys = Vec::with_capacity(members.len());
         for (name, node) in members {
             keys.push(self.s.pool.key(name));
+            let mark = self.mark();
             let src = self.temp();
             self.raw_to(node, src);
-            self.e.emit(Op::ArrPush { arr, src });
-            self.release(super::Mark {
-                reg: src.0,
-                slot: self.mark().slot,
-            });
+            self.field(fields, src, mark);
         }
-        let shape = self.s.pool.shape(&keys);
-        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.new_object(dst, &keys, fields);
         self.release(mark);
     }
 }

@@ -9,7 +9,7 @@ use crate::ir::{key_text, truthy};
 use a99_core::diag::{Diagnostic, codes};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{
-    ChargeKind, Const, Count, FunctionIdx, KeyIdx, Number, Op, Reg, SchemaIdx, Target,
+    ChargeKind, Const, Count, FunctionIdx, KeyIdx, Op, Reg, SchemaIdx, Target,
 };
 use a99_core::sig::Form;
 use a99_core::value::Value;
@@ -246,35 +246,13 @@ impl<'a> Lower<'_, 'a> {
         }
         let mark = self.mark();
         let keys: Vec<KeyIdx> = names.iter().map(|n| self.s.pool.key(n)).collect();
-        let shape = self.s.pool.shape(&keys);
-        if names.len() <= super::MAX_CALL_ARGS && !self.is_crowded() {
-            let base = self.temps(names.len());
-            for (i, name) in names.iter().enumerate() {
-                let mark = self.mark();
-                let r = self.name_or_undefined(name);
-                self.mov(base + i as u8, r);
-                self.release(mark);
-            }
-            self.e.emit(Op::NewObj {
-                dst,
-                base,
-                n: Count(names.len() as u8),
-                shape,
-            });
-        } else {
-            let arr = self.temp();
-            self.e.emit(Op::NewArr {
-                dst: arr,
-                cap: Number(names.len() as u32),
-            });
-            for name in &names {
-                let mark = self.mark();
-                let src = self.name_or_undefined(name);
-                self.e.emit(Op::ArrPush { arr, src });
-                self.release(mark);
-            }
-            self.e.emit(Op::WideObj { dst, arr, shape });
+        let fields = self.fields(names.len());
+        for name in &names {
+            let mark = self.mark();
+            let src = self.name_or_undefined(name);
+            self.field(fields, src, mark);
         }
+        self.new_object(dst, &keys, fields);
         self.release(mark);
         let filter = doc
             .get(step, "filter")

@@ -1,13 +1,62 @@
 //! Object nodes to code, with keys that are written or computed (D67).
 
-use super::{Lower, MAX_CALL_ARGS};
+use super::{Held, Lower, MAX_CALL_ARGS, Mark};
 use crate::ir::{Ir, ObjKey};
 use a99_core::builtins;
 use a99_core::diag::codes;
 use a99_core::program::{Const, Count, KeyIdx, Op, Reg};
 use hashbrown::HashMap;
 
+/// Where the members of an object are until it is made.
+#[derive(Copy, Clone)]
+pub(super) enum Fields {
+    /// Side by side in registers, from this one on.
+    Registers(Reg),
+    /// In an array.
+    Array(Held),
+}
+
 impl<'a> Lower<'_, 'a> {
+    /// Room for the members of an object of so many, which are added in their order.
+    pub(super) fn fields(&mut self, count: usize) -> Fields {
+        match count <= MAX_CALL_ARGS && !self.is_crowded() {
+            true => Fields::Registers(self.peek()),
+            false => Fields::Array(self.collector(count)),
+        }
+    }
+
+    /// Adds a member, and gives back what has been taken for it since `mark`.
+    pub(super) fn field(&mut self, fields: Fields, src: Reg, mark: Mark) {
+        match fields {
+            Fields::Registers(_) => {
+                self.release(mark);
+                let to = self.temp();
+                self.mov(to, src);
+            }
+            Fields::Array(held) => {
+                self.collect(held, src);
+                self.release(mark);
+            }
+        }
+    }
+
+    /// The object of these keys and of the members that were added.
+    pub(super) fn new_object(&mut self, dst: Reg, keys: &[KeyIdx], fields: Fields) {
+        let shape = self.s.pool.shape(keys);
+        match fields {
+            Fields::Registers(base) => self.e.emit(Op::NewObj {
+                dst,
+                base,
+                n: Count(keys.len() as u8),
+                shape,
+            }),
+            Fields::Array(held) => {
+                let arr = self.take(held);
+                self.e.emit(Op::WideObj { dst, arr, shape });
+            }
+        }
+    }
+
     /// An object of these members, which are paid for.
     pub(super) fn object_of(&mut self, dst: Reg, entries: &[(ObjKey<'a>, Ir<'a>)]) {
         let named: Option<Vec<_>> = entries

@@ -7,7 +7,7 @@ use crate::compat;
 use crate::ir::{from_text, key_text};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::program::{Const, KeyIdx, Number, Op, Reg};
+use a99_core::program::{Const, KeyIdx, Reg};
 use hashbrown::HashSet;
 
 impl<'a> Lower<'_, 'a> {
@@ -124,11 +124,7 @@ impl<'a> Lower<'_, 'a> {
         };
         self.charge_data(entries.len());
         let mark = self.mark();
-        let arr = self.temp();
-        self.e.emit(Op::NewArr {
-            dst: arr,
-            cap: Number(entries.len() as u32),
-        });
+        let fields = self.fields(entries.len());
         let mut keys: Vec<KeyIdx> = Vec::new();
         let mut seen = HashSet::new();
         for (name, node) in entries {
@@ -139,11 +135,9 @@ impl<'a> Lower<'_, 'a> {
             keys.push(key);
             let mark = self.mark();
             let src = self.value(node);
-            self.e.emit(Op::ArrPush { arr, src });
-            self.release(mark);
+            self.field(fields, src, mark);
         }
-        let shape = self.s.pool.shape(&keys);
-        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.new_object(dst, &keys, fields);
         self.release(mark);
         self.bind_result(step, dst, true);
         Some(dst)

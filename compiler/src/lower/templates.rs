@@ -137,7 +137,7 @@ impl<'a> Lower<'_, 'a> {
         let mut members: Vec<(&'a [u8], NodeId)> = doc.members(node).collect();
         members.retain(|m| seen.insert(m.0));
         let named = self.named_of(&members, resolved);
-        let held = self.collector(members.len());
+        let fields = self.fields(members.len());
         let mut keys = Vec::with_capacity(members.len());
         for (i, (name, child)) in members.into_iter().enumerate() {
             keys.push(self.s.pool.key(name));
@@ -163,12 +163,9 @@ impl<'a> Lower<'_, 'a> {
             } else {
                 self.value_to(child, value);
             }
-            self.collect(held, value);
-            self.release(mark);
+            self.field(fields, value, mark);
         }
-        let shape = self.s.pool.shape(&keys);
-        let arr = self.take(held);
-        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.new_object(dst, &keys, fields);
         self.release(mark);
     }
 

@@ -225,25 +225,31 @@ impl<'a> Lower<'_, 'a> {
             self.load_data(node, dst);
             return;
         }
-        self.charge_data(data_nodes(doc.kind(node) == Kind::Object, doc.len(node)));
-        let children: Vec<NodeId> = match doc.kind(node) {
-            Kind::Object => doc.members(node).map(|m| m.1).collect(),
-            _ => doc.elements(node).collect(),
+        let is_object = doc.kind(node) == Kind::Object;
+        self.charge_data(data_nodes(is_object, doc.len(node)));
+        let children: Vec<NodeId> = match is_object {
+            true => doc.members(node).map(|m| m.1).collect(),
+            false => doc.elements(node).collect(),
         };
         let mark = self.mark();
-        let held = self.collector(children.len());
-        for child in children {
-            let mark = self.mark();
-            let src = self.nested(child);
-            self.collect(held, src);
-            self.release(mark);
-        }
-        let arr = self.take(held);
-        if doc.kind(node) == Kind::Object {
+        if is_object {
             let keys: Vec<KeyIdx> = doc.members(node).map(|m| self.s.pool.key(m.0)).collect();
-            let shape = self.s.pool.shape(&keys);
-            self.e.emit(Op::WideObj { dst, arr, shape });
+            let fields = self.fields(keys.len());
+            for child in children {
+                let mark = self.mark();
+                let src = self.nested(child);
+                self.field(fields, src, mark);
+            }
+            self.new_object(dst, &keys, fields);
         } else {
+            let held = self.collector(children.len());
+            for child in children {
+                let mark = self.mark();
+                let src = self.nested(child);
+                self.collect(held, src);
+                self.release(mark);
+            }
+            let arr = self.take(held);
             self.mov(dst, arr);
         }
         self.release(mark);
@@ -300,7 +306,7 @@ impl<'a> Lower<'_, 'a> {
                 names.iter().filter_map(found).collect()
             }
         };
-        let held = self.collector(members.len());
+        let fields = self.fields(members.len());
         let mut keys = Vec::with_capacity(members.len());
         let mut seen = HashSet::new();
         for (name, child) in members {
@@ -312,13 +318,12 @@ impl<'a> Lower<'_, 'a> {
             let src = self.value(child);
             if seen.insert(key) {
                 keys.push(key);
-                self.collect(held, src);
+                self.field(fields, src, mark);
+            } else {
+                self.release(mark);
             }
-            self.release(mark);
         }
-        let shape = self.s.pool.shape(&keys);
-        let arr = self.take(held);
-        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.new_object(dst, &keys, fields);
         self.release(mark);
     }
 
