@@ -125,6 +125,8 @@ pub struct Bound {
     /// The names by which the program asks for arguments, in order of where they stand in its
     /// text, and the places of those that are bound.
     places: Box<[(TextRange, usize)]>,
+    /// For each argument that the program asks for, the place of its whole name.
+    whole: Box<[Option<usize>]>,
     options: RunOptions,
 }
 
@@ -171,20 +173,21 @@ impl Vm {
             }
         }
         let program = exe.program();
+        let place = |name: TextRange| {
+            let text = program.text(name);
+            names.iter().position(|bound| bound.as_bytes() == text)
+        };
         let asked = program.args.iter().flat_map(|key| {
             let root = key.path.as_deref().and_then(<[_]>::first);
             std::iter::once(key.flat).chain(root.copied())
         });
         let mut places: Vec<(TextRange, usize)> = asked
-            .filter_map(|name| {
-                let text = program.text(name);
-                let place = names.iter().position(|bound| bound.as_bytes() == text)?;
-                Some((name, place))
-            })
+            .filter_map(|name| Some((name, place(name)?)))
             .collect();
         places.sort_unstable_by_key(|(name, _)| (name.start, name.end));
         Ok(Bound {
             places: places.into(),
+            whole: program.args.iter().map(|key| place(key.flat)).collect(),
             vm: Arc::clone(self),
             exe: Arc::clone(exe),
             names: names.iter().map(|name| Text::from(*name)).collect(),
@@ -380,13 +383,25 @@ impl Reply<'_> {
 pub(crate) struct Given<'a> {
     bound: &'a Bound,
     args: &'a [Arg<'a>],
+    /// For each argument, or nothing while none has been made.
     made: SmallVec<[Option<Val>; 16]>,
 }
 
 impl<'a> Given<'a> {
     pub(crate) fn new(bound: &'a Bound, args: &'a [Arg<'a>]) -> Given<'a> {
-        let made = SmallVec::from_elem(None, args.len());
+        let made = SmallVec::new();
         Given { bound, args, made }
+    }
+
+    /// The value of the argument that the program asks for at this position, if that is no
+    /// more than a flag or a number.
+    pub(crate) fn plain(&self, asked: usize) -> Option<Val> {
+        match self.args[self.bound.whole[asked]?] {
+            Arg::Null => Some(Val::Null),
+            Arg::Bool(b) => Some(Val::Bool(b)),
+            Arg::Number(n) => Some(Val::Num(n)),
+            Arg::Undefined | Arg::Text(_) | Arg::Value(_) => None,
+        }
     }
 
     /// The value of an argument; none for one that is not there.
@@ -403,7 +418,8 @@ impl<'a> Given<'a> {
         };
         let place = places[found].1;
         let arg = self.args[place];
-        if arg == Arg::Undefined || self.made[place].is_some() {
+        self.made.resize(self.args.len(), None);
+        if matches!(arg, Arg::Undefined) || self.made[place].is_some() {
             return Ok(self.made[place]);
         }
         let val = arg.val(cx, limits)?;

@@ -73,10 +73,13 @@ impl Machine {
         let values = &mut self.programs[0].args;
         values.clear();
         let mut given = Given::new(bound, args);
-        for key in &program.args {
-            values.push(arg_value(&mut cx, program, key, &mut |cx, name| {
-                given.get(cx, name, limits)
-            })?);
+        for (asked, key) in program.args.iter().enumerate() {
+            values.push(match given.plain(asked) {
+                Some(val) => val,
+                None => arg_value(&mut cx, program, key, &mut |cx, name| {
+                    given.get(cx, name, limits)
+                })?,
+            });
         }
         self.enter_main(program)
     }
