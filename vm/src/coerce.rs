@@ -8,7 +8,7 @@
 
 mod texts;
 
-pub use texts::{str_order, str_order_paid};
+pub use texts::{same_short_text, str_order, str_order_paid};
 
 use crate::builtins;
 use crate::heap::{Heap, Ref, Str, StrMark, Val};

@@ -1,7 +1,7 @@
 //! Comparing texts: long ones piece by piece, each piece paid before it is
 //! looked at.
 
-use crate::heap::Str;
+use crate::heap::{Heap, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{COMPARED_PIECE, READ, SHORT_TEXT, Sizes, compared_units};
 use a99_ecma::wtf8;
@@ -27,6 +27,19 @@ pub(super) fn same_text(cx: &mut Cx<'_>, a: Str, b: Str, paid: Paid) -> Result<b
         return Ok(a == b || cx.bytes(a) == cx.bytes(b));
     }
     Ok(common(cx, a, b, paid)? == a.len_bytes())
+}
+
+/// Whether two values that are texts are the same, where telling costs nothing: they are
+/// short, or not of one length.
+#[inline]
+pub fn same_short_text(heap: &Heap, a: Val, b: Val) -> Option<bool> {
+    let (Val::Str(a), Val::Str(b)) = (a, b) else {
+        return None;
+    };
+    if a.len_bytes() != b.len_bytes() {
+        return Some(false);
+    }
+    (a.len_bytes() <= SHORT_TEXT).then(|| a == b || heap.bytes(a) == heap.bytes(b))
 }
 
 /// The bytes at the start of two texts that are the same, up to the piece in

@@ -153,7 +153,9 @@ impl Machine {
     pub(super) fn count_frame(&mut self, size: usize, program: usize) -> Result<usize, Fault> {
         let slots = size.saturating_sub(WINDOW) * size_of::<Val>();
         let counted = slots + program;
-        self.heap.add_external(counted)?;
+        if counted > 0 {
+            self.heap.add_external(counted)?;
+        }
         Ok(counted)
     }
 

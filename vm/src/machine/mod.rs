@@ -13,6 +13,7 @@ mod exec;
 mod help;
 mod inline;
 mod operands;
+mod ops;
 mod prices;
 mod saved;
 pub(crate) mod start;

@@ -1,28 +1,13 @@
-//! Operands that are not numbers, and what fails: paths that stay out of the loop's code.
+//! Operands of instructions: equality by the run's rule, what is stored, and what fails.
 
 use super::Caught;
-use crate::coerce::{self, Arith, Cmp};
+use crate::coerce;
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
 
-#[inline(never)]
-pub(super) fn slow_arith(c: &mut Cx<'_>, op: Arith, a: Val, b: Val) -> Result<Val, Fault> {
-    coerce::arith(c, op, a, b)
-}
-
-#[inline(never)]
-pub(super) fn slow_add(c: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
-    coerce::add(c, a, b)
-}
-
-#[inline(never)]
-pub(super) fn slow_compare(c: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault> {
-    coerce::compare(c, op, a, b)
-}
-
-#[inline(never)]
-pub(super) fn slow_equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault> {
+/// Equality by the rule of the run.
+pub(super) fn equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault> {
     if exact {
         coerce::exact_eq(c, a, b)
     } else {

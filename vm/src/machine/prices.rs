@@ -9,7 +9,7 @@ use crate::native::{Cx, Fault, Host, Mark};
 use crate::options::{CostOverride, RunOptions};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::cost_from_f64;
-use a99_core::program::{ChargeKind, Function, Program};
+use a99_core::program::{ChargeKind, Function, Op, Program};
 use a99_core::text::wtf8_to_string_lossy;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -217,6 +217,10 @@ impl Machine {
     /// What was prepaid for the rest of the block after an instruction.
     #[inline(always)]
     pub(super) fn prepaid_after(&self, loaded: &LoadedProgram, f: &Function, pc: u32) -> i64 {
+        // Nothing stands behind the last instruction of a block.
+        if matches!(f.code.get(pc as usize + 1), None | Some(Op::Fuel { .. })) {
+            return 0;
+        }
         let program = loaded.exe.program();
         let block = f
             .blocks

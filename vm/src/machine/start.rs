@@ -184,20 +184,20 @@ impl Machine {
 /// Values under construction.
 type Stack = SmallVec<[Val; 32]>;
 
-/// Room for what the steps of a literal may hold at once.
-fn literal_stack(heap: &Heap, steps: usize) -> Result<Stack, Oom> {
-    let mut stack = Stack::new();
+/// Makes room for what the steps of a literal may hold at once.
+fn reserve(stack: &mut Stack, heap: &Heap, steps: usize) -> Result<(), Oom> {
     if steps > stack.capacity() {
         let wanted = steps.saturating_mul(size_of::<Val>());
         heap.check(wanted)?;
         stack.try_reserve(steps).map_err(|_| Oom { wanted })?;
     }
-    Ok(stack)
+    Ok(())
 }
 
 /// A fresh copy of a literal of the main program (D33).
 pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Fault> {
-    let mut stack = literal_stack(heap, code.len())?;
+    let mut stack = Stack::new();
+    reserve(&mut stack, heap, code.len())?;
     for op in code {
         let val = match op {
             LiteralOp::Push(val) => *val,
@@ -226,7 +226,8 @@ pub(super) fn foreign_literal(
     literal: LiteralIdx,
 ) -> Result<Val, Fault> {
     let steps = &p.literals[literal.at()];
-    let mut stack = literal_stack(heap, steps.len())?;
+    let mut stack = Stack::new();
+    reserve(&mut stack, heap, steps.len())?;
     for step in steps {
         let val = match *step {
             LitOp::Const(k) => match p.consts[k as usize] {
