@@ -131,6 +131,7 @@ fn input_struct(atom: &Atom) -> TokenStream {
         let (key, has_default) = (&param.key, param.default.is_some());
         quote!(#krate::typed::Key { name: #key, has_default: #has_default })
     });
+    let direct = direct(atom);
     let serde_path = format!("{krate}::typed::expansion::serde").replace(' ', "");
     let schemars_path = format!("{krate}::typed::expansion::schemars").replace(' ', "");
     quote! {
@@ -151,6 +152,57 @@ fn input_struct(atom: &Atom) -> TokenStream {
         #(#cfgs)*
         impl #krate::typed::Input for #name {
             const KEYS: &'static [#krate::typed::Key] = &[#(#keys),*];
+
+            #direct
+        }
+    }
+}
+
+/// The functions that read the input from registers, where the types of all parameters have
+/// values that lie there.
+fn direct(atom: &Atom) -> TokenStream {
+    let x = {
+        let krate = &atom.krate;
+        quote!(#krate::typed::expansion)
+    };
+    let takes = |param: &Param| {
+        let ty = &param.ty;
+        quote!((&#x::Takes::<#ty>::new()).__a99_takes())
+    };
+    let fits = atom.params.iter().enumerate().map(|(at, param)| {
+        let takes = takes(param);
+        let default = param
+            .default
+            .is_some()
+            .then(|| quote!(args.is_left_out(#at) ||));
+        quote!((#default #takes.fits(args, #at)))
+    });
+    let fields = atom.params.iter().enumerate().map(|(at, param)| {
+        let (ident, takes) = (&param.ident, takes(param));
+        match &param.default {
+            None => quote!(#ident: #takes.take(args, #at)?),
+            Some(_) => {
+                let function = format_ident!("{}", default_name(param), span = ident.span());
+                quote! {
+                    #ident: match args.is_left_out(#at) {
+                        true => Self::#function(),
+                        false => #takes.take(args, #at)?,
+                    }
+                }
+            }
+        }
+    });
+    quote! {
+        #[allow(unused_imports, unused_variables)]
+        fn fits(args: &#x::Args<'_>) -> bool {
+            use #x::{TakesByValue as _, TakesDirectly as _};
+            true #(&& #fits)*
+        }
+
+        #[allow(unused_imports, unused_variables)]
+        fn take(args: &#x::Args<'_>) -> ::core::option::Option<Self> {
+            use #x::{TakesByValue as _, TakesDirectly as _};
+            ::core::option::Option::Some(Self { #(#fields),* })
         }
     }
 }
@@ -292,12 +344,25 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
     let call = quote_spanned!(name=> #ident(#cx #(#args),*));
     let gives = gives(atom);
     let span = here(atom.answer_span);
+    let writes = match atom.output {
+        // What is declared follows from the type of the answer, and need not be checked where
+        // all of its values fit.
+        Output::Returned => quote_spanned!(span=> (&__a99_gives.value_type()).__a99_writes()),
+        Output::Type(_) | Output::Text(_) => {
+            quote_spanned!(span=> __a99_gives.value_type().checked())
+        }
+    };
     let answer = quote_spanned! {span=> {
         #[allow(unused_imports)]
-        use #x::{FailsWithCode as _, FailsWithText as _};
+        use #x::{FailsWithCode as _, FailsWithText as _, WritesByValue as _, WritesDirectly as _};
         let __a99_gives = #gives;
         let __a99_fails = (&__a99_gives.error_type()).__a99_fails();
-        __a99_gives.reply(__a99_answer, |error| __a99_fails.error(error), __a99_pace)
+        let __a99_writes = #writes;
+        __a99_gives.answer(
+            __a99_answer,
+            |value| __a99_writes.answer(value, __a99_pace),
+            |error| __a99_fails.error(error),
+        )
     }};
     let awaited = match atom.calling {
         Calling::Inline => {

@@ -18,8 +18,9 @@ pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use count::LONGEST_SCALAR;
 pub use inward::{copy_deep, from_answer, from_value};
-pub(crate) use inward::{copy_plain, from_text};
+pub(crate) use inward::{copy_plain, from_text, text_answer};
 pub use outward::Copies;
 pub(crate) use outward::copy_bytes;
 pub(crate) use price::charge_read;

@@ -44,6 +44,9 @@ impl Cx<'_> {
 
     /// Takes host values apart that the run no longer needs.
     pub(crate) fn discard(&mut self, values: Vec<Value>) -> Result<(), Fault> {
+        if values.is_empty() {
+            return Ok(());
+        }
         let (heap, mut clock) = self.split();
         heap.discard(values, &mut clock)
     }

@@ -2,6 +2,7 @@
 
 mod attribute;
 mod calls;
+mod direct;
 mod errors;
 mod host;
 mod literals;

@@ -8,6 +8,9 @@ use smallvec::SmallVec;
 /// Bytes that no number's JSON text exceeds: `-1.2345678901234567e-308`.
 const LONGEST_NUMBER: usize = 25;
 
+/// Bytes that the JSON text of nothing but texts, arrays and objects exceeds.
+pub(crate) const LONGEST_SCALAR: usize = LONGEST_NUMBER;
+
 /// Fractions that may wait to be measured at once.
 const MAX_UNMEASURED: usize = 4096;
 

@@ -1,6 +1,6 @@
 //! From the host into the heap, and copies within it.
 
-use super::count::Count;
+use super::count::{Count, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Heap, KeyId, Oom, Ref, Val};
 use crate::native::{Clock, Cx, Fault};
@@ -111,6 +111,12 @@ pub fn from_answer(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Resul
 }
 
 fn inward(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits, paid: bool) -> Result<Val, Fault> {
+    // Most answers are numbers and flags, of which any may cross.
+    if limits.max_bytes >= LONGEST_SCALAR
+        && let Some(val) = in_register(v)
+    {
+        return Ok(val);
+    }
     let mut count = Count::new(limits);
     let (heap, mut clock) = cx.split();
     if !matches!(v, Value::Array(_) | Value::Object(_)) {
@@ -163,6 +169,17 @@ fn inward(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits, paid: bool) -> Re
         build.close_done(todo.len())?;
     }
     Ok(build.finish())
+}
+
+/// What lies in a register.
+fn in_register(v: &Value) -> Option<Val> {
+    match v {
+        Value::Undefined => Some(Val::Undefined),
+        Value::Null => Some(Val::Null),
+        Value::Bool(b) => Some(Val::Bool(*b)),
+        Value::Number(n) => Some(Val::Num(*n)),
+        Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    }
 }
 
 fn scalar_val(
@@ -218,14 +235,30 @@ pub(crate) fn from_text(
     text: &str,
     limits: &BoundaryLimits,
 ) -> Result<Val, Fault> {
+    whole_text(cx, text, limits, false)
+}
+
+/// Copies a text of the host into the heap, as [`from_answer`] does.
+///
+/// # Errors
+/// As [`from_answer`].
+pub(crate) fn text_answer(
+    cx: &mut Cx<'_>,
+    text: &str,
+    limits: &BoundaryLimits,
+) -> Result<Val, Fault> {
+    whole_text(cx, text, limits, true)
+}
+
+fn whole_text(
+    cx: &mut Cx<'_>,
+    text: &str,
+    limits: &BoundaryLimits,
+    paid: bool,
+) -> Result<Val, Fault> {
     let (heap, mut clock) = cx.split();
-    text_val(
-        heap,
-        text.as_bytes(),
-        &mut Count::new(limits),
-        &mut clock,
-        false,
-    )
+    let mut count = Count::new(limits);
+    text_val(heap, text.as_bytes(), &mut count, &mut clock, paid)
 }
 
 /// A copy within the heap of what a host copy would be: a tree in which

@@ -1,8 +1,8 @@
 //! From the heap to the host.
 
-use super::count::Count;
+use super::count::{Count, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, too_deep};
-use crate::heap::{Heap, Oom, Ref, Val};
+use crate::heap::{Heap, Oom, Ref, Str, Val};
 use crate::native::{Clock, Cx, Fault};
 use a99_core::costs::{
     READ, SHORT_TEXT, Sizes, crossing_list, crossing_object, crossing_text, name_units,
@@ -125,7 +125,16 @@ impl<'c, 'a> Copies<'c, 'a> {
         max_copy: usize,
     ) -> Result<Value, Fault> {
         let (paid, free) = (self.paid, self.free);
-        let (heap, clock) = self.cx.split();
+        let (heap, mut clock) = self.cx.split();
+        // Most inputs are numbers and flags, of which any may cross.
+        if limits.max_bytes >= LONGEST_SCALAR
+            && max_copy >= size_of::<Value>()
+            && let Some(value) = from_register(v)
+        {
+            heap.copy(size_of::<Value>())?;
+            clock.work(VALUE_WORK)?;
+            return Ok(value);
+        }
         let mut walk = Walk {
             heap,
             clock,
@@ -149,6 +158,21 @@ impl<'c, 'a> Copies<'c, 'a> {
         let mut clock = walk.clock;
         walk.heap.discard(parts.collect(), &mut clock)?;
         copied
+    }
+
+    /// Pays for a text, and counts it, that the caller copies himself.
+    ///
+    /// # Errors
+    /// Fuel, memory, a stop.
+    pub(crate) fn text(&mut self, s: Str) -> Result<(), Fault> {
+        if self.paid {
+            let price = crossing_text(s.units());
+            let free = self.free.min(price);
+            self.free -= free;
+            self.cx.pay_metered(price - free)?;
+        }
+        self.cx.work(1 + s.len_bytes() as i64 / 4)?;
+        self.count(TEXT_BYTES + s.len_bytes())
     }
 
     /// Counts what is made of copies beyond them.
@@ -202,6 +226,17 @@ pub(crate) fn copy_bytes(value: &Value, limits: &BoundaryLimits) -> Option<usize
         }
     }
     (text <= limits.max_bytes).then_some(bytes)
+}
+
+/// What lies in a register.
+fn from_register(v: Val) -> Option<Value> {
+    match v {
+        Val::Undefined | Val::Unbound | Val::Builtin(_) => Some(Value::Undefined),
+        Val::Null => Some(Value::Null),
+        Val::Bool(b) => Some(Value::Bool(b)),
+        Val::Num(n) => Some(Value::Number(n)),
+        _ => None,
+    }
 }
 
 /// A container under construction.

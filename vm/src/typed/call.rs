@@ -3,6 +3,7 @@
 
 use super::cx::AtomCx;
 use super::decode::{Key, from_args_in, from_value};
+use super::direct::{self, Answer, Args};
 use super::gives::InputType;
 use super::mismatch::Mismatch;
 use super::pace::{self, Pace};
@@ -33,6 +34,12 @@ const PANICKED: &str = "The atom failed";
 pub trait Input: DeserializeOwned {
     /// The step's keys, in the order of the fields.
     const KEYS: &'static [Key];
+
+    /// Whether [`Input::take`] gives these arguments as they lie in registers.
+    fn fits(args: &Args<'_>) -> bool;
+
+    /// These arguments, if they fit.
+    fn take(args: &Args<'_>) -> Option<Self>;
 }
 
 /// What a function gave, as a value of the language.
@@ -144,24 +151,38 @@ pub fn inline<I: Input>(
     scope: &mut Scope<'_>,
     args: &[Val],
     declared: &Declared,
-    body: fn(I, &Pace<'_>) -> Reply,
+    body: fn(I, &Pace<'_>) -> Answer,
 ) -> Result<Val, Fault> {
     let mut copies = Copies::paid(cx);
     let input = read::<I>(&mut copies, args, scope.limits())?;
     let input = input.map_err(|e| declared.fault(Failure::Input(e)))?;
-    let reply = pace::within(&mut copies, |pace| {
+    let answer = pace::within(&mut copies, |pace| {
         catch_unwind(AssertUnwindSafe(|| body(input, pace)))
-            .unwrap_or_else(|_| Err(Failure::Failed(Box::new(AtomError::new(PANICKED)))))
+            .unwrap_or_else(|_| Answer::failed(AtomError::new(PANICKED)))
     })?;
-    let reply = declared.output(&mut copies, reply)?;
+    match answer {
+        Answer::Reply(reply) => checked(&mut copies, scope.limits(), declared, reply),
+        proven => proven.write(&mut copies, scope.limits()),
+    }
+}
+
+/// Writes what a function gave, if it fits the declared output.
+#[inline(never)]
+fn checked(
+    copies: &mut Copies<'_, '_>,
+    limits: &BoundaryLimits,
+    declared: &Declared,
+    reply: Reply,
+) -> Result<Val, Fault> {
+    let reply = declared.output(copies, reply)?;
     let value = reply.map_err(|e| declared.fault(e))?;
-    let made = convert::from_answer(&mut copies, &value, scope.limits());
+    let made = convert::from_answer(copies, &value, limits);
     copies.discard(vec![value])?;
     made
 }
 
-/// Reads the arguments of a call piece by piece, from copies that are given back
-/// at once.
+/// Reads the arguments of a call: as they lie, or piece by piece from copies that are given
+/// back at once.
 ///
 /// # Errors
 /// What may not cross the boundary, memory, a stop; within, arguments that do
@@ -171,6 +192,9 @@ fn read<I: Input>(
     args: &[Val],
     limits: &BoundaryLimits,
 ) -> Result<Result<I, Mismatch>, Fault> {
+    if let Some(input) = direct::read(copies, args, limits)? {
+        return Ok(Ok(input));
+    }
     let values = host_values(copies, args, limits)?;
     let input = pace::within(copies, |pace| from_args_in(I::KEYS, &values, pace));
     copies.discard(values)?;
@@ -275,9 +299,13 @@ impl Host for CallWatch {
 pub fn finish(
     declared: &Declared,
     watch: &CallWatch,
-    answer: impl FnOnce(&Pace<'_>) -> Reply,
+    answer: impl FnOnce(&Pace<'_>) -> Answer,
 ) -> Result<HostReply, AtomError> {
-    let reply = pace::while_wanted(watch, answer).ok_or_else(|| declared.late())?;
+    let answer = pace::while_wanted(watch, answer).ok_or_else(|| declared.late())?;
+    let reply = match answer.proven() {
+        Ok(value) => return Ok(HostReply::from(value)),
+        Err(reply) => reply,
+    };
     let mut heap = Heap::default();
     let mut meter = Meter::new(i64::MAX, CostModel::Flat);
     let mut cx = Cx::new(&mut heap, &mut meter, watch);

@@ -8,9 +8,7 @@
 //! it can. Errors are told in the same way: those that turn into an
 //! [`AtomError`] keep their codes, of others the text is kept.
 
-use super::call::{Failure, Reply};
-use super::encode::to_value_in;
-use super::pace::Pace;
+use super::direct::{Answer, Writes};
 use super::schema::output_schema;
 use crate::atom::AtomError;
 use schemars::JsonSchema;
@@ -141,20 +139,19 @@ impl<T> Always<T> {
         Fails(PhantomData)
     }
 
-    /// The answer as a value.
-    ///
-    /// # Errors
-    /// What the language has no value for.
-    pub fn reply(
+    /// The type of the value.
+    pub const fn value_type(&self) -> Writes<T> {
+        Writes::new()
+    }
+
+    /// What the function gave.
+    pub fn answer(
         &self,
         answer: T,
+        value: impl FnOnce(T) -> Answer,
         _: impl FnOnce(Infallible) -> AtomError,
-        pace: &Pace<'_>,
-    ) -> Reply
-    where
-        T: AnswerType,
-    {
-        to_value_in(&answer, pace).map_err(Failure::Output)
+    ) -> Answer {
+        value(answer)
     }
 }
 
@@ -172,22 +169,21 @@ impl<T, E> Perhaps<T, E> {
         Fails(PhantomData)
     }
 
-    /// The answer as a value.
-    ///
-    /// # Errors
-    /// The function's error; what the language has no value for.
-    pub fn reply(
+    /// The type of the value where there is no error.
+    pub const fn value_type(&self) -> Writes<T> {
+        Writes::new()
+    }
+
+    /// What the function gave.
+    pub fn answer(
         &self,
         answer: Result<T, E>,
+        value: impl FnOnce(T) -> Answer,
         error: impl FnOnce(E) -> AtomError,
-        pace: &Pace<'_>,
-    ) -> Reply
-    where
-        T: AnswerType,
-    {
+    ) -> Answer {
         match answer {
-            Ok(value) => to_value_in(&value, pace).map_err(Failure::Output),
-            Err(failed) => Err(Failure::Failed(Box::new(error(failed)))),
+            Ok(answer) => value(answer),
+            Err(failed) => Answer::failed(error(failed)),
         }
     }
 }

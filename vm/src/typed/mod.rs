@@ -14,6 +14,7 @@ mod call;
 mod cx;
 mod decl;
 mod decode;
+mod direct;
 mod encode;
 mod gives;
 mod mismatch;
@@ -35,6 +36,9 @@ pub use schema::{input_schema, output_schema};
 #[doc(hidden)]
 pub mod expansion {
     pub use super::call::{CallWatch, begin, finish, inline, literal, price, sendable};
+    pub use super::direct::{
+        Answer, Args, Takes, TakesByValue, TakesDirectly, WritesByValue, WritesDirectly,
+    };
     pub use super::gives::{
         FailsWithCode, FailsWithText, Gives, GivesResult, GivesValue, input_type,
     };

@@ -1,0 +1,574 @@
+//! Numbers, flags and texts on the direct way between registers and functions, with no
+//! value of the host, no serializer and no check of a schema in between.
+//!
+//! It takes what the long way (by [`super::decode`], [`super::encode`] and the declared
+//! output) takes without a complaint, for the same fuel. All else goes the long way, which
+//! has the words for what is wrong.
+
+use super::call::{Failure, Input, Reply};
+use super::encode::to_value_in;
+use super::gives::AnswerType;
+use super::pace::Pace;
+use crate::atom::AtomError;
+use crate::convert::{self, BoundaryLimits, Copies, LONGEST_SCALAR};
+use crate::heap::{Heap, Val};
+use crate::native::{Cx, Fault};
+use a99_core::costs::SCHEMA_NODE;
+use a99_core::value::Value;
+use serde::Serialize;
+use std::marker::PhantomData;
+
+/// Longer texts go the long way, which looks at the host between their pieces.
+const MAX_TEXT: usize = 16 << 10;
+
+/// Bytes of JSON text that a byte of a text takes at most.
+const ESCAPED: usize = 6;
+
+/// Work that an argument stands for.
+const ARGUMENT_WORK: i64 = 16;
+
+/// Work that an answer stands for.
+const ANSWER_WORK: i64 = 64;
+
+/// The arguments of a call as they lie in registers.
+#[derive(Copy, Clone)]
+pub struct Args<'a> {
+    heap: &'a Heap,
+    vals: &'a [Val],
+    /// Bytes of JSON text that each may have.
+    max_bytes: usize,
+}
+
+impl std::fmt::Debug for Args<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Args").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Args<'a> {
+    fn new(heap: &'a Heap, vals: &'a [Val], max_bytes: usize) -> Args<'a> {
+        Args {
+            heap,
+            vals,
+            max_bytes,
+        }
+    }
+
+    fn val(&self, at: usize) -> Val {
+        self.vals.get(at).copied().unwrap_or(Val::Undefined)
+    }
+
+    /// Whether a default stands in for an argument.
+    #[must_use]
+    pub fn is_left_out(&self, at: usize) -> bool {
+        self.val(at).is_nullish()
+    }
+
+    /// A text that is read on this way.
+    fn text(&self, val: Val) -> Option<&'a str> {
+        let Val::Str(s) = val else { return None };
+        // With its quotes it may cross, however it is escaped.
+        let crosses = s.len_bytes() < MAX_TEXT.min(self.max_bytes / ESCAPED);
+        let text = crosses.then(|| self.heap.bytes(s))?;
+        std::str::from_utf8(text).ok()
+    }
+}
+
+/// Reads the arguments of a call, which the run pays for, if all of them are read on this
+/// way.
+///
+/// # Errors
+/// Fuel, memory, a stop.
+pub(super) fn read<I: Input>(
+    copies: &mut Copies<'_, '_>,
+    vals: &[Val],
+    limits: &BoundaryLimits,
+) -> Result<Option<I>, Fault> {
+    let max_bytes = limits.max_bytes;
+    let args = Args::new(copies.heap, vals, max_bytes);
+    if max_bytes < LONGEST_SCALAR || !I::fits(&args) {
+        return Ok(None);
+    }
+    copies.work(ARGUMENT_WORK * vals.len() as i64)?;
+    for val in vals {
+        if let Val::Str(s) = val {
+            copies.text(*s)?;
+        }
+    }
+    Ok(I::take(&Args::new(copies.heap, vals, max_bytes)))
+}
+
+/// A type that is read from a register.
+pub trait Taken: Sized {
+    /// Whether it is this value that is there.
+    fn fits(args: &Args<'_>, val: Val) -> bool {
+        Self::take(args, val).is_some()
+    }
+
+    /// The value, if it fits.
+    fn take(args: &Args<'_>, val: Val) -> Option<Self>;
+}
+
+impl Taken for bool {
+    fn take(_: &Args<'_>, val: Val) -> Option<bool> {
+        match val {
+            Val::Bool(b) => Some(b),
+            _ => None,
+        }
+    }
+}
+
+impl Taken for f64 {
+    fn take(_: &Args<'_>, val: Val) -> Option<f64> {
+        match val {
+            Val::Num(n) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+impl Taken for f32 {
+    fn take(args: &Args<'_>, val: Val) -> Option<f32> {
+        let n = f64::take(args, val)?;
+        // Beyond its range `f32` would be infinite.
+        let fits = !n.is_finite() || n.abs() <= f64::from(f32::MAX);
+        fits.then_some(n as f32)
+    }
+}
+
+impl Taken for String {
+    fn fits(args: &Args<'_>, val: Val) -> bool {
+        args.text(val).is_some()
+    }
+
+    fn take(args: &Args<'_>, val: Val) -> Option<String> {
+        args.text(val).map(str::to_owned)
+    }
+}
+
+impl<T: Plain> Taken for Option<T> {
+    fn fits(args: &Args<'_>, val: Val) -> bool {
+        val.is_nullish() || T::fits(args, val)
+    }
+
+    fn take(args: &Args<'_>, val: Val) -> Option<Option<T>> {
+        match val.is_nullish() {
+            true => Some(None),
+            false => T::take(args, val).map(Some),
+        }
+    }
+}
+
+/// How a parameter of this type is read.
+#[derive(Debug)]
+pub struct Takes<T>(PhantomData<fn() -> T>);
+
+impl<T> Takes<T> {
+    /// The type.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "for the expansion only")]
+    pub const fn new() -> Takes<T> {
+        Takes(PhantomData)
+    }
+}
+
+/// A parameter that is read on the direct way.
+#[derive(Debug)]
+pub struct TakenDirectly<T>(PhantomData<fn() -> T>);
+
+/// A parameter that is read on the long way.
+#[derive(Debug)]
+pub struct TakenByValue<T>(PhantomData<fn() -> T>);
+
+/// Holds for types that are read from a register.
+pub trait TakesDirectly {
+    /// How it is read.
+    type Kind;
+    /// How it is read.
+    fn __a99_takes(&self) -> Self::Kind;
+}
+
+impl<T: Taken> TakesDirectly for Takes<T> {
+    type Kind = TakenDirectly<T>;
+
+    fn __a99_takes(&self) -> TakenDirectly<T> {
+        TakenDirectly(PhantomData)
+    }
+}
+
+/// Holds for every type, and is found after [`TakesDirectly`].
+pub trait TakesByValue {
+    /// How it is read.
+    type Kind;
+    /// How it is read.
+    fn __a99_takes(&self) -> Self::Kind;
+}
+
+impl<T> TakesByValue for &Takes<T> {
+    type Kind = TakenByValue<T>;
+
+    fn __a99_takes(&self) -> TakenByValue<T> {
+        TakenByValue(PhantomData)
+    }
+}
+
+impl<T: Taken> TakenDirectly<T> {
+    /// Whether an argument is read on the direct way.
+    pub fn fits(&self, args: &Args<'_>, at: usize) -> bool {
+        T::fits(args, args.val(at))
+    }
+
+    /// The argument.
+    pub fn take(&self, args: &Args<'_>, at: usize) -> Option<T> {
+        T::take(args, args.val(at))
+    }
+}
+
+impl<T> TakenByValue<T> {
+    /// None is.
+    pub const fn fits(&self, _: &Args<'_>, _: usize) -> bool {
+        false
+    }
+
+    /// None is.
+    pub const fn take(&self, _: &Args<'_>, _: usize) -> Option<T> {
+        None
+    }
+}
+
+/// What a function gave.
+#[derive(Debug)]
+pub enum Answer {
+    /// `null`; of this and the next three the function's type is the declared output.
+    Null,
+    /// A flag.
+    Bool(bool),
+    /// A finite number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// What has to be checked, or why there is nothing.
+    Reply(Reply),
+}
+
+impl Answer {
+    /// The error of a function.
+    pub(super) fn failed(error: AtomError) -> Answer {
+        Answer::Reply(Err(Failure::Failed(Box::new(error))))
+    }
+
+    /// The answer that its type proves, or one that has to be checked.
+    pub(super) fn proven(self) -> Result<Value, Reply> {
+        match self {
+            Answer::Null => Ok(Value::Null),
+            Answer::Bool(b) => Ok(Value::Bool(b)),
+            Answer::Number(n) => Ok(Value::Number(n)),
+            Answer::Text(text) => Ok(Value::from(text)),
+            Answer::Reply(reply) => Err(reply),
+        }
+    }
+
+    /// Writes an answer that its type proves, for which the run pays as for one that is
+    /// checked.
+    ///
+    /// # Errors
+    /// What may not cross the boundary, fuel, memory, a stop.
+    pub(super) fn write(self, cx: &mut Cx<'_>, limits: &BoundaryLimits) -> Result<Val, Fault> {
+        cx.pay_metered(SCHEMA_NODE)?;
+        cx.work(ANSWER_WORK)?;
+        let scalar = match self {
+            Answer::Text(text) => return convert::text_answer(cx, &text, limits),
+            Answer::Bool(b) => Value::Bool(b),
+            Answer::Number(n) => Value::Number(n),
+            Answer::Null | Answer::Reply(_) => Value::Null,
+        };
+        convert::from_answer(cx, &scalar, limits)
+    }
+}
+
+/// A type that is written into a register, and whose values all fit the schema that is
+/// declared for it.
+pub trait Given: Serialize + Sized {
+    /// The answer; itself again where it is a value that the long way refuses.
+    fn give(self) -> Result<Answer, Self>;
+}
+
+impl Given for () {
+    fn give(self) -> Result<Answer, ()> {
+        Ok(Answer::Null)
+    }
+}
+
+impl Given for bool {
+    fn give(self) -> Result<Answer, bool> {
+        Ok(Answer::Bool(self))
+    }
+}
+
+impl Given for f64 {
+    fn give(self) -> Result<Answer, f64> {
+        match self.is_finite() {
+            true => Ok(Answer::Number(self)),
+            false => Err(self),
+        }
+    }
+}
+
+impl Given for f32 {
+    fn give(self) -> Result<Answer, f32> {
+        f64::from(self).give().map_err(|_| self)
+    }
+}
+
+impl Given for String {
+    fn give(self) -> Result<Answer, String> {
+        Ok(Answer::Text(self))
+    }
+}
+
+impl Given for &str {
+    fn give(self) -> Result<Answer, Self> {
+        Ok(Answer::Text(self.to_owned()))
+    }
+}
+
+impl<T: Plain> Given for Option<T> {
+    fn give(self) -> Result<Answer, Option<T>> {
+        match self {
+            Some(value) => value.give().map_err(Some),
+            None => Ok(Answer::Null),
+        }
+    }
+}
+
+/// A type that is no `Option` and not `()`: one that an `Option` may hold, since `null` is
+/// none of its values.
+pub trait Plain: Taken + Given {}
+
+impl Plain for bool {}
+impl Plain for f64 {}
+impl Plain for f32 {}
+impl Plain for String {}
+
+/// Integers are numbers that are whole and within the type's bounds.
+macro_rules! integers {
+    ($($kind:ident)*) => {$(
+        impl Taken for $kind {
+            fn take(args: &Args<'_>, val: Val) -> Option<$kind> {
+                let n = f64::take(args, val)?;
+                let whole = (<$kind>::MIN as f64..end(<$kind>::MAX as f64)).contains(&n);
+                (whole && n as $kind as f64 == n).then_some(n as $kind)
+            }
+        }
+
+        impl Plain for $kind {}
+
+        impl Given for $kind {
+            fn give(self) -> Result<Answer, $kind> {
+                let n = self as f64;
+                // The cast back saturates: the largest integer only seems to be held.
+                match n < end(<$kind>::MAX as f64) && n as $kind == self {
+                    true => Ok(Answer::Number(n)),
+                    false => Err(self),
+                }
+            }
+        }
+    )*};
+}
+integers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize }
+
+/// The first double beyond an integer type, of its largest value as a double.
+const fn end(most: f64) -> f64 {
+    // Of 64 bits the largest value is rounded up to it already.
+    most + 1.0
+}
+
+/// How an answer of this type is written.
+#[derive(Debug)]
+pub struct Writes<T>(PhantomData<fn() -> T>);
+
+impl<T> Writes<T> {
+    pub(super) const fn new() -> Writes<T> {
+        Writes(PhantomData)
+    }
+
+    /// On the long way, because something else is declared for it.
+    pub const fn checked(&self) -> WrittenByValue<T> {
+        WrittenByValue(PhantomData)
+    }
+}
+
+/// An answer that is written on the direct way.
+#[derive(Debug)]
+pub struct WrittenDirectly<T>(PhantomData<fn() -> T>);
+
+/// An answer that is written on the long way.
+#[derive(Debug)]
+pub struct WrittenByValue<T>(PhantomData<fn() -> T>);
+
+/// Holds for types that are written into a register.
+pub trait WritesDirectly {
+    /// How it is written.
+    type Kind;
+    /// How it is written.
+    fn __a99_writes(&self) -> Self::Kind;
+}
+
+impl<T: Given> WritesDirectly for Writes<T> {
+    type Kind = WrittenDirectly<T>;
+
+    fn __a99_writes(&self) -> WrittenDirectly<T> {
+        WrittenDirectly(PhantomData)
+    }
+}
+
+/// Holds for every type, and is found after [`WritesDirectly`].
+pub trait WritesByValue {
+    /// How it is written.
+    type Kind;
+    /// How it is written.
+    fn __a99_writes(&self) -> Self::Kind;
+}
+
+impl<T> WritesByValue for &Writes<T> {
+    type Kind = WrittenByValue<T>;
+
+    fn __a99_writes(&self) -> WrittenByValue<T> {
+        WrittenByValue(PhantomData)
+    }
+}
+
+impl<T: Given> WrittenDirectly<T> {
+    /// The answer.
+    pub fn answer(&self, value: T, pace: &Pace<'_>) -> Answer {
+        value.give().unwrap_or_else(|value| by_value(&value, pace))
+    }
+}
+
+impl<T> WrittenByValue<T> {
+    /// The answer.
+    pub fn answer(&self, value: T, pace: &Pace<'_>) -> Answer
+    where
+        T: AnswerType,
+    {
+        by_value(&value, pace)
+    }
+}
+
+fn by_value<T: Serialize>(value: &T, pace: &Pace<'_>) -> Answer {
+    Answer::Reply(to_value_in(value, pace).map_err(Failure::Output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtins::testing::Still;
+    use crate::native::Meter;
+    use crate::typed::schema::checkable;
+    use crate::typed::{from_value, output_schema, to_value};
+    use a99_core::costs::CostModel;
+    use a99_core::schema::validate;
+    use schemars::JsonSchema;
+    use serde::de::DeserializeOwned;
+    use std::fmt::Debug;
+
+    const NUMBERS: &[f64] = &[
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        127.0,
+        128.0,
+        -128.0,
+        -129.0,
+        255.0,
+        255.5,
+        256.0,
+        65_536.0,
+        2_147_483_647.0,
+        -2_147_483_649.0,
+        4_294_967_296.0,
+        9_007_199_254_740_992.0,
+        9_223_372_036_854_775_808.0,
+        -9_223_372_036_854_775_808.0,
+        18_446_744_073_709_549_568.0,
+        18_446_744_073_709_551_616.0,
+        3.5e38,
+        -1e300,
+        f64::INFINITY,
+        f64::NAN,
+    ];
+
+    const TEXTS: &[&[u8]] = &[b"", b"7", b"\x01\"\\", "ä€😀".as_bytes(), b"a\xED\xA0\x80"];
+
+    /// What is read and written, on both ways.
+    fn same<T: Taken + Given + Clone + Debug + DeserializeOwned + JsonSchema>() {
+        let (mut heap, mut meter) = (Heap::default(), Meter::new(i64::MAX, CostModel::Flat));
+        let mut cx = Cx::new(&mut heap, &mut meter, &Still);
+        let limits = BoundaryLimits::default();
+        let mut vals = vec![Val::Undefined, Val::Null, Val::Bool(true), Val::Bool(false)];
+        vals.extend(NUMBERS.iter().map(|n| Val::Num(*n)));
+        vals.extend(TEXTS.iter().map(|text| cx.str(text).unwrap()));
+        vals.push(Val::Arr(cx.list(&[Val::Null]).unwrap()));
+        vals.push(Val::Date(cx.heap.alloc_date(0.0).unwrap()));
+        for val in vals {
+            let long = Copies::new(&mut cx).to_value(val, &limits).unwrap();
+            let long = from_value::<T>(&long);
+            let args = Args::new(cx.heap, &[], limits.max_bytes);
+            let direct = T::take(&args, val);
+            assert_eq!(T::fits(&args, val), direct.is_some(), "{val:?}");
+            match (direct, long) {
+                (Some(direct), Ok(long)) => {
+                    assert_eq!(format!("{direct:?}"), format!("{long:?}"));
+                    written(direct);
+                }
+                (None, Err(_)) => {}
+                // A date is a text on the long way.
+                (None, Ok(_)) => assert!(matches!(val, Val::Date(_)), "{val:?}"),
+                (Some(direct), Err(error)) => panic!("{direct:?}: {error}"),
+            }
+        }
+    }
+
+    /// An answer, on both ways.
+    fn written<T: Given + Clone + Debug + JsonSchema>(value: T) {
+        let schema = checkable(&output_schema::<T>());
+        let long = to_value(&value).ok();
+        let long = long.filter(|long| validate(long, &schema).is_ok());
+        let direct = value.clone().give().ok().and_then(|a| a.proven().ok());
+        assert_eq!(direct, long, "{value:?}");
+    }
+
+    #[test]
+    fn both_ways_are_one() {
+        macro_rules! all {
+            ($($kind:ident)*) => {$(
+                same::<$kind>();
+                same::<Option<$kind>>();
+            )*};
+        }
+        all! { bool String f64 f32 i8 i16 i32 i64 isize u8 u16 u32 u64 usize }
+        written(());
+        written("text");
+        for n in [u64::MAX, (1 << 53) + 1, 1 << 53, 1 << 60] {
+            written(n);
+            written(Some(n));
+        }
+        for n in [i64::MIN, i64::MAX, -(1 << 53) - 1, -1] {
+            written(n);
+        }
+    }
+
+    #[test]
+    fn texts_that_may_not_cross_are_not_read() {
+        let mut heap = Heap::default();
+        let text = Val::Str(heap.alloc_str(b"12345").unwrap());
+        let long = Val::Str(heap.alloc_str(&vec![b'a'; MAX_TEXT]).unwrap());
+        let fits = |val, max_bytes| String::fits(&Args::new(&heap, &[], max_bytes), val);
+        assert!(fits(text, 36));
+        assert!(!fits(text, 35));
+        assert!(!fits(text, 0));
+        assert!(!fits(long, usize::MAX));
+    }
+}
