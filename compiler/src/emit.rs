@@ -99,13 +99,21 @@ impl<'w> Room<'w> {
 }
 
 impl<'w> Emitter<'w> {
-    pub(crate) fn new(room: Room<'w>) -> Emitter<'w> {
+    /// For about so much code.
+    pub(crate) fn new(room: Room<'w>, code: usize) -> Emitter<'w> {
         let mut e = Emitter {
-            f: Function::default(),
+            f: Function {
+                code: Vec::with_capacity(code),
+                blocks: Vec::with_capacity(code / 8),
+                charges: Vec::with_capacity(code / 2),
+                steps: Vec::with_capacity(code / 8),
+                places: Vec::with_capacity(code / 2),
+                ..Function::default()
+            },
             labels: Vec::new(),
             fixups: Vec::new(),
             handlers: Vec::new(),
-            pending: Vec::new(),
+            pending: Vec::with_capacity(8),
             open: false,
             at: None,
             step: u32::MAX,

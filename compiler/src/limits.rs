@@ -76,6 +76,12 @@ impl Facts {
         end.saturating_sub(node.0) as usize
     }
 
+    /// How many instructions a part of the source makes, about; room for them is made
+    /// at once.
+    pub(crate) fn room(&self, node: NodeId) -> usize {
+        self.size(node).min(MANY_NODES) / 2
+    }
+
     /// Whether there is a `return` step in this part of the source.
     pub(crate) fn has_return(&self, node: NodeId) -> bool {
         self.holds(node, &self.returns)
@@ -111,110 +117,89 @@ pub(crate) fn check(
     options: &CompileOptions,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Facts, Diagnostics> {
-    let mut found = Findings::default();
+    let mut too_deep = Vec::new();
     let mut seen = 0usize;
     let mut deepest = 0;
-    let (mut returns, mut nested, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut returns, mut nested) = (Vec::new(), Vec::new());
+    let mut texts = Vec::with_capacity(doc.node_count() / 2);
     let mut wide = Vec::new();
     let texts_evaluate = is_version(doc, 4.0);
     let (mut reads_context, mut sets_members) = (false, false);
-    let mut work = vec![(doc.root(), Depth::default())];
+    let mut work = Vec::with_capacity(FEW_NODES);
+    work.push((doc.root(), Depth::default()));
+    // In reading order: the first child is the last one that is put on the stack.
     while let Some((node, mut depth)) = work.pop() {
         seen += 1;
         if seen.is_multiple_of(ASK_EVERY) && stop() {
             return Err(stopped().into());
         }
-        if doc.kind(node) == Kind::Object {
-            let mut expr = None;
-            let mut op = None;
-            let mut kind = None;
-            for (key, value) in doc.members(node) {
-                match key {
-                    b"$expr" => expr = Some(value),
-                    b"op" => op = Some(value),
-                    b"$kind" => kind = Some(value),
+        let kind = doc.kind(node);
+        match kind {
+            Kind::String(_) => texts.push(node.0),
+            Kind::Number(n) if n.abs() > MAX_SAFE => wide.push(node),
+            Kind::Object => {
+                let (expr, op) = (doc.get(node, "$expr"), doc.get(node, "op"));
+                let kind = doc.get(node, "$kind");
+                let is_context = |tag: Option<NodeId>| {
+                    texts_evaluate && tag.is_some_and(|tag| doc.str(tag) == Some(b"context"))
+                };
+                reads_context |= is_context(kind) || is_context(expr);
+                let text = texts_evaluate.then(|| expr_text(doc, node)).flatten();
+                if texts_evaluate && !reads_context {
+                    let of_step = op.and_then(|op| step_text(doc, node, op));
+                    reads_context = [text, of_step]
+                        .into_iter()
+                        .flatten()
+                        .any(|text| text_reads_context(doc, text));
+                }
+                if let Some(text) = text.and_then(|text| doc.str(text)) {
+                    let around = depth.steps + depth.exprs;
+                    deepest = deepest.max(around.saturating_add(may_nest(text)));
+                    nested.push(node.0);
+                } else if expr.is_some() {
+                    depth.exprs += 1;
+                } else if op.is_some() {
+                    depth.steps += 1;
+                }
+                match op.and_then(|op| doc.str(op)) {
+                    Some(b"return") => returns.push(node.0),
+                    Some(b"memberSet" | b"memberDelete") => sets_members = true,
                     _ => {}
                 }
+                if text.is_some() {
+                    // Noted above.
+                } else if expr.is_some_and(|tag| FromJson::is_tag(doc, tag))
+                    || kind.is_some_and(|kind| doc.str(kind) == Some(b"arg"))
+                    || is_context(kind)
+                {
+                    nested.push(node.0);
+                }
             }
-            let is_context = |tag: Option<NodeId>| {
-                texts_evaluate && tag.is_some_and(|tag| doc.str(tag) == Some(b"context"))
-            };
-            reads_context |= is_context(kind) || is_context(expr);
-            let text = texts_evaluate.then(|| expr_text(doc, node)).flatten();
-            if texts_evaluate && !reads_context {
-                let of_step = op.and_then(|op| step_text(doc, node, op));
-                reads_context = [text, of_step]
-                    .into_iter()
-                    .flatten()
-                    .any(|text| text_reads_context(doc, text));
-            }
-            if let Some(text) = text.and_then(|text| doc.str(text)) {
-                let around = depth.steps + depth.exprs;
-                deepest = deepest.max(around.saturating_add(may_nest(text)));
-                nested.push(node.0);
-            } else if expr.is_some() {
-                depth.exprs += 1;
-            } else if op.is_some() {
-                depth.steps += 1;
-            }
-            match op.and_then(|op| doc.str(op)) {
-                Some(b"return") => returns.push(node.0),
-                Some(b"memberSet" | b"memberDelete") => sets_members = true,
-                _ => {}
-            }
-            if text.is_some() {
-                // Noted above.
-            } else if expr.is_some_and(|tag| FromJson::is_tag(doc, tag))
-                || kind.is_some_and(|kind| doc.str(kind) == Some(b"arg"))
-                || is_context(kind)
-            {
-                nested.push(node.0);
-            }
-        } else {
-            match doc.kind(node) {
-                Kind::String(_) => texts.push(node.0),
-                Kind::Number(n) if n.abs() > MAX_SAFE => wide.push(node),
-                _ => {}
-            }
+            _ => {}
         }
         depth.data += 1;
         deepest = deepest.max(depth.steps + depth.exprs).max(depth.data / 2);
         if depth.exprs > options.max_expr_depth {
-            let (what, limit) = ("expression nodes", options.max_expr_depth);
-            found.push(too_deep(
-                doc,
-                node,
-                &found,
-                codes::EXPRESSION_TOO_DEEP,
-                what,
-                limit,
-            ));
+            let what = (codes::EXPRESSION_TOO_DEEP, "expression nodes");
+            too_deep.push((node, what, options.max_expr_depth));
             continue;
         }
         if depth.steps > options.max_step_depth {
-            let (what, limit) = ("steps", options.max_step_depth);
-            found.push(too_deep(
-                doc,
-                node,
-                &found,
-                codes::STEPS_TOO_DEEP,
-                what,
-                limit,
-            ));
+            let what = (codes::STEPS_TOO_DEEP, "steps");
+            too_deep.push((node, what, options.max_step_depth));
             continue;
         }
-        work.extend(doc.elements(node).map(|child| (child, depth)));
-        work.extend(doc.members(node).map(|(_, child)| (child, depth)));
-    }
-    if found.has_errors() {
-        return Err(found.finish());
-    }
-    for list in [&mut returns, &mut nested, &mut texts] {
-        if stop() {
-            return Err(stopped().into());
+        match kind {
+            Kind::Object => work.extend(doc.members(node).rev().map(|(_, child)| (child, depth))),
+            Kind::Array => work.extend(doc.elements(node).rev().map(|child| (child, depth))),
+            _ => {}
         }
-        list.sort_unstable();
     }
+    if !too_deep.is_empty() {
+        return Err(refused(doc, &too_deep));
+    }
+    // Rules look at the last ones first.
+    wide.reverse();
     if stop() {
         return Err(stopped().into());
     }
@@ -261,26 +246,33 @@ fn may_nest(text: &[u8]) -> u32 {
     signs.min(MAX_NESTING + 1) as u32
 }
 
-fn too_deep(
-    doc: &Document,
-    node: NodeId,
-    found: &Findings,
-    code: &'static str,
-    what: &str,
-    limit: u32,
-) -> Diagnostic {
-    Diagnostic::error(
-        code,
-        format!("more than {limit} nested {what}"),
-        if found.is_full(Severity::Error) {
-            String::new()
-        } else {
-            doc.pointer(node)
-        },
-    )
-    .with_span(doc.span(node))
-    .with_help("split the program: move inner parts into helpers or separate variables")
+/// A node that is one level too deep: the code, what is nested, and how deep it may.
+type TooDeep = (NodeId, (&'static str, &'static str), u32);
+
+/// The findings of nodes that are too deep, the last ones first.
+fn refused(doc: &Document, nodes: &[TooDeep]) -> Diagnostics {
+    let mut found = Findings::default();
+    for (node, (code, what), limit) in nodes.iter().rev() {
+        let pointer = match found.is_full(Severity::Error) {
+            true => String::new(),
+            false => doc.pointer(*node),
+        };
+        found.push(
+            Diagnostic::error(code, format!("more than {limit} nested {what}"), pointer)
+                .with_span(doc.span(*node))
+                .with_help(
+                    "split the program: move inner parts into helpers or separate variables",
+                ),
+        );
+    }
+    found.finish()
 }
+
+/// As many nodes wait to be looked at as a rule.
+const FEW_NODES: usize = 64;
+
+/// Room is made at once for what so many nodes make at most.
+const MANY_NODES: usize = 4096;
 
 /// Nodes between two questions whether to stop.
 const ASK_EVERY: usize = 1024;

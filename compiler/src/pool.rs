@@ -1,73 +1,137 @@
 //! Interned tables of a program: text, constants, keys, shapes.
 
 use a99_core::program::{Const, ConstIdx, KeyIdx, ShapeIdx, TextRange};
-use hashbrown::HashMap;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use std::hash::BuildHasher;
 
-#[derive(Hash, PartialEq, Eq, Clone, Copy)]
-enum ConstKey {
-    Undefined,
-    Null,
-    Bool(bool),
-    Number(u64),
-    Text(TextRange),
+/// A text that is stored once, and its numbers among the constants, the keys and the ops.
+struct Stored {
+    range: TextRange,
+    constant: Option<ConstIdx>,
+    key: Option<KeyIdx>,
+    op: Option<u32>,
+}
+
+/// Texts, one behind the other.
+#[derive(Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    /// Those that are stored once; keyed at random: a program chooses its texts.
+    stored: HashTable<Stored>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Texts {
+    /// What is known of a text, which is stored if it was not before.
+    fn stored(&mut self, text: &[u8]) -> &mut Stored {
+        let (hash, bytes) = (self.hasher.hash_one(text), &self.bytes);
+        let is_same = |old: &Stored| in_range(bytes, old.range) == text;
+        let hash_of = |old: &Stored| self.hasher.hash_one(in_range(bytes, old.range));
+        match self.stored.entry(hash, is_same, hash_of) {
+            Entry::Occupied(old) => old.into_mut(),
+            Entry::Vacant(free) => {
+                let new = Stored {
+                    range: append(&mut self.bytes, text),
+                    constant: None,
+                    key: None,
+                    op: None,
+                };
+                free.insert(new).into_mut()
+            }
+        }
+    }
+
+    /// The same of a text that is stored, by where it is.
+    fn at(&mut self, range: TextRange) -> Option<&mut Stored> {
+        let hash = self.hasher.hash_one(in_range(&self.bytes, range));
+        self.stored.find_mut(hash, |old| old.range == range)
+    }
+}
+
+fn in_range(bytes: &[u8], range: TextRange) -> &[u8] {
+    &bytes[range.start as usize..range.end as usize]
+}
+
+fn append(bytes: &mut Vec<u8>, text: &[u8]) -> TextRange {
+    let start = bytes.len() as u32;
+    bytes.extend_from_slice(text);
+    let end = bytes.len() as u32;
+    TextRange { start, end }
 }
 
 /// Text and constants under construction.
 #[derive(Default)]
 pub(crate) struct Pool {
-    pub text: Vec<u8>,
-    ranges: HashMap<Box<[u8]>, TextRange>,
+    texts: Texts,
     pub consts: Vec<Const>,
-    const_ids: HashMap<ConstKey, ConstIdx>,
+    /// The numbers of `undefined`, `null`, `false` and `true`.
+    plain: [Option<ConstIdx>; 4],
+    numbers: HashMap<u64, Option<ConstIdx>>,
     pub keys: Vec<TextRange>,
-    key_ids: HashMap<TextRange, KeyIdx>,
     pub shapes: Vec<Box<[u32]>>,
     shape_ids: HashMap<Box<[KeyIdx]>, ShapeIdx>,
 }
 
 impl Pool {
+    /// With room for what so much of a source makes as a rule.
+    pub(crate) fn with_room(room: usize) -> Pool {
+        let mut pool = Pool::default();
+        pool.texts.bytes.reserve(8 * room);
+        pool.texts.stored = HashTable::with_capacity(room);
+        pool.consts.reserve(room);
+        pool.keys.reserve(room / 2);
+        pool
+    }
+
+    /// All text.
+    pub(crate) fn take_text(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.texts.bytes)
+    }
+
     /// Stores text once.
     pub(crate) fn range(&mut self, text: &[u8]) -> TextRange {
-        if let Some(r) = self.ranges.get(text) {
-            return *r;
-        }
-        let start = self.text.len() as u32;
-        self.text.extend_from_slice(text);
-        let range = TextRange {
-            start,
-            end: self.text.len() as u32,
-        };
-        self.ranges.insert(text.into(), range);
-        range
+        self.texts.stored(text).range
+    }
+
+    /// The same for the name of an op, with its number.
+    pub(crate) fn op(&mut self, name: &[u8]) -> (TextRange, &mut Option<u32>) {
+        let name = self.texts.stored(name);
+        (name.range, &mut name.op)
     }
 
     /// The number of a constant.
     pub(crate) fn constant(&mut self, value: Const) -> ConstIdx {
-        let key = match value {
-            Const::Undefined => ConstKey::Undefined,
-            Const::Null => ConstKey::Null,
-            Const::Bool(b) => ConstKey::Bool(b),
-            Const::Number(n) => ConstKey::Number(n.to_bits()),
-            Const::Text(r) => ConstKey::Text(r),
+        let next = ConstIdx(self.consts.len() as u32);
+        let known = match value {
+            Const::Undefined => Some(&mut self.plain[0]),
+            Const::Null => Some(&mut self.plain[1]),
+            Const::Bool(b) => Some(&mut self.plain[2 + usize::from(b)]),
+            Const::Number(n) => Some(self.numbers.entry(n.to_bits()).or_default()),
+            Const::Text(range) => self.texts.at(range).map(|text| &mut text.constant),
         };
-        *self.const_ids.entry(key).or_insert_with(|| {
+        let number = known.map_or(next, |known| *known.get_or_insert(next));
+        if number == next {
             self.consts.push(value);
-            ConstIdx(self.consts.len() as u32 - 1)
-        })
+        }
+        number
     }
 
     /// The number of a text constant.
     pub(crate) fn text_const(&mut self, text: &[u8]) -> ConstIdx {
-        let range = self.range(text);
-        self.constant(Const::Text(range))
+        let next = ConstIdx(self.consts.len() as u32);
+        let text = self.texts.stored(text);
+        let number = *text.constant.get_or_insert(next);
+        if number == next {
+            self.consts.push(Const::Text(text.range));
+        }
+        number
     }
 
     /// The number of a text constant that is probably no other's too.
     pub(crate) fn fresh_text(&mut self, text: &[u8]) -> ConstIdx {
-        let start = self.text.len() as u32;
-        self.text.extend_from_slice(text);
-        let end = self.text.len() as u32;
-        self.fresh(Const::Text(TextRange { start, end }))
+        let range = append(&mut self.texts.bytes, text);
+        self.fresh(Const::Text(range))
     }
 
     /// The number of a constant that is probably no other's too.
@@ -78,11 +142,13 @@ impl Pool {
 
     /// The number of an object key.
     pub(crate) fn key(&mut self, text: &[u8]) -> KeyIdx {
-        let range = self.range(text);
-        *self.key_ids.entry(range).or_insert_with(|| {
-            self.keys.push(range);
-            KeyIdx(self.keys.len() as u32 - 1)
-        })
+        let next = KeyIdx(self.keys.len() as u32);
+        let text = self.texts.stored(text);
+        let number = *text.key.get_or_insert(next);
+        if number == next {
+            self.keys.push(text.range);
+        }
+        number
     }
 
     /// The number of a shape with these distinct keys.

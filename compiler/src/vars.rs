@@ -10,10 +10,11 @@
 
 use a99_core::program::Location;
 use a99_core::text::same_name;
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
-use std::rc::Rc;
+use std::hash::BuildHasher;
+use std::ops::Range;
 
 /// A variable of the function being compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,17 +91,18 @@ impl<T> VarMap<T> {
 }
 
 /// A name, and its variables that are visible, innermost last.
-struct Name {
-    text: Rc<[u8]>,
-    vars: Vec<VarId>,
+struct Name<'a> {
+    text: &'a [u8],
+    vars: VarList,
 }
 
 /// The names that variables have, or had.
 #[derive(Default)]
-struct Names {
+struct Names<'a> {
     /// Keyed at random: a program chooses its names.
-    numbers: HashMap<Rc<[u8]>, u32>,
-    known: Vec<Name>,
+    numbers: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    known: Vec<Name<'a>>,
     /// Names that were asked for a moment ago, by [`Names::slot`]: most are asked for
     /// again.
     recent: [Cell<u32>; Names::RECENT],
@@ -142,7 +144,7 @@ fn letters_of(name: &[u8]) -> u32 {
         .fold(0, |bits, byte| bits | 1 << (byte.to_ascii_lowercase() & 31))
 }
 
-impl Names {
+impl<'a> Names<'a> {
     const RECENT: usize = 16;
 
     /// Where a name stands among the recent ones.
@@ -158,7 +160,7 @@ impl Names {
         let recent = &self.recent[Names::slot(name)];
         let number = recent.get();
         if let Some(known) = self.known.get(number as usize)
-            && same_name(&known.text, name)
+            && same_name(known.text, name)
         {
             return Some(number);
         }
@@ -168,9 +170,10 @@ impl Names {
     /// The same for a name that is none of the recent ones.
     #[inline(never)]
     fn hashed(&self, name: &[u8], recent: &Cell<u32>) -> Option<u32> {
-        let number = *self.numbers.get(name)?;
-        recent.set(number);
-        Some(number)
+        let is_same = |known: &u32| self.known[*known as usize].text == name;
+        let number = self.numbers.find(self.hasher.hash_one(name), is_same)?;
+        recent.set(*number);
+        Some(*number)
     }
 
     fn vars(&self, name: &[u8]) -> &[VarId] {
@@ -179,28 +182,30 @@ impl Names {
         known.map_or(&[], |known| &known.vars)
     }
 
-    fn vars_mut(&mut self, name: &[u8]) -> &mut Vec<VarId> {
-        let number = match self.number(name) {
-            Some(number) => number,
-            None => {
-                let (number, text) = (self.known.len() as u32, Rc::<[u8]>::from(name));
-                if let Some(alike) = self.alike.get_mut() {
-                    note_alike(alike, name, number);
-                }
-                self.numbers.insert(Rc::clone(&text), number);
-                let vars = Vec::new();
-                self.known.push(Name { text, vars });
-                number
-            }
-        };
-        &mut self.known[number as usize].vars
+    /// The number of a name, a new one if nothing had the name before.
+    fn number_of(&mut self, name: &'a [u8]) -> u32 {
+        if let Some(number) = self.number(name) {
+            return number;
+        }
+        let number = self.known.len() as u32;
+        if let Some(alike) = self.alike.get_mut() {
+            note_alike(alike, name, number);
+        }
+        let vars = VarList::new();
+        self.known.push(Name { text: name, vars });
+        let (known, hasher) = (&self.known, &self.hasher);
+        let hash_of = |number: &u32| hasher.hash_one(known[*number as usize].text);
+        let hash = hash_of(&number);
+        self.numbers.insert_unique(hash, number, hash_of);
+        self.recent[Names::slot(name)].set(number);
+        number
     }
 
     fn alike(&self) -> &Alike {
         self.alike.get_or_init(|| {
             let mut alike = Alike::new();
             for (number, name) in (0..).zip(&self.known) {
-                note_alike(&mut alike, &name.text, number);
+                note_alike(&mut alike, name.text, number);
             }
             alike
         })
@@ -209,9 +214,11 @@ impl Names {
 
 /// The variables that are visible.
 #[derive(Default)]
-pub(crate) struct Vars {
-    names: Names,
-    pub all: Vec<Var>,
+pub(crate) struct Vars<'a> {
+    names: Names<'a>,
+    all: Vec<Var>,
+    /// The number of each one's name.
+    names_of: Vec<u32>,
     /// Bits of [`BOUND`] and [`SET`].
     flags: Vec<u8>,
     /// Variables that became bound, in order: what a branch must undo.
@@ -220,17 +227,39 @@ pub(crate) struct Vars {
     loops: HashMap<u32, u32>,
 }
 
-impl Vars {
-    pub(crate) fn declare(&mut self, name: &[u8], var: Var) -> VarId {
+impl<'a> Vars<'a> {
+    /// Makes room for so many variables more.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.all.reserve(more);
+        self.names_of.reserve(more);
+        self.flags.reserve(more);
+        self.log.reserve(more);
+        self.names.known.reserve(more);
+        let (known, hasher) = (&self.names.known, &self.names.hasher);
+        let hash_of = |number: &u32| hasher.hash_one(known[*number as usize].text);
+        self.names.numbers.reserve(more, hash_of);
+    }
+
+    pub(crate) fn declare(&mut self, name: &'a [u8], var: Var) -> VarId {
         let id = VarId(self.all.len() as u32);
+        let name = self.names.number_of(name);
         self.all.push(var);
+        self.names_of.push(name);
         self.flags.push(0);
-        self.names.vars_mut(name).push(id);
+        self.names.known[name as usize].vars.push(id);
         id
     }
 
-    pub(crate) fn forget(&mut self, name: &[u8]) {
-        self.names.vars_mut(name).pop();
+    /// How many variables were declared so far.
+    pub(crate) fn declared(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Variables of a scope that closes are not visible any more.
+    pub(crate) fn forget(&mut self, declared: Range<usize>) {
+        for name in &self.names_of[declared] {
+            self.names.known[*name as usize].vars.pop();
+        }
     }
 
     pub(crate) fn var(&self, id: VarId) -> Var {
@@ -305,7 +334,7 @@ impl Vars {
     /// The names that are visible, in no order.
     pub(crate) fn known_names(&self) -> impl Iterator<Item = &[u8]> {
         let visible = self.names.known.iter().filter(|name| !name.vars.is_empty());
-        visible.map(|name| &*name.text)
+        visible.map(|name| name.text)
     }
 
     /// The names that begin as this one does and are as long, but for a byte.
@@ -342,7 +371,7 @@ impl Vars {
             !few || at_most_two(other & !letters) && at_most_two(letters & !other)
         });
         let names = near.map(|(_, number)| &self.names.known[*number as usize]);
-        names.map(|name| (&*name.text, !name.vars.is_empty()))
+        names.map(|name| (name.text, !name.vars.is_empty()))
     }
 
     /// How many names there are at most.
@@ -396,7 +425,7 @@ impl Vars {
             .names
             .known
             .iter()
-            .flat_map(|name| name.vars.iter().map(|id| (Box::from(&*name.text), *id)))
+            .flat_map(|name| name.vars.iter().map(|id| (Box::from(name.text), *id)))
             .filter(|(_, id)| !self.var(*id).summary)
             .collect();
         list.sort_by_key(|(_, id)| id.0);

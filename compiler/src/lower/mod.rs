@@ -73,7 +73,6 @@ pub(crate) struct Shared<'a> {
     pub arena: &'a Bump,
     pub pool: Pool,
     pub ops: Vec<OpRef>,
-    op_ids: HashMap<Box<[u8]>, u32>,
     pub sites: Vec<Site>,
     pub args: Vec<ArgKey>,
     pub arg_ids: HashMap<(TextRange, u8), u32>,
@@ -129,7 +128,7 @@ pub(crate) enum ReturnTo {
 pub(crate) struct Lower<'s, 'a> {
     pub s: &'s mut Shared<'a>,
     pub e: Emitter<'a>,
-    pub vars: Vars,
+    pub vars: Vars<'a>,
     /// Scopes that are open, innermost last: index in the function's scopes.
     pub scopes: Vec<u32>,
     next: u8,
@@ -208,15 +207,15 @@ pub(crate) fn program(
     let arena = Bump::new();
     let doc: &Document = source;
     let limit = limits::max_code(doc, options);
+    let room = facts.room(doc.root());
     let mut s = Shared {
         doc,
         sigs,
         options,
         arena: &arena,
-        pool: Pool::default(),
-        ops: Vec::new(),
-        op_ids: HashMap::new(),
-        sites: Vec::new(),
+        pool: Pool::with_room(room / 4),
+        ops: Vec::with_capacity(room / 8),
+        sites: Vec::with_capacity(room / 16),
         args: Vec::new(),
         arg_ids: HashMap::new(),
         paths: Vec::new(),
@@ -278,7 +277,7 @@ pub(crate) fn program(
     }
     let input_schema = doc.get(root, "inputSchema").map(|n| doc.to_value(n));
     let mut program = Program {
-        text: s.pool.text,
+        text: s.pool.take_text(),
         consts: s.pool.consts,
         keys: s.pool.keys,
         shapes: s.pool.shapes,
@@ -320,13 +319,13 @@ fn price(program: &mut Program) {
 }
 
 impl<'s, 'a> Lower<'s, 'a> {
-    fn new(s: &'s mut Shared<'a>) -> Self {
+    fn new(s: &'s mut Shared<'a>, node: NodeId) -> Self {
         s.names_of = None;
         // Only one function is compiled at a time.
         let room = s.room.take().unwrap_or_else(|| Room::new(0, &|| false));
         Lower {
+            e: Emitter::new(room, s.facts.room(node)),
             s,
-            e: Emitter::new(room),
             vars: Vars::default(),
             scopes: Vec::new(),
             next: 0,
@@ -346,7 +345,7 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     fn main(s: &'s mut Shared<'a>) -> Function {
         let root = s.doc.root();
-        let mut l = Lower::new(s);
+        let mut l = Lower::new(s, root);
         l.e.at = Some((root, None));
         l.lint_program();
         l.declare_outer();
@@ -359,7 +358,7 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     fn helper(s: &'s mut Shared<'a>, name: &'a [u8], node: NodeId) -> Function {
         let doc = s.doc;
-        let mut l = Lower::new(s);
+        let mut l = Lower::new(s, node);
         l.in_helper = true;
         l.e.at = Some((node, None));
         l.e.f.name = l.s.pool.text_const(name).0;
@@ -385,7 +384,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         if self.s.options.outer.is_empty() {
             return;
         }
-        let names = self.s.options.outer.clone();
+        let names = &self.s.options.outer;
         let scope = self.push_scope();
         let locations: Vec<Location> = names.iter().map(|_| self.new_location()).collect();
         self.e.f.params = self.next;

@@ -1,18 +1,23 @@
 //! Scopes: which names one binds, and locations for them.
 
-use super::{Lower, VAR_LIMIT};
+use super::{Lower, Shared, VAR_LIMIT};
 use crate::emit::Room;
 use crate::ir::{key_text, truthy};
 use crate::vars::{Var, VarId};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{Count, Location, Op, Reg, Scope, Slot};
-use a99_core::sig::{Form, Signatures};
+use a99_core::sig::Form;
+use a99_core::text::same_name;
 use bumpalo::Bump;
 use hashbrown::{HashMap, HashSet};
+use std::ops::Range;
 
 /// So many variables of one name in scopes around each other are tried one after
 /// the other; a scope further in that binds the name keeps what they give.
 const SUMMARY_AFTER: usize = 3;
+
+/// So many names are found without hashing.
+const FEW_NAMES: usize = 16;
 
 /// A name that a scope binds.
 struct Binding<'a> {
@@ -24,7 +29,8 @@ struct Binding<'a> {
 
 /// What closes a scope again.
 pub(crate) struct Opened {
-    names: Vec<Box<[u8]>>,
+    /// How many variables there were before it, and with its own.
+    vars: Range<usize>,
     mark: super::Mark,
     bound: usize,
 }
@@ -48,7 +54,7 @@ impl<'a> Lower<'_, 'a> {
 
     pub(super) fn declare(
         &mut self,
-        name: &[u8],
+        name: &'a [u8],
         location: Location,
         const_flag: Option<Location>,
         scope: u32,
@@ -87,12 +93,12 @@ impl<'a> Lower<'_, 'a> {
     ) -> Opened {
         let mark = self.mark();
         let bound = self.vars.mark();
+        let sealed = std::mem::take(&mut self.s.sealed);
         let mut found = Collector {
             doc: self.s.doc,
-            sigs: self.s.sigs,
-            arena: self.s.arena,
+            s: self.s,
             room: &mut self.e.room,
-            sealed: &mut self.s.sealed,
+            sealed,
             index: HashMap::new(),
             list: Vec::new(),
             loops: Vec::new(),
@@ -104,8 +110,12 @@ impl<'a> Lower<'_, 'a> {
         for list in lists.iter().flatten() {
             found.steps(*list);
         }
-        let list = found.list;
+        let Collector { list, sealed, .. } = found;
+        self.s.sealed = sealed;
         let scope = self.push_scope();
+        self.vars.reserve(list.len());
+        self.e.f.scopes[scope as usize].vars.reserve(list.len());
+        let from = self.vars.declared();
         let first_reg = self.next;
         let mut slots = Vec::new();
         let mut locations = Vec::with_capacity(list.len());
@@ -124,15 +134,12 @@ impl<'a> Lower<'_, 'a> {
         }
         let skip = if arrive { first.len() as u8 } else { 0 };
         self.unbind(first_reg + skip, self.next, &slots);
-        let mut names = Vec::with_capacity(list.len());
         for (binding, (location, flag)) in list.iter().zip(locations) {
             if self.vars.all_of(binding.name).len() >= SUMMARY_AFTER {
                 self.summarize(binding.name, scope);
-                names.push(Box::from(binding.name));
             }
             let id = self.declare(binding.name, location, flag, scope);
             self.lint_expect_writes(id, binding.writes);
-            names.push(Box::from(binding.name));
         }
         if arrive {
             for (name, _) in first {
@@ -141,7 +148,8 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
         }
-        Opened { names, mark, bound }
+        let vars = from..self.vars.declared();
+        Opened { vars, mark, bound }
     }
 
     /// Opens a scope that has but the names of a loop: its steps bind all others
@@ -152,7 +160,7 @@ impl<'a> Lower<'_, 'a> {
         let around = self.scope();
         let scope = self.push_scope();
         self.vars.is_loop(scope, around);
-        let mut declared: Vec<Box<[u8]>> = Vec::new();
+        let from = self.vars.declared();
         for (name, node) in names {
             self.s.check_name(name, *node);
             let location = self.new_location();
@@ -160,16 +168,11 @@ impl<'a> Lower<'_, 'a> {
             let flag = sealed.then(|| self.new_location());
             if self.vars.all_of(name).len() >= SUMMARY_AFTER {
                 self.summarize(name, scope);
-                declared.push(Box::from(*name));
             }
             self.declare(name, location, flag, scope);
-            declared.push(Box::from(*name));
         }
-        Opened {
-            names: declared,
-            mark,
-            bound,
-        }
+        let vars = from..self.vars.declared();
+        Opened { vars, mark, bound }
     }
 
     /// The names of a loop are free again, whatever the last turn made of them.
@@ -186,7 +189,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Keeps what a name means around the scope that was just opened: its
     /// value, and whether it is a constant.
-    fn summarize(&mut self, name: &[u8], scope: u32) {
+    fn summarize(&mut self, name: &'a [u8], scope: u32) {
         let outer = self.vars.all_of(name);
         let flags: Vec<Location> = outer
             .iter()
@@ -268,9 +271,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Closes the innermost scope.
     pub(super) fn close_scope(&mut self, opened: Opened) {
-        for name in &opened.names {
-            self.vars.forget(name);
-        }
+        self.vars.forget(opened.vars);
         self.scopes.pop();
         // Only the scope's own variables became bound inside it.
         self.vars.undo(opened.bound);
@@ -288,12 +289,12 @@ struct LoopNames<'a> {
 /// Finds the names that a list of steps binds in its own scope.
 struct Collector<'l, 'a> {
     doc: &'a Document,
-    sigs: &'l (dyn Signatures + Sync),
-    arena: &'a Bump,
+    s: &'l Shared<'a>,
     /// Knows whether the compiler is still wanted.
     room: &'l mut Room<'a>,
     /// Where names of loops that become constants are noted.
-    sealed: &'l mut HashSet<NodeId>,
+    sealed: HashSet<NodeId>,
+    /// Where the names of a long list are, keyed at random.
     index: HashMap<&'a [u8], usize>,
     list: Vec<Binding<'a>>,
     loops: Vec<LoopNames<'a>>,
@@ -313,20 +314,31 @@ impl<'a> Collector<'_, 'a> {
             }
             inside = found.around;
         }
-        match self.index.get(name) {
+        match self.place(name) {
             Some(i) => {
-                self.list[*i].constant |= constant;
-                self.list[*i].writes += 1;
+                self.list[i].constant |= constant;
+                self.list[i].writes += 1;
             }
             None => {
-                self.index.insert(name, self.list.len());
+                let writes = 1;
                 self.list.push(Binding {
                     name,
                     constant,
-                    writes: 1,
+                    writes,
                 });
             }
         }
+    }
+
+    /// Where a name stands in the list. Few are compared one by one.
+    fn place(&mut self, name: &[u8]) -> Option<usize> {
+        if self.list.len() <= FEW_NAMES {
+            return self.list.iter().position(|b| same_name(b.name, name));
+        }
+        for at in self.index.len()..self.list.len() {
+            self.index.insert(self.list[at].name, at);
+        }
+        self.index.get(name).copied()
     }
 
     fn steps(&mut self, list: NodeId) {
@@ -349,23 +361,23 @@ impl<'a> Collector<'_, 'a> {
         }
         if let Some(result) = doc.get(step, "result").filter(|n| truthy(doc, *n)) {
             let constant = doc.get(step, "resultConst").is_some_and(|n| truthy(doc, n));
-            self.add(key_text(doc, Some(result), self.arena), constant);
+            self.add(key_text(doc, Some(result), self.s.arena), constant);
         }
         let op = doc
             .get(step, "op")
             .and_then(|n| doc.str(n))
             .and_then(|s| str::from_utf8(s).ok());
         let form = op
-            .and_then(|op| self.sigs.signature(op))
+            .and_then(|op| self.s.signature(op))
             .and_then(|sig| sig.form);
-        let key = |name: &str| key_text(doc, doc.get(step, name), self.arena);
+        let key = |name: &str| key_text(doc, doc.get(step, name), self.s.arena);
         let inside = self.inside;
         let body = |name: &str| doc.get(step, name).map(|list| (list, inside));
         match form {
             Some(Form::VarSet) => self.add(key("key"), false),
             Some(Form::ConstSet) => self.add(key("key"), true),
             Some(Form::VarsImport) => {
-                for (name, _) in import_names(doc, step, self.arena) {
+                for (name, _) in import_names(doc, step, self.s.arena) {
                     self.add(name, false);
                 }
             }
@@ -384,7 +396,7 @@ impl<'a> Collector<'_, 'a> {
             Some(Form::While) => work.extend(body("body")),
             Some(Form::ForEach) => {
                 if let Some(steps) = doc.get(step, "steps") {
-                    let names = loop_names(doc, step, self.arena);
+                    let names = loop_names(doc, step, self.s.arena);
                     let around = self.inside;
                     self.loops.push(LoopNames { names, around });
                     work.push((steps, Some(self.loops.len() - 1)));
@@ -394,7 +406,7 @@ impl<'a> Collector<'_, 'a> {
                 work.extend(body("try"));
                 if let Some(catch) = doc.get(step, "catch").filter(|n| truthy(doc, *n)) {
                     work.push((catch, inside));
-                    let param = catch_param(doc, step, self.arena);
+                    let param = catch_param(doc, step, self.s.arena);
                     self.add(param, false);
                     self.add(b"errorOp", false);
                 }

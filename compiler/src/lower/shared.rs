@@ -58,20 +58,20 @@ impl<'a> Shared<'a> {
 
     /// The number of an op, registered at its first use.
     pub(crate) fn op(&mut self, name: &str) -> u32 {
-        if let Some(id) = self.op_ids.get(name.as_bytes()) {
-            return *id;
+        let next = self.ops.len() as u32;
+        let (range, number) = self.pool.op(name.as_bytes());
+        let number = *number.get_or_insert(next);
+        if number < next {
+            return number;
         }
         let sig = self.signature(name);
-        let range = self.pool.range(name.as_bytes());
-        let id = self.ops.len() as u32;
         self.ops.push(OpRef {
             name: range,
             cost: sig.map_or(BaseCost::Fixed(0), |s| s.cost),
             needs_body: sig.is_some_and(|s| s.form.is_none()),
             signature: self.sigs.fingerprint(name).unwrap_or(NO_SIGNATURE),
         });
-        self.op_ids.insert(name.as_bytes().into(), id);
-        id
+        number
     }
 
     pub(crate) fn path(&mut self, segments: &[&[u8]]) -> PathIdx {

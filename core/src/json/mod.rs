@@ -277,7 +277,10 @@ impl Document {
     }
 
     /// The elements of an array; none for other kinds.
-    pub fn elements(&self, id: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
+    pub fn elements(
+        &self,
+        id: NodeId,
+    ) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + '_ {
         self.children(id, Tag::Array).iter().map(|&at| NodeId(at))
     }
 
@@ -291,7 +294,10 @@ impl Document {
 
     /// The members of an object in source order, keys as WTF-8; none for other
     /// kinds.
-    pub fn members(&self, id: NodeId) -> impl ExactSizeIterator<Item = (&[u8], NodeId)> + '_ {
+    pub fn members(
+        &self,
+        id: NodeId,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], NodeId)> + ExactSizeIterator + '_ {
         self.children(id, Tag::Object)
             .iter()
             .map(|&at| (self.key_before(at), NodeId(at)))

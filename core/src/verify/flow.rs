@@ -154,8 +154,13 @@ pub(super) fn check(u: &Unit<'_>, jumps: &Jumps, handlers: &Handlers) -> Check {
         plain: Set::first(u.bound_at_entry()),
     };
     flow.enter(0, &entry);
+    let mut sound = true;
     while let Some((block, state)) = flow.next() {
-        visit(u, (jumps, handlers), &mut flow, block, state);
+        sound &= visit(u, (jumps, handlers), &mut flow, block, state);
+    }
+    // States only shrink: what is unsound at any visit is so at the last one.
+    if sound {
+        return Ok(());
     }
     // Code that nothing reaches has no state and needs none.
     for (block, head) in u.f.blocks.iter().zip(&flow.heads) {
@@ -172,15 +177,17 @@ pub(super) fn check(u: &Unit<'_>, jumps: &Jumps, handlers: &Handlers) -> Check {
     Ok(())
 }
 
-/// Carries the state of a block to its successors.
+/// Carries the state of a block to its successors; tells whether the block reads only
+/// what is there.
 fn visit(
     u: &Unit<'_>,
     (jumps, handlers): (&Jumps, &Handlers),
     flow: &mut Flow,
     block: usize,
     mut state: State,
-) {
+) -> bool {
     let range = u.f.blocks[block];
+    let mut sound = true;
     for pc in range.start..range.end {
         let op = u.f.code[pc as usize];
         if let Some(handler) = handlers.block_of.get(pc as usize) {
@@ -190,12 +197,14 @@ fn visit(
         if let Some(target) = jumps.target(pc) {
             flow.enter(target, &state.jump(op));
         }
+        sound = sound && check_reads(u, pc, op, &state).is_ok();
         if op.is_terminal() {
-            return;
+            return sound;
         }
         state.run(op);
     }
     flow.enter(block + 1, &state);
+    sound
 }
 
 /// The instruction reads only what is proved to be there.

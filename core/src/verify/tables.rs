@@ -8,7 +8,7 @@ use super::ranges::TextIndex;
 use super::{Check, refuse};
 use crate::builtins::{FUNCTIONS, NAMESPACES};
 use crate::program::{ArgFallback, Const, LitOp, Location, Program, TextRange};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Set in [`ArgFallback::Builtin`] for a namespace: the rest is its number.
 const NAMESPACE_BIT: u16 = 0x8000;

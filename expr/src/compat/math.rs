@@ -11,6 +11,13 @@ use super::error::MathError;
 use super::math_scan::{BinaryOp, Scanner, is_ident_start};
 use crate::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_NESTING, MAX_TEXT_BYTES, UnOp};
 
+/// Constructs inside each other as a rule.
+const FEW_FRAMES: usize = 8;
+
+/// Bytes of text for each node as a rule, and bytes for which room is made at once at most.
+const BYTES_PER_NODE: usize = 4;
+const MANY_BYTES: usize = 1 << 12;
+
 /// Parses a `mathCalc` text. Blank text gives an [`Expr`] without root.
 ///
 /// # Errors
@@ -120,10 +127,13 @@ impl Machine {
             nodes: Vec::new(),
             first: None,
         };
+        let mut frames = Vec::with_capacity(FEW_FRAMES);
+        frames.push(whole);
+        let nodes = Vec::with_capacity(text.len().min(MANY_BYTES) / BYTES_PER_NODE + 1);
         Self {
             scan: Scanner::new(text),
-            expr: Expr::default(),
-            frames: vec![whole],
+            expr: Expr { nodes, root: None },
+            frames,
             depth: 0,
         }
     }

@@ -157,7 +157,11 @@ impl Scanner {
     }
 
     fn text_since(&self, start: usize) -> String {
-        String::from_utf16_lossy(&self.units[start..self.index])
+        let units = &self.units[start..self.index];
+        let mut text = String::with_capacity(units.len());
+        let chars = char::decode_utf16(units.iter().copied());
+        text.extend(chars.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+        text
     }
 
     /// Reads a number that begins with a digit or a dot.
