@@ -66,13 +66,20 @@ impl State {
         self.plain.add(r);
     }
 
-    /// After the instruction, when it runs on to the next one.
-    fn run(&mut self, op: Op) {
+    /// After the instruction, when it runs on to the next one; tells whether all that it
+    /// reads was there.
+    fn run(&mut self, u: &Unit<'_>, op: Op) -> bool {
+        let before = *self;
+        let mut sound = true;
         // The value of a memo is there only when it jumps.
-        if let Op::MemoGet { .. } = op {
-            return;
-        }
-        each_written(op, |r| self.write(r));
+        let writes = !matches!(op, Op::MemoGet { .. });
+        each_use(op, |used| match used {
+            Use::Write(r) if writes => self.write(r),
+            Use::Write(_) => {}
+            Use::Read(r) => sound &= before.plain.has(r),
+            Use::Names(table) => sound &= before.plain.holds_all(names(u, table)),
+        });
+        sound
     }
 
     /// After the instruction, when it jumps.
@@ -84,28 +91,55 @@ impl State {
     }
 }
 
-/// The registers that the instruction's operands say it writes. An iterator that
-/// is advanced stays one and does not count.
-pub(super) fn each_written(op: Op, mut write: impl FnMut(u32)) {
+/// What an instruction does with a register, or with those of a table of variables.
+enum Use {
+    Read(u32),
+    Write(u32),
+    Names(u32),
+}
+
+/// The registers that a table of variables names.
+fn names(u: &Unit<'_>, table: u32) -> [u64; 4] {
+    u.facts.names[table as usize].registers
+}
+
+/// What the instruction's operands say that it reads and writes. An iterator that is
+/// advanced stays one and counts as read.
+#[inline]
+fn each_use(op: Op, mut each: impl FnMut(Use)) {
     let mut base = 0;
     let mut base_is_written = false;
     for (_, kind, value) in op.operands().iter() {
         match kind {
-            OperandKind::Write | OperandKind::ReadWrite => write(value),
-            OperandKind::IterWrite => {
-                write(value);
-                write(value + 1);
+            OperandKind::Read => each(Use::Read(value)),
+            OperandKind::Write => each(Use::Write(value)),
+            OperandKind::ReadWrite => {
+                each(Use::Read(value));
+                each(Use::Write(value));
             }
+            OperandKind::Iter => (value..value + 2).for_each(|r| each(Use::Read(r))),
+            OperandKind::IterWrite => (value..value + 2).for_each(|r| each(Use::Write(r))),
             OperandKind::Base | OperandKind::BaseWrite => {
                 base = value;
                 base_is_written = kind == OperandKind::BaseWrite;
             }
-            OperandKind::Count if base_is_written => {
-                (base..base + value).for_each(&mut write);
-            }
+            OperandKind::Count => (base..base + value).for_each(|r| match base_is_written {
+                true => each(Use::Write(r)),
+                false => each(Use::Read(r)),
+            }),
+            OperandKind::Names => each(Use::Names(value)),
             _ => {}
         }
     }
+}
+
+/// The registers that the instruction's operands say it writes.
+pub(super) fn each_written(op: Op, mut write: impl FnMut(u32)) {
+    each_use(op, |used| {
+        if let Use::Write(r) = used {
+            write(r);
+        }
+    });
 }
 
 /// The states at block heads, and the blocks to visit again.
@@ -171,7 +205,7 @@ pub(super) fn check(u: &Unit<'_>, jumps: &Jumps, handlers: &Handlers) -> Check {
             if op.is_terminal() {
                 break;
             }
-            state.run(op);
+            state.run(u, op);
         }
     }
     Ok(())
@@ -197,11 +231,10 @@ fn visit(
         if let Some(target) = jumps.target(pc) {
             flow.enter(target, &state.jump(op));
         }
-        sound = sound && check_reads(u, pc, op, &state).is_ok();
+        sound &= state.run(u, op);
         if op.is_terminal() {
             return sound;
         }
-        state.run(op);
     }
     flow.enter(block + 1, &state);
     sound
@@ -213,40 +246,14 @@ fn check_reads(u: &Unit<'_>, pc: u32, op: Op, state: &State) -> Check {
         let message = format!("{op:?} reads r{r}, which may hold no value here");
         u.refuse_at(UNWRITTEN_REGISTER, pc, message)
     };
-    let mut base = 0;
-    let mut base_is_read = false;
-    for (_, kind, value) in op.operands().iter() {
-        match kind {
-            OperandKind::Read | OperandKind::ReadWrite if !state.plain.has(value) => {
-                return Err(unwritten(value));
-            }
-            OperandKind::Iter => {
-                if let Some(r) = (value..value + 2).find(|r| !state.plain.has(*r)) {
-                    return Err(unwritten(r));
-                }
-            }
-            OperandKind::Base | OperandKind::BaseWrite => {
-                base = value;
-                base_is_read = kind == OperandKind::Base;
-            }
-            OperandKind::Count if base_is_read => {
-                if let Some(r) = (base..base + value).find(|r| !state.plain.has(*r)) {
-                    return Err(unwritten(r));
-                }
-            }
-            OperandKind::Names
-                if !state
-                    .plain
-                    .holds_all(u.facts.names[value as usize].registers) =>
-            {
-                return Err(u.refuse_at(
-                    UNWRITTEN_REGISTER,
-                    pc,
-                    "a variable of the names table is unwritten",
-                ));
-            }
-            _ => {}
+    let mut found = Ok(());
+    each_use(op, |used| match used {
+        Use::Read(r) if found.is_ok() && !state.plain.has(r) => found = Err(unwritten(r)),
+        Use::Names(table) if found.is_ok() && !state.plain.holds_all(names(u, table)) => {
+            let message = "a variable of the names table is unwritten";
+            found = Err(u.refuse_at(UNWRITTEN_REGISTER, pc, message));
         }
-    }
-    Ok(())
+        _ => {}
+    });
+    found
 }
