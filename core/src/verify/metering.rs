@@ -268,7 +268,11 @@ impl<'g> Graph<'g> {
     /// Where a block leads for nothing, any number of times: for one that takes
     /// an item of an iteration that ends, only where it goes without an item;
     /// for one whose price an error gives back, only where errors go.
-    fn leads_free(self, block: usize, takes_item: bool) -> impl Iterator<Item = usize> + 'g {
+    fn leads_free(
+        self,
+        block: usize,
+        takes_item: bool,
+    ) -> impl DoubleEndedIterator<Item = usize> + 'g {
         // Its first jump is that of `IterNext`.
         let ways = match (self.free.given_back[block], takes_item) {
             (true, _) => 0,
@@ -291,13 +295,12 @@ impl<'g> Graph<'g> {
             return Vec::new();
         }
         let mut search = Search::new(self.len());
-        free().for_each(|root| search.from(root, &|block| next(block).collect()));
-        let is_cycle = |set: &Vec<usize>| set.len() > 1 || next(set[0]).any(|to| to == set[0]);
-        search.sets.into_iter().filter(is_cycle).collect()
+        free().for_each(|root| search.from(root, next));
+        search.sets
     }
 }
 
-/// Strongly connected components.
+/// Strongly connected components, but for single blocks that do not lead to themselves.
 struct Search {
     order: Vec<usize>,
     low: Vec<usize>,
@@ -327,7 +330,11 @@ impl Search {
         self.stack.push(block);
     }
 
-    fn from(&mut self, root: usize, next: &dyn Fn(usize) -> Vec<usize>) {
+    fn from<I: DoubleEndedIterator<Item = usize>>(
+        &mut self,
+        root: usize,
+        next: impl Fn(usize) -> I,
+    ) {
         if self.order[root] != usize::MAX {
             return;
         }
@@ -335,7 +342,7 @@ impl Search {
         let mut path = vec![(root, next(root))];
         while let Some((block, rest)) = path.last_mut() {
             let block = *block;
-            if let Some(to) = rest.pop() {
+            if let Some(to) = rest.next_back() {
                 if self.order[to] == usize::MAX {
                     self.enter(to);
                     path.push((to, next(to)));
@@ -350,9 +357,11 @@ impl Search {
             }
             if self.low[block] == self.order[block] {
                 let at = self.stack.iter().rposition(|b| *b == block).unwrap_or(0);
-                let set = self.stack.split_off(at);
-                set.iter().for_each(|b| self.held[*b] = false);
-                self.sets.push(set);
+                let set = self.stack.drain(at..);
+                set.as_slice().iter().for_each(|b| self.held[*b] = false);
+                if set.len() > 1 || next(block).any(|to| to == block) {
+                    self.sets.push(set.collect());
+                }
             }
         }
     }
