@@ -8,8 +8,8 @@
 
 use a99_core::json::NodeId;
 use a99_core::program::{
-    Block, BlockIdx, Charge, ChargeKind, ConstIdx, Function, Handler, MAX_BLOCK, Op, OperandKind,
-    Reg, SourceLocation, Step, Target, Wrap, ops,
+    Block, BlockIdx, Charge, ChargeKind, ConstIdx, Function, Handler, MAX_BLOCK, Op, Reg,
+    SourceLocation, Step, Target, Wrap, ops,
 };
 
 /// A jump target that may not be placed yet.
@@ -106,7 +106,7 @@ impl<'w> Emitter<'w> {
                 code: Vec::with_capacity(code),
                 blocks: Vec::with_capacity(code / 8),
                 charges: Vec::with_capacity(code / 2),
-                steps: Vec::with_capacity(code / 8),
+                steps: Vec::with_capacity(code / 4),
                 places: Vec::with_capacity(code / 2),
                 ..Function::default()
             },
@@ -174,7 +174,7 @@ impl<'w> Emitter<'w> {
         }
         self.note_place();
         self.f.code.push(op);
-        if op.is_terminal() || jumps(op) {
+        if op.is_terminal() || op.jumps() {
             self.close();
         }
     }
@@ -443,8 +443,12 @@ impl<'w> Emitter<'w> {
         let low = PIN_TOP - (MAX_PINNED as u8 - 1);
         let mut high = registers;
         for op in &mut self.f.code {
-            let info = ops::TABLE[op.code() as usize].operands;
             let mut bytes = op.encode();
+            // Most have no byte that could be such a register.
+            if bytes[1..4].iter().all(|byte| *byte < low) {
+                continue;
+            }
+            let info = ops::TABLE[op.code() as usize].operands;
             let mut changed = false;
             for (i, (_, kind)) in info.iter().enumerate() {
                 if kind.is_register() && bytes[1 + i] >= low {
@@ -460,12 +464,4 @@ impl<'w> Emitter<'w> {
         }
         self.f.registers = high;
     }
-}
-
-/// Whether an instruction may go elsewhere than to the next one.
-fn jumps(op: Op) -> bool {
-    ops::TABLE[op.code() as usize]
-        .operands
-        .iter()
-        .any(|o| o.1 == OperandKind::Target)
 }

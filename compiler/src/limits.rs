@@ -189,10 +189,8 @@ pub(crate) fn check(
             too_deep.push((node, what, options.max_step_depth));
             continue;
         }
-        match kind {
-            Kind::Object => work.extend(doc.members(node).rev().map(|(_, child)| (child, depth))),
-            Kind::Array => work.extend(doc.elements(node).rev().map(|child| (child, depth))),
-            _ => {}
+        if matches!(kind, Kind::Object | Kind::Array) {
+            work.extend(doc.parts(node).rev().map(|child| (child, depth)));
         }
     }
     if !too_deep.is_empty() {

@@ -10,6 +10,7 @@
 
 use a99_core::program::Location;
 use a99_core::text::same_name;
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
@@ -184,19 +185,23 @@ impl<'a> Names<'a> {
 
     /// The number of a name, a new one if nothing had the name before.
     fn number_of(&mut self, name: &'a [u8]) -> u32 {
-        if let Some(number) = self.number(name) {
-            return number;
-        }
-        let number = self.known.len() as u32;
-        if let Some(alike) = self.alike.get_mut() {
-            note_alike(alike, name, number);
-        }
-        let vars = VarList::new();
-        self.known.push(Name { text: name, vars });
-        let (known, hasher) = (&self.known, &self.hasher);
+        let (known, hasher) = (&mut self.known, &self.hasher);
+        let is_same = |number: &u32| known[*number as usize].text == name;
         let hash_of = |number: &u32| hasher.hash_one(known[*number as usize].text);
-        let hash = hash_of(&number);
-        self.numbers.insert_unique(hash, number, hash_of);
+        let found = self.numbers.entry(hasher.hash_one(name), is_same, hash_of);
+        let number = match found {
+            Entry::Occupied(number) => *number.get(),
+            Entry::Vacant(free) => {
+                let number = known.len() as u32;
+                let vars = VarList::new();
+                known.push(Name { text: name, vars });
+                if let Some(alike) = self.alike.get_mut() {
+                    note_alike(alike, name, number);
+                }
+                free.insert(number);
+                number
+            }
+        };
         self.recent[Names::slot(name)].set(number);
         number
     }

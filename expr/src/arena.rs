@@ -47,6 +47,12 @@ impl Expr {
         depths[root.0 as usize] as usize
     }
 
+    /// Whether the longest path from the root to a leaf has more nodes than so many.
+    #[must_use]
+    pub fn is_deeper(&self, most: usize) -> bool {
+        self.nodes.len() > most && self.depth() > most
+    }
+
     /// Appends a node and returns its id.
     pub(crate) fn push(&mut self, kind: ExprKind, span: Range<u32>) -> ExprId {
         let id = ExprId(self.nodes.len() as u32);

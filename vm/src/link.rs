@@ -11,7 +11,7 @@ use a99_core::costs::CostModel;
 use a99_core::diag::codes;
 use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
 use a99_core::schema::{Gauge, Schema};
-use a99_core::sig::{BaseCost, Params, Signatures};
+use a99_core::sig::{BaseCost, Params};
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_core::verify::Artifact;
 use a99_ecma::wtf8;
@@ -411,15 +411,16 @@ impl Gauge for SchemaPace<'_, '_> {
 /// word, not the program's.
 fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<AtomDef>>, LinkError> {
     let name = wtf8_to_string_lossy(program.text(op.name));
-    let found = atoms.get(&name);
+    let found = atoms.entry(&name);
     if op.signature == NO_SIGNATURE && !op.needs_body {
         // The compiler knew no such atom: its step raises an error.
-        return Ok(found.cloned());
+        return Ok(found.map(|entry| entry.atom.clone()));
     }
-    let Some(atom) = found else {
+    let Some(entry) = found else {
         return Err(LinkError::MissingAtom(name.into_owned()));
     };
-    if atoms.fingerprint(&name) != Some(op.signature) {
+    let atom = &entry.atom;
+    if entry.fingerprint() != op.signature {
         return Err(LinkError::DifferentAtom(name.into_owned()));
     }
     if op.needs_body && matches!(atom.body, AtomBody::Form) {

@@ -61,7 +61,7 @@ impl<'a> Lower<'_, 'a> {
             self.lint_condition(&ir);
             return plain(ir);
         };
-        let text = Self::shown(bytes);
+        let text = wtf8_to_string_lossy(bytes);
         let parsed = match self.s.options.dialect {
             Dialect::Standard => match self.parse_text(&text) {
                 Ok(e) => Some(e),
@@ -87,7 +87,7 @@ impl<'a> Lower<'_, 'a> {
         };
         if parsed
             .as_ref()
-            .is_some_and(|e| e.depth() > self.s.options.max_expr_depth as usize)
+            .is_some_and(|e| e.is_deeper(self.s.options.max_expr_depth as usize))
         {
             self.text_too_deep(node);
             return plain(Ir {
@@ -105,10 +105,8 @@ impl<'a> Lower<'_, 'a> {
         let ir = parsed
             .and_then(|e| from_text(&e, node, arena))
             .unwrap_or(arena.alloc(blank));
-        let prefix = self
-            .s
-            .pool
-            .text_const(format!("Expression error \"{text}\": ").as_bytes());
+        let prefix = ["Expression error \"", &*text, "\": "].concat();
+        let prefix = self.s.pool.text_const(prefix.as_bytes());
         if is_read {
             self.lint_condition(ir);
         }

@@ -26,7 +26,7 @@ pub(super) struct Guard {
 impl Lower<'_, '_> {
     /// The guard of a step, if resolving its inputs early could be noticed.
     pub(super) fn guard_of(&self, step: NodeId, sig: &AtomSig, params: &[Param]) -> Option<Guard> {
-        let op = format!("guard:{}", sig.name);
+        let op = ["guard:", &*sig.name].concat();
         let Params::Named(asked) = &self.s.signature(&op)?.params else {
             return None;
         };

@@ -1,7 +1,7 @@
 //! Names: reading and writing variables, arguments and builtins.
 
 use super::{Held, Lower};
-use crate::vars::VarId;
+use crate::vars::{VarId, VarList};
 use a99_core::builtins::{self, Constant, Global};
 use a99_core::json::NodeId;
 use a99_core::program::{
@@ -257,7 +257,7 @@ impl<'a> Lower<'_, 'a> {
         }
         if self.own_scope_only {
             let own = self.vars.in_scope(name, self.scope());
-            let chain: Vec<VarId> = own.into_iter().collect();
+            let chain = VarList::from_iter(own);
             if chain.is_empty() {
                 self.lint_not_visible(name);
                 return self.const_reg(Const::Undefined);

@@ -100,7 +100,7 @@ impl<'a> Lower<'_, 'a> {
             room: &mut self.e.room,
             sealed,
             index: HashMap::new(),
-            list: Vec::new(),
+            list: Vec::with_capacity(FEW_NAMES),
             loops: Vec::new(),
             inside: None,
         };
@@ -135,7 +135,8 @@ impl<'a> Lower<'_, 'a> {
         let skip = if arrive { first.len() as u8 } else { 0 };
         self.unbind(first_reg + skip, self.next, &slots);
         for (binding, (location, flag)) in list.iter().zip(locations) {
-            if self.vars.all_of(binding.name).len() >= SUMMARY_AFTER {
+            // The outermost scope hides nothing.
+            if from > 0 && self.vars.all_of(binding.name).len() >= SUMMARY_AFTER {
                 self.summarize(binding.name, scope);
             }
             let id = self.declare(binding.name, location, flag, scope);

@@ -8,6 +8,7 @@ use crate::ir::{from_text, key_text};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, KeyIdx, Reg};
+use a99_core::text::wtf8_to_string_lossy;
 use hashbrown::HashSet;
 
 impl<'a> Lower<'_, 'a> {
@@ -149,7 +150,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let dst = self.temp();
         let node = doc.get(step, "expr");
-        let text = Self::shown(key_text(doc, node, self.s.arena));
+        let text = wtf8_to_string_lossy(key_text(doc, node, self.s.arena));
         let node = node.unwrap_or(step);
         let overlay = self.overlay.len();
         self.overlay_vars(doc.get(step, "vars"));
@@ -179,7 +180,7 @@ impl<'a> Lower<'_, 'a> {
                 self.s.push(diag);
                 self.throw(&message);
             }
-            Ok(e) if e.depth() > self.s.options.max_expr_depth as usize => {
+            Ok(e) if e.is_deeper(self.s.options.max_expr_depth as usize) => {
                 let diag = a99_core::diag::Diagnostic::error(
                     codes::EXPRESSION_TOO_DEEP,
                     format!(
@@ -195,7 +196,7 @@ impl<'a> Lower<'_, 'a> {
                 None => self.load_const(dst, Const::Undefined),
                 Some(ir) => {
                     self.lint_expr(ir);
-                    let prefix = format!("Expression error \"{text}\": ");
+                    let prefix = ["Expression error \"", &*text, "\": "].concat();
                     let prefix = self.s.pool.text_const(prefix.as_bytes());
                     let was = std::mem::replace(&mut self.text_nodes, true);
                     // From version 4 on, a formula finds names as expressions do (D71).

@@ -6,6 +6,7 @@ use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::Reg;
 use a99_core::sig::Form;
+use a99_core::text::wtf8_to_string_lossy;
 
 /// The message where the reference lets an engine word the failure.
 const NOT_STEPS: &str = "steps is not iterable";
@@ -107,7 +108,7 @@ impl<'a> Lower<'_, 'a> {
             self.throw(text);
             return false;
         }
-        let op = Self::shown(key_text(doc, doc.get(step, "op"), self.s.arena));
+        let op = wtf8_to_string_lossy(key_text(doc, doc.get(step, "op"), self.s.arena));
         // Internal atoms serve forms; no program can name them.
         let known = self.s.signature(&op).filter(|_| !op.contains(':'));
         let Some(sig) = known else {

@@ -277,10 +277,7 @@ impl Document {
     }
 
     /// The elements of an array; none for other kinds.
-    pub fn elements(
-        &self,
-        id: NodeId,
-    ) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + '_ {
+    pub fn elements(&self, id: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         self.children(id, Tag::Array).iter().map(|&at| NodeId(at))
     }
 
@@ -294,13 +291,21 @@ impl Document {
 
     /// The members of an object in source order, keys as WTF-8; none for other
     /// kinds.
-    pub fn members(
-        &self,
-        id: NodeId,
-    ) -> impl DoubleEndedIterator<Item = (&[u8], NodeId)> + ExactSizeIterator + '_ {
+    pub fn members(&self, id: NodeId) -> impl ExactSizeIterator<Item = (&[u8], NodeId)> + '_ {
         self.children(id, Tag::Object)
             .iter()
             .map(|&at| (self.key_before(at), NodeId(at)))
+    }
+
+    /// The elements of an array, or the values of an object's members; none for other
+    /// kinds.
+    pub fn parts(&self, id: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
+        let tag = self.node(id).map_or(Tag::Null, |node| node.tag);
+        let parts = match tag {
+            Tag::Array | Tag::Object => self.children(id, tag),
+            _ => &[],
+        };
+        parts.iter().map(|&at| NodeId(at))
     }
 
     /// The key of the member whose value is node `at`: the node before it.

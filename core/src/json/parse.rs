@@ -64,7 +64,7 @@ pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnost
         },
         limits,
         nodes: Vec::with_capacity(room),
-        links: Vec::with_capacity(room / 2),
+        links: Vec::with_capacity(room / 4 * 3),
         strings: Vec::new(),
         keys: 0,
         pending: Vec::with_capacity(32),

@@ -301,8 +301,7 @@ macro_rules! op_table {
 
             /// Sets the jump target of the instruction, if it has one.
             pub fn set_target(&mut self, to: Target) {
-                let at = TABLE[self.code() as usize].operands.iter().any(|o| o.1 == OperandKind::Target);
-                if at {
+                if self.jumps() {
                     let mut bytes = self.encode();
                     to.put(&mut bytes, &mut 0);
                     if let Some(op) = Op::decode(bytes) {
@@ -351,6 +350,25 @@ impl Op {
             .iter()
             .find(|o| o.1 == OperandKind::Target)
             .map(|o| o.2)
+    }
+
+    /// Whether it may go elsewhere than to the next instruction.
+    #[inline]
+    pub fn jumps(self) -> bool {
+        const JUMPS: [bool; TABLE.len()] = {
+            let mut jumps = [false; TABLE.len()];
+            let mut row = 0;
+            while row < TABLE.len() {
+                let mut at = 0;
+                while at < TABLE[row].operands.len() {
+                    jumps[row] |= matches!(TABLE[row].operands[at].1, OperandKind::Target);
+                    at += 1;
+                }
+                row += 1;
+            }
+            jumps
+        };
+        JUMPS[self.code() as usize]
     }
 
     /// Whether the next instruction is never reached from this one.

@@ -22,9 +22,16 @@ type Atoms = IndexMap<Cow<'static, str>, Entry, DefaultHashBuilder>;
 
 /// An atom, and what programs are linked by: few atoms of a set are ever asked for it.
 #[derive(Clone, Debug)]
-struct Entry {
-    atom: Arc<AtomDef>,
+pub(crate) struct Entry {
+    pub(crate) atom: Arc<AtomDef>,
     fingerprint: OnceLock<u64>,
+}
+
+impl Entry {
+    /// What programs are linked by.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| self.atom.sig.fingerprint())
+    }
 }
 
 /// An atom of that name is registered already.
@@ -99,7 +106,12 @@ impl AtomSet {
 
     /// An atom by name.
     pub fn get(&self, name: &str) -> Option<&Arc<AtomDef>> {
-        self.atoms.get(name).map(|entry| &entry.atom)
+        self.entry(name).map(|entry| &entry.atom)
+    }
+
+    /// The same with its fingerprint.
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.atoms.get(name)
     }
 
     /// All atoms in the order of registration.
@@ -126,8 +138,7 @@ impl Signatures for AtomSet {
     }
 
     fn fingerprint(&self, op: &str) -> Option<u64> {
-        let entry = self.atoms.get(op)?;
-        Some(*(entry.fingerprint).get_or_init(|| entry.atom.sig.fingerprint()))
+        self.entry(op).map(Entry::fingerprint)
     }
 
     fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
