@@ -246,9 +246,9 @@ impl Machine {
                 Op::JNullish { src, to } => jump!(regs[src.at()].is_nullish(), to),
                 Op::JPresent { src, to } => jump!(!regs[src.at()].is_nullish(), to),
                 Op::JLt { l, r, to } => jump_if!(l, r, to, |x, y| x < y),
-                Op::JNLt { l, r, to } => jump_if!(l, r, to, |x, y| !(x < y)),
+                Op::JNLt { l, r, to } => numbers!(l, r, |x, y| jump!(!f64::lt(&x, &y), to)),
                 Op::JLe { l, r, to } => jump_if!(l, r, to, |x, y| x <= y),
-                Op::JNLe { l, r, to } => jump_if!(l, r, to, |x, y| !(x <= y)),
+                Op::JNLe { l, r, to } => numbers!(l, r, |x, y| jump!(!f64::le(&x, &y), to)),
                 Op::JSEq { l, r, to } => {
                     jump_if!(l, r, to, |x, y| x == y);
                     texts!(l, r, |same| jump!(same, to));
