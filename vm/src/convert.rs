@@ -18,9 +18,12 @@ pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "typed")]
 pub(crate) use count::LONGEST_SCALAR;
+#[cfg(feature = "typed")]
+pub(crate) use inward::text_answer;
 pub use inward::{copy_deep, from_answer, from_value};
-pub(crate) use inward::{copy_plain, from_text, text_answer};
+pub(crate) use inward::{copy_plain, from_text};
 pub use outward::Copies;
 pub(crate) use outward::copy_bytes;
 pub(crate) use price::charge_read;

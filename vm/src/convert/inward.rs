@@ -242,6 +242,7 @@ pub(crate) fn from_text(
 ///
 /// # Errors
 /// As [`from_answer`].
+#[cfg(feature = "typed")]
 pub(crate) fn text_answer(
     cx: &mut Cx<'_>,
     text: &str,

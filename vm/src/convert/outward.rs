@@ -2,7 +2,7 @@
 
 use super::count::{Count, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, too_deep};
-use crate::heap::{Heap, Oom, Ref, Str, Val};
+use crate::heap::{Heap, Oom, Ref, Val};
 use crate::native::{Clock, Cx, Fault};
 use a99_core::costs::{
     READ, SHORT_TEXT, Sizes, crossing_list, crossing_object, crossing_text, name_units,
@@ -164,7 +164,8 @@ impl<'c, 'a> Copies<'c, 'a> {
     ///
     /// # Errors
     /// Fuel, memory, a stop.
-    pub(crate) fn text(&mut self, s: Str) -> Result<(), Fault> {
+    #[cfg(feature = "typed")]
+    pub(crate) fn text(&mut self, s: crate::heap::Str) -> Result<(), Fault> {
         if self.paid {
             let price = crossing_text(s.units());
             let free = self.free.min(price);
