@@ -23,9 +23,14 @@ pub(crate) fn root() -> PathBuf {
 /// The cargo that runs this task, working on this workspace. The current
 /// folder stays the user's, so that paths mean what they typed.
 pub(crate) fn cargo(command: &str) -> Command {
+    cargo_of(&root().join("Cargo.toml"), command)
+}
+
+/// The same for the workspace of a manifest.
+pub(crate) fn cargo_of(manifest: &Path, command: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.arg(command);
-    cargo.arg("--manifest-path").arg(root().join("Cargo.toml"));
+    cargo.arg("--manifest-path").arg(manifest);
     cargo
 }
 
@@ -88,14 +93,24 @@ pub(crate) fn set_options(
 
 /// The folder in which cargo builds.
 pub(crate) fn target() -> Result<PathBuf, Failed> {
-    let target = metadata()?["target_directory"].as_str().map(PathBuf::from);
+    target_of(&root().join("Cargo.toml"))
+}
+
+/// The same for the workspace of a manifest.
+pub(crate) fn target_of(manifest: &Path) -> Result<PathBuf, Failed> {
+    let metadata = metadata_of(manifest)?;
+    let target = metadata["target_directory"].as_str().map(PathBuf::from);
     target.ok_or_else(|| failed("cargo metadata", "no target folder"))
 }
 
 /// What cargo knows of the workspace's manifests, dependencies of others left
 /// out.
 pub(crate) fn metadata() -> Result<Value, Failed> {
-    let mut metadata = cargo("metadata");
+    metadata_of(&root().join("Cargo.toml"))
+}
+
+fn metadata_of(manifest: &Path) -> Result<Value, Failed> {
+    let mut metadata = cargo_of(manifest, "metadata");
     metadata.args(["--no-deps", "--format-version", "1"]);
     let text = output(&mut metadata)?;
     serde_json::from_str(&text).map_err(|error| failed("cargo metadata", error))

@@ -1,8 +1,7 @@
 //! Peers: the engines that ours is compared with, and how their programs are built, each
 //! alone in the workspace `benches/peers`.
 
-use crate::shell::{Failed, failed, output, root, run, works};
-use serde_json::Value;
+use crate::shell::{Failed, cargo_of, failed, root, run, target_of, works};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -118,13 +117,12 @@ pub(super) fn build(peers: &[&'static Peer]) -> Result<Vec<(&'static Peer, PathB
         }
     }
     let manifest = root().join("benches/peers/Cargo.toml");
-    let target = folder(&manifest)?;
+    let target = target_of(&manifest)?.join("release");
     let mut programs = Vec::new();
     for peer in peers {
         eprintln!("==> building {}", peer.name);
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--quiet", "--locked", "--profile", "bench"]);
-        build.arg("--manifest-path").arg(&manifest);
+        let mut build = cargo_of(&manifest, "build");
+        build.args(["--quiet", "--locked", "--profile", "bench"]);
         build.args(["--package", peer.package]);
         if let Some(feature) = peer.feature {
             build.args(["--no-default-features", "--features", feature]);
@@ -155,24 +153,6 @@ impl Compiler {
 fn others(peers: &[&Peer], without: &Peer) -> String {
     let others = peers.iter().filter(|peer| peer.name != without.name);
     others.map(|peer| peer.name).collect::<Vec<_>>().join(",")
-}
-
-/// The folder that the workspace's programs are built into.
-fn folder(manifest: &std::path::Path) -> Result<PathBuf, Failed> {
-    let mut metadata = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    metadata.args([
-        "metadata",
-        "--no-deps",
-        "--format-version",
-        "1",
-        "--manifest-path",
-    ]);
-    let text = output(metadata.arg(manifest))?;
-    let found: Value =
-        serde_json::from_str(&text).map_err(|error| failed("cargo metadata", error))?;
-    let target = found["target_directory"].as_str();
-    let target = target.ok_or_else(|| failed("cargo metadata", "no target folder"))?;
-    Ok(PathBuf::from(target).join("release"))
 }
 
 #[cfg(test)]

@@ -68,6 +68,14 @@ impl Row<'_> {
         figure(self.figures, self.work.name, engine)
     }
 
+    /// What a figure is for one of, and the unit where that is not of time.
+    fn unit(&self) -> String {
+        match self.work.of {
+            Of::Time => self.work.per.to_owned(),
+            Of::Bytes => format!("{}, bytes", self.work.per),
+        }
+    }
+
     /// Ours divided by the least of the dynamic peers.
     fn by_best(&self) -> Option<f64> {
         let dynamic = PEERS.iter().filter(|peer| !peer.is_typed);
@@ -148,10 +156,7 @@ pub(super) fn table(
     }
     out.push('\n');
     for row in rows(&report.figures) {
-        let unit = match row.work.of {
-            Of::Time => row.work.per.to_owned(),
-            Of::Bytes => format!("{}, bytes", row.work.per),
-        };
+        let unit = row.unit();
         let ours = row.of(OURS);
         let _ = write!(out, "{:<18}{unit:>12}{:>13}", row.work.name, shown(ours));
         for peer in peers {
@@ -224,10 +229,7 @@ pub(crate) fn markdown(saved: &Value, counts: &Value, rates: &Value) -> String {
     );
     let _ = writeln!(out, "|---|---|{}", "---|".repeat(peers.len() + 4));
     for row in rows(figures) {
-        let unit = match row.work.of {
-            Of::Time => row.work.per.to_owned(),
-            Of::Bytes => format!("{}, bytes", row.work.per),
-        };
+        let unit = row.unit();
         let _ = write!(
             out,
             "| {} | {unit} | **{}** |",
