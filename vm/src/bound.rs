@@ -53,15 +53,22 @@ impl Arg<'_> {
         }
     }
 
+    /// The value of one that is there and no more than a flag or a number.
+    fn plain(self) -> Option<Val> {
+        match self {
+            Arg::Null => Some(Val::Null),
+            Arg::Bool(b) => Some(Val::Bool(b)),
+            Arg::Number(n) => Some(Val::Num(n)),
+            Arg::Undefined | Arg::Text(_) | Arg::Value(_) => None,
+        }
+    }
+
     fn val(self, cx: &mut Cx<'_>, limits: &BoundaryLimits) -> Result<Val, Fault> {
-        Ok(match self {
-            Arg::Undefined => Val::Undefined,
-            Arg::Null => Val::Null,
-            Arg::Bool(b) => Val::Bool(b),
-            Arg::Number(n) => Val::Num(n),
-            Arg::Text(text) => convert::from_text(cx, text, limits)?,
-            Arg::Value(value) => convert::from_value(cx, value, limits)?,
-        })
+        match self {
+            Arg::Text(text) => convert::from_text(cx, text, limits),
+            Arg::Value(value) => convert::from_value(cx, value, limits),
+            plain => Ok(plain.plain().unwrap_or(Val::Undefined)),
+        }
     }
 }
 
@@ -396,12 +403,7 @@ impl<'a> Given<'a> {
     /// The value of the argument that the program asks for at this position, if that is no
     /// more than a flag or a number.
     pub(crate) fn plain(&self, asked: usize) -> Option<Val> {
-        match self.args[self.bound.whole[asked]?] {
-            Arg::Null => Some(Val::Null),
-            Arg::Bool(b) => Some(Val::Bool(b)),
-            Arg::Number(n) => Some(Val::Num(n)),
-            Arg::Undefined | Arg::Text(_) | Arg::Value(_) => None,
-        }
+        self.args[self.bound.whole[asked]?].plain()
     }
 
     /// The value of an argument; none for one that is not there.
