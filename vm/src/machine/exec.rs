@@ -47,7 +47,7 @@ impl Machine {
                 Op::Fuel { block } => {
                     let traced = self.tracer.is_some();
                     let price = &prices[block.at()];
-                    if let Some(exit) = enter_block::<true>(&mut self.meter, price, traced) {
+                    if let Some(exit) = enter_precisely(&mut self.meter, price, traced) {
                         // In fast mode the block is paid when the run comes back.
                         self.set_pc(pc + usize::from(matches!(exit, Exit::Slice)));
                         return exit;
@@ -162,7 +162,7 @@ impl Machine {
                 Op::Nop {} => next!(),
                 Op::Fuel { block } => {
                     let price = &prices[block.at()];
-                    if let Some(exit) = enter_block::<false>(&mut self.meter, price, false) {
+                    if let Some(exit) = pay_block(&mut self.meter, price) {
                         self.set_pc(pc);
                         return exit;
                     }
@@ -246,9 +246,9 @@ impl Machine {
                 Op::JNullish { src, to } => jump!(regs[src.at()].is_nullish(), to),
                 Op::JPresent { src, to } => jump!(!regs[src.at()].is_nullish(), to),
                 Op::JLt { l, r, to } => jump_if!(l, r, to, |x, y| x < y),
-                Op::JNLt { l, r, to } => numbers!(l, r, |x, y| jump!(!f64::lt(&x, &y), to)),
+                Op::JNLt { l, r, to } => jump_if!(l, r, to, |x, y| !f64::lt(&x, &y)),
                 Op::JLe { l, r, to } => jump_if!(l, r, to, |x, y| x <= y),
-                Op::JNLe { l, r, to } => numbers!(l, r, |x, y| jump!(!f64::le(&x, &y), to)),
+                Op::JNLe { l, r, to } => jump_if!(l, r, to, |x, y| !f64::le(&x, &y)),
                 Op::JSEq { l, r, to } => {
                     jump_if!(l, r, to, |x, y| x == y);
                     texts!(l, r, |same| jump!(same, to));
@@ -358,24 +358,11 @@ pub(super) fn split(stack: &mut [Val], base: usize) -> (&mut Window, &mut [Val])
 /// How many times the work of a block its precise mode is.
 pub(super) const PRECISE_WORK: i64 = 4;
 
-/// Pays for a block in fast mode, and says why the loop is left instead. In
-/// precise mode each charge is paid before its instruction.
+/// Pays for a block in fast mode, or says why the loop is left instead.
 #[inline(always)]
-fn enter_block<const PRECISE: bool>(
-    meter: &mut Meter,
-    price: &BlockPrice,
-    traced: bool,
-) -> Option<Exit> {
-    let is_enough = meter.fuel > price.fuel;
-    if PRECISE {
-        if !traced && price.fuel < FORCE_PRECISE && is_enough {
-            return Some(Exit::Fast);
-        }
-        meter.slice -= PRECISE_WORK * price.work;
-        return (meter.slice <= 0).then_some(Exit::Slice);
-    }
+fn pay_block(meter: &mut Meter, price: &BlockPrice) -> Option<Exit> {
     meter.slice -= price.work;
-    if !is_enough {
+    if meter.fuel <= price.fuel {
         return Some(Exit::Precise);
     }
     if meter.slice <= 0 {
@@ -383,6 +370,16 @@ fn enter_block<const PRECISE: bool>(
     }
     meter.fuel -= price.fuel;
     None
+}
+
+/// Enters a block in precise mode, where each charge is paid before its instruction, or says
+/// why the loop is left instead.
+fn enter_precisely(meter: &mut Meter, price: &BlockPrice, traced: bool) -> Option<Exit> {
+    if !traced && price.fuel < FORCE_PRECISE && meter.fuel > price.fuel {
+        return Some(Exit::Fast);
+    }
+    meter.slice -= PRECISE_WORK * price.work;
+    (meter.slice <= 0).then_some(Exit::Slice)
 }
 
 /// Puts the next item of an iteration into a register; whether there is one.

@@ -104,8 +104,8 @@ impl Machine {
             };
         }
         match op {
-            // Nothing to do, or a loop's own.
             Op::Nop {} => {}
+            // The loops' own.
             Op::Fuel { .. } | Op::LoadArg { .. } | Op::Ret { .. } | Op::Call { .. } => {
                 raise!(Fault::invalid("an instruction of the loop"));
             }
