@@ -124,13 +124,15 @@ impl Listening {
             token,
         };
         if let Some(token) = &listening.token {
-            let file = folder.join(TOKEN_FILE);
-            drop(fs::remove_file(&file));
+            // Whoever waits for the file finds all of it.
+            let part = folder.join(format!("{TOKEN_FILE}.part"));
+            drop(fs::remove_file(&part));
             let mut options = OpenOptions::new();
             let options = options.write(true).create_new(true).mode(0o600);
             let written = options
-                .open(&file)
-                .and_then(|mut file| file.write_all(token.as_bytes()));
+                .open(&part)
+                .and_then(|mut file| file.write_all(token.as_bytes()))
+                .and_then(|()| fs::rename(&part, folder.join(TOKEN_FILE)));
             written.map_err(failed)?;
         }
         Ok(listening)
@@ -284,5 +286,30 @@ impl Drop for Running {
             drop(child.kill());
             std::thread::spawn(move || child.wait());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that looks for the token until it is there finds all of it.
+    #[tokio::test]
+    async fn a_token_is_whole_as_soon_as_it_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("agents");
+        let process = Process::attached(&folder);
+        let file = folder.join(TOKEN_FILE);
+        std::thread::scope(|threads| {
+            let watching = threads.spawn(|| {
+                let found = std::iter::repeat_with(|| fs::read_to_string(&file));
+                for token in found.filter_map(Result::ok).take(1_000) {
+                    assert_eq!(token.len(), 64, "'{token}'");
+                }
+            });
+            while !watching.is_finished() {
+                drop(Listening::new(&process).unwrap());
+            }
+        });
     }
 }
