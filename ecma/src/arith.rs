@@ -63,6 +63,11 @@ pub fn to_integer_or_infinity(x: f64) -> f64 {
 #[inline]
 #[must_use]
 pub fn fmod(a: f64, b: f64) -> f64 {
+    if let (Some(whole_a), Some(whole_b)) = (small_whole(a), small_whole(b))
+        && whole_b != 0
+    {
+        return f64::from(whole_a % whole_b).copysign(a);
+    }
     let (whole_a, whole_b) = (a as i64, b as i64);
     if whole_b != 0
         && whole_a as f64 == a
@@ -73,6 +78,18 @@ pub fn fmod(a: f64, b: f64) -> f64 {
         return ((whole_a % whole_b) as f64).abs().copysign(a);
     }
     libm::fmod(a, b)
+}
+
+/// The whole number that a number is, from 0 (or -0) to 2^32 - 1.
+///
+/// Adding 1.5 * 2^52 shifts a whole number into the lowest bits of the fraction; the
+/// difference of the bits is that number, and leaves 32 bits if it was another one.
+#[inline]
+fn small_whole(x: f64) -> Option<u32> {
+    const SHIFT: f64 = 6_755_399_441_055_744.0;
+    let shifted = x + SHIFT;
+    let bits = shifted.to_bits().wrapping_sub(SHIFT.to_bits());
+    (shifted - SHIFT == x && bits >> 32 == 0).then_some(bits as u32)
 }
 
 /// The `**` operator and `Math.pow` (ECMA-262 §6.1.6.1.3): unlike IEEE 754,

@@ -7,6 +7,7 @@
 use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use crate::helpers::Helpers;
+use crate::machine::fast::{FastOp, fast_code};
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
 use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
@@ -146,6 +147,8 @@ pub struct Executable {
     /// The interned form of each key of the program.
     pub(crate) keys: Box<[KeyId]>,
     pub(crate) literals: Box<[LiteralCode]>,
+    /// The code of each function as the fast loop takes it.
+    pub(crate) fast: Box<[Box<[FastOp]>]>,
     /// The body behind each op that steps name.
     pub(crate) atoms: Box<[Option<Arc<AtomDef>>]>,
     metered: ModelPrices,
@@ -242,6 +245,11 @@ impl Executable {
             .map_err(|error| LinkError::Free(error.message))?;
         let metered = model_prices(program, CostModel::Metered, &costs, pace)?;
         let flat = model_prices(program, CostModel::Flat, &costs, pace)?;
+        let mut fast = Vec::with_capacity(program.functions.len());
+        for function in &program.functions {
+            pace.work(function.code.len())?;
+            fast.push(fast_code(&function.code, &consts));
+        }
         let mut schemas = Vec::with_capacity(program.schemas.len());
         for schema in &program.schemas {
             schemas.push(Schema::read(schema, &mut SchemaPace(pace))?);
@@ -255,6 +263,7 @@ impl Executable {
             shapes: Arc::new(shapes),
             keys: keys.into(),
             literals: literals.into(),
+            fast: fast.into(),
             atoms: bodies.into(),
             metered,
             flat,
@@ -298,10 +307,12 @@ impl Executable {
             size_of_val(&*prices.ops) + blocks.sum::<usize>()
         };
         let literals: usize = self.literals.iter().map(|code| size_of_val(&**code)).sum();
+        let fast = self.fast.iter().map(|code| size_of_val(&**code));
         self.program().bytes()
             + size_of_val(&*self.consts)
             + self.statics.len()
             + literals
+            + fast.sum::<usize>()
             + size_of_val(&*self.atoms)
             + prices(&self.metered)
             + prices(&self.flat)

@@ -115,6 +115,7 @@ pub struct Ref(pub(crate) u32);
 
 /// A value of a running program.
 #[derive(Copy, Clone, Debug)]
+#[repr(u32)]
 pub enum Val {
     /// A variable that was never bound. Only registers hold it; no expression
     /// yields it.

@@ -7,6 +7,7 @@
 //! one whose operands are not those that it is for falls out of the `match`, and the whole
 //! instruction is executed behind it.
 
+use super::fast::FastOp;
 use super::operands::stored;
 use super::prices::FORCE_PRECISE;
 use super::{Exit, FrameKind, LoadedProgram, Machine, WINDOW};
@@ -89,36 +90,57 @@ impl Machine {
         let LoadedProgram { exe, main, .. } = loaded;
         let (program, main) = (&**exe.program(), *main);
         let mut frame = self.frame();
-        let mut code = program.functions[frame.function as usize].code.as_slice();
+        let mut code = &*exe.fast[frame.function as usize];
         let mut prices = &*loaded.prices[frame.function as usize];
-        let mut pc = frame.pc as usize;
         let mut regs = split(&mut self.stack, frame.base as usize).0;
+        // What comes after the instruction that is executed.
+        let mut next = code[frame.pc as usize..].iter();
 
+        // The place of the instruction that is executed.
+        macro_rules! pc {
+            () => {
+                code.len() - next.len() - 1
+            };
+        }
+        macro_rules! go {
+            ($to:expr) => {
+                next = code[$to..].iter()
+            };
+        }
         // Goes on in the frame that is the top one now, of the same program.
         macro_rules! enter_top {
             () => {{
                 frame = self.frame();
-                code = program.functions[frame.function as usize].code.as_slice();
+                code = &*exe.fast[frame.function as usize];
                 prices = &*loaded.prices[frame.function as usize];
-                pc = frame.pc as usize;
                 regs = split(&mut self.stack, frame.base as usize).0;
+                go!(frame.pc as usize);
                 continue;
             }};
         }
-        macro_rules! next {
-            () => {{
-                pc += 1;
-                continue;
+        // Pays for a block whose head was taken.
+        macro_rules! pay {
+            ($block:expr) => {{
+                let price = &prices[$block.at()];
+                if let Some(exit) = pay_block(&mut self.meter, price) {
+                    self.set_pc(pc!());
+                    return exit;
+                }
             }};
         }
         // Tags are looked at where they lie: copying a whole value only to see
         // its tag costs more than the arithmetic.
-        macro_rules! numbers {
-            ($l:ident, $r:ident, |$x:ident, $y:ident| $then:expr) => {
-                if let (Val::Num($x), Val::Num($y)) = (&regs[$l.at()], &regs[$r.at()]) {
-                    let ($x, $y) = (*$x, *$y);
+        macro_rules! number {
+            ($l:expr, |$x:ident| $then:expr) => {
+                if let Val::Num($x) = &regs[$l.at()] {
+                    let $x = *$x;
                     $then
                 }
+            };
+        }
+        macro_rules! numbers {
+            ($l:expr, $r:expr, |$x:ident, $y:ident| $then:expr) => {
+                number!($l, |$x| number!($r, |$y| $then))
             };
         }
         macro_rules! texts {
@@ -133,7 +155,7 @@ impl Machine {
             ($dst:ident, $l:ident, $r:ident, |$x:ident, $y:ident| $value:expr) => {
                 numbers!($l, $r, |$x, $y| {
                     regs[$dst.at()] = Val::Num($value);
-                    next!();
+                    continue;
                 })
             };
         }
@@ -141,154 +163,287 @@ impl Machine {
             ($dst:ident, $l:ident, $r:ident, |$x:ident, $y:ident| $value:expr) => {
                 numbers!($l, $r, |$x, $y| {
                     regs[$dst.at()] = Val::Bool($value);
-                    next!();
+                    continue;
                 })
             };
         }
+        // Every jump goes to the head of a block, and so does what comes after one that
+        // does not.
         macro_rules! jump {
-            ($when:expr, $to:ident) => {{
-                pc = if $when { $to.at() } else { pc + 1 };
+            ($when:expr, $to:expr) => {{
+                if $when {
+                    go!($to);
+                }
+                if let Some(FastOp::Fuel { block }) = next.as_slice().first() {
+                    next.next();
+                    pay!(block);
+                }
                 continue;
             }};
         }
         macro_rules! jump_if {
             ($l:ident, $r:ident, $to:ident, |$x:ident, $y:ident| $when:expr) => {
-                numbers!($l, $r, |$x, $y| jump!($when, $to))
+                numbers!($l, $r, |$x, $y| jump!($when, $to.at()))
+            };
+        }
+        // The second instruction of a pair is done, too.
+        macro_rules! both {
+            () => {{
+                if next.next().is_none() {
+                    return no_block(self);
+                }
+                continue;
+            }};
+        }
+        macro_rules! constant {
+            ($k:expr, |$n:ident| $then:expr) => {
+                if let Val::Num($n) = &exe.consts[$k] {
+                    let $n = *$n;
+                    $then
+                }
+            };
+        }
+        macro_rules! arith_k {
+            ($at:ident, $dst:ident, $l:ident, $k:ident, |$x:ident, $y:ident| $value:expr) => {
+                constant!($k.at(), |$y| number!($l, |$x| {
+                    regs[$at.at()] = Val::Num($y);
+                    regs[$dst.at()] = Val::Num($value);
+                    both!();
+                }))
+            };
+        }
+        macro_rules! jump_k {
+            ($at:ident, $l:ident, $k:ident, $to:ident, |$x:ident, $y:ident| $when:expr) => {
+                constant!(usize::from(*$k), |$y| number!($l, |$x| {
+                    regs[$at.at()] = Val::Num($y);
+                    next.next();
+                    jump!($when, usize::from(*$to))
+                }))
+            };
+        }
+        macro_rules! arith_add {
+            ($at:ident, $l:ident, $r:ident, $dst:ident, $to:ident, |$x:ident, $y:ident| $value:expr) => {
+                numbers!($l, $r, |$x, $y| number!($to, |sum| {
+                    let part = $value;
+                    regs[$at.at()] = Val::Num(part);
+                    regs[$dst.at()] = Val::Num(sum + part);
+                    both!();
+                }))
+            };
+        }
+        macro_rules! add_jump {
+            ($dst:ident, $l:ident, $r:ident, $a:ident, $b:ident, $to:ident, |$x:ident, $y:ident| $when:expr) => {
+                numbers!($l, $r, |l, r| {
+                    regs[$dst.at()] = Val::Num(l + r);
+                    numbers!($a, $b, |$x, $y| {
+                        next.next();
+                        jump!($when, usize::from(*$to))
+                    });
+                    continue;
+                })
             };
         }
         loop {
-            let op = &code[pc];
+            let Some(op) = next.next() else {
+                self.set_pc(code.len());
+                return no_block(self);
+            };
             match op {
-                Op::Nop {} => next!(),
-                Op::Fuel { block } => {
-                    let price = &prices[block.at()];
-                    if let Some(exit) = pay_block(&mut self.meter, price) {
-                        self.set_pc(pc);
-                        return exit;
-                    }
-                    next!();
+                FastOp::Nop {} => continue,
+                FastOp::Fuel { block } => {
+                    pay!(block);
+                    continue;
                 }
-                Op::Mov { dst, src } => {
+                FastOp::Mov { dst, src } => {
                     copy(regs, *dst, *src);
-                    next!();
+                    continue;
                 }
-                Op::MovBound { dst, src } => {
+                FastOp::MovMov {
+                    dst,
+                    src,
+                    then,
+                    from,
+                } => {
+                    copy(regs, *dst, *src);
+                    copy(regs, *then, *from);
+                    both!();
+                }
+                FastOp::MovBound { dst, src } => {
                     if !matches!(regs[src.at()], Val::Unbound) {
                         copy(regs, *dst, *src);
                     }
-                    next!();
+                    continue;
                 }
-                Op::MovDefined { dst, src } => {
+                FastOp::BoundOrK { dst, src, .. } => {
+                    if !matches!(regs[src.at()], Val::Unbound) {
+                        copy(regs, *dst, *src);
+                        both!();
+                    }
+                }
+                FastOp::BoundOrArg { dst, src, arg } => {
+                    if matches!(regs[src.at()], Val::Unbound) {
+                        regs[dst.at()] = loaded.args[arg.at()];
+                    } else {
+                        copy(regs, *dst, *src);
+                    }
+                    both!();
+                }
+                FastOp::MovDefined { dst, src } => {
                     if !regs[src.at()].is_undefined() {
                         copy(regs, *dst, *src);
                     }
-                    next!();
+                    continue;
                 }
-                Op::LoadK { dst, k } => match &exe.consts[k.at()] {
+                FastOp::LoadK { dst, k } => match &exe.consts[k.at()] {
                     Val::Num(n) => {
                         regs[dst.at()] = Val::Num(*n);
-                        next!();
+                        continue;
                     }
                     val if main => {
                         regs[dst.at()] = *val;
-                        next!();
+                        continue;
                     }
                     _ => {}
                 },
-                Op::LoadArg { dst, arg } => {
+                FastOp::LoadArg { dst, arg } => {
                     regs[dst.at()] = loaded.args[arg.at()];
-                    next!();
-                }
-                Op::LoadLit { dst, lit } if main => {
-                    let before = self.meter.mark();
-                    match super::start::literal(&mut self.heap, &exe.literals[lit.at()]) {
-                        Ok(val) => regs[dst.at()] = val,
-                        Err(fault) => {
-                            self.set_pc(pc);
-                            return Exit::Fault { fault, before };
-                        }
-                    }
-                    next!();
-                }
-                Op::CheckReturn { src } => {
-                    if let Val::Obj(_) = regs[src.at()] {
-                        next!();
-                    }
-                }
-                Op::Unbind { base, n } => {
-                    let base = base.at();
-                    regs[base..base + n.at()].fill(Val::Unbound);
-                    next!();
-                }
-                Op::Add { dst, l, r } => arith!(dst, l, r, |x, y| x + y),
-                Op::Sub { dst, l, r } => arith!(dst, l, r, |x, y| x - y),
-                Op::Mul { dst, l, r } => arith!(dst, l, r, |x, y| x * y),
-                Op::Div { dst, l, r } => arith!(dst, l, r, |x, y| x / y),
-                Op::Rem { dst, l, r } => arith!(dst, l, r, |x, y| a99_ecma::arith::fmod(x, y)),
-                Op::Not { dst, src } => {
-                    if let Val::Bool(b) = regs[src.at()] {
-                        regs[dst.at()] = Val::Bool(!b);
-                        next!();
-                    }
-                }
-                Op::SEq { dst, l, r } => test!(dst, l, r, |x, y| x == y),
-                Op::SNe { dst, l, r } => test!(dst, l, r, |x, y| x != y),
-                Op::Lt { dst, l, r } => test!(dst, l, r, |x, y| x < y),
-                Op::Le { dst, l, r } => test!(dst, l, r, |x, y| x <= y),
-                Op::Gt { dst, l, r } => test!(dst, l, r, |x, y| x > y),
-                Op::Ge { dst, l, r } => test!(dst, l, r, |x, y| x >= y),
-                Op::Jmp { to } => {
-                    pc = to.at();
                     continue;
                 }
-                Op::JTrue { src, to } => jump!(coerce::truthy(&self.heap, regs[src.at()]), to),
-                Op::JFalse { src, to } => jump!(!coerce::truthy(&self.heap, regs[src.at()]), to),
-                Op::JNullish { src, to } => jump!(regs[src.at()].is_nullish(), to),
-                Op::JPresent { src, to } => jump!(!regs[src.at()].is_nullish(), to),
-                Op::JLt { l, r, to } => jump_if!(l, r, to, |x, y| x < y),
-                Op::JNLt { l, r, to } => jump_if!(l, r, to, |x, y| !f64::lt(&x, &y)),
-                Op::JLe { l, r, to } => jump_if!(l, r, to, |x, y| x <= y),
-                Op::JNLe { l, r, to } => jump_if!(l, r, to, |x, y| !f64::le(&x, &y)),
-                Op::JSEq { l, r, to } => {
-                    jump_if!(l, r, to, |x, y| x == y);
-                    texts!(l, r, |same| jump!(same, to));
+                FastOp::LoadLit { dst, lit } => {
+                    if main {
+                        let before = self.meter.mark();
+                        match super::start::literal(&mut self.heap, &exe.literals[lit.at()]) {
+                            Ok(val) => regs[dst.at()] = val,
+                            Err(fault) => {
+                                self.set_pc(pc!());
+                                return Exit::Fault { fault, before };
+                            }
+                        }
+                        continue;
+                    }
                 }
-                Op::JSNe { l, r, to } => {
+                FastOp::CheckReturn { src } => {
+                    if let Val::Obj(_) = regs[src.at()] {
+                        continue;
+                    }
+                }
+                FastOp::Unbind { base, n } => {
+                    let base = base.at();
+                    regs[base..base + n.at()].fill(Val::Unbound);
+                    continue;
+                }
+                FastOp::NopUnbind { base, n } => {
+                    let base = base.at();
+                    regs[base..base + n.at()].fill(Val::Unbound);
+                    both!();
+                }
+                FastOp::Add { dst, l, r } => arith!(dst, l, r, |x, y| x + y),
+                FastOp::Sub { dst, l, r } => arith!(dst, l, r, |x, y| x - y),
+                FastOp::Mul { dst, l, r } => arith!(dst, l, r, |x, y| x * y),
+                FastOp::Div { dst, l, r } => arith!(dst, l, r, |x, y| x / y),
+                FastOp::Rem { dst, l, r } => arith!(dst, l, r, |x, y| remainder(x, y)),
+                FastOp::AddK { at, dst, l, k } => arith_k!(at, dst, l, k, |x, y| x + y),
+                FastOp::SubK { at, dst, l, k } => arith_k!(at, dst, l, k, |x, y| x - y),
+                FastOp::MulK { at, dst, l, k } => arith_k!(at, dst, l, k, |x, y| x * y),
+                FastOp::MulAdd { at, l, r, dst, to } => {
+                    arith_add!(at, l, r, dst, to, |x, y| x * y);
+                }
+                FastOp::RemAdd { at, l, r, dst, to } => {
+                    arith_add!(at, l, r, dst, to, |x, y| remainder(x, y));
+                }
+                FastOp::Not { dst, src } => {
+                    if let Val::Bool(b) = regs[src.at()] {
+                        regs[dst.at()] = Val::Bool(!b);
+                        continue;
+                    }
+                }
+                FastOp::SEq { dst, l, r } => test!(dst, l, r, |x, y| x == y),
+                FastOp::SNe { dst, l, r } => test!(dst, l, r, |x, y| x != y),
+                FastOp::Lt { dst, l, r } => test!(dst, l, r, |x, y| x < y),
+                FastOp::Le { dst, l, r } => test!(dst, l, r, |x, y| x <= y),
+                FastOp::Gt { dst, l, r } => test!(dst, l, r, |x, y| x > y),
+                FastOp::Ge { dst, l, r } => test!(dst, l, r, |x, y| x >= y),
+                FastOp::Jmp { to } => jump!(true, to.at()),
+                FastOp::JTrue { src, to } => {
+                    jump!(coerce::truthy(&self.heap, regs[src.at()]), to.at());
+                }
+                FastOp::JFalse { src, to } => {
+                    jump!(!coerce::truthy(&self.heap, regs[src.at()]), to.at());
+                }
+                FastOp::JNullish { src, to } => jump!(regs[src.at()].is_nullish(), to.at()),
+                FastOp::JPresent { src, to } => jump!(!regs[src.at()].is_nullish(), to.at()),
+                FastOp::JLt { l, r, to } => jump_if!(l, r, to, |x, y| x < y),
+                FastOp::JNLt { l, r, to } => jump_if!(l, r, to, |x, y| !f64::lt(&x, &y)),
+                FastOp::JLe { l, r, to } => jump_if!(l, r, to, |x, y| x <= y),
+                FastOp::JNLe { l, r, to } => jump_if!(l, r, to, |x, y| !f64::le(&x, &y)),
+                FastOp::JLtK { at, l, k, to } => jump_k!(at, l, k, to, |x, y| x < y),
+                FastOp::JNLtK { at, l, k, to } => {
+                    jump_k!(at, l, k, to, |x, y| !f64::lt(&x, &y));
+                }
+                FastOp::JLeK { at, l, k, to } => jump_k!(at, l, k, to, |x, y| x <= y),
+                FastOp::JNLeK { at, l, k, to } => {
+                    jump_k!(at, l, k, to, |x, y| !f64::le(&x, &y));
+                }
+                FastOp::AddJLt {
+                    dst,
+                    l,
+                    r,
+                    x: a,
+                    y: b,
+                    to,
+                } => {
+                    add_jump!(dst, l, r, a, b, to, |x, y| x < y);
+                }
+                FastOp::AddJLe {
+                    dst,
+                    l,
+                    r,
+                    x: a,
+                    y: b,
+                    to,
+                } => {
+                    add_jump!(dst, l, r, a, b, to, |x, y| x <= y);
+                }
+                FastOp::JSEq { l, r, to } => {
+                    jump_if!(l, r, to, |x, y| x == y);
+                    texts!(l, r, |same| jump!(same, to.at()));
+                }
+                FastOp::JSNe { l, r, to } => {
                     jump_if!(l, r, to, |x, y| x != y);
-                    texts!(l, r, |same| jump!(!same, to));
+                    texts!(l, r, |same| jump!(!same, to.at()));
                 }
                 // Two NaNs are equal by one of the two rules of equality.
-                Op::JEq { l, r, to } => {
+                FastOp::JEq { l, r, to } => {
                     numbers!(l, r, |x, y| if !x.is_nan() {
-                        jump!(x == y, to)
+                        jump!(x == y, to.at())
                     });
-                    texts!(l, r, |same| jump!(same, to));
+                    texts!(l, r, |same| jump!(same, to.at()));
                 }
-                Op::JNe { l, r, to } => {
+                FastOp::JNe { l, r, to } => {
                     numbers!(l, r, |x, y| if !x.is_nan() {
-                        jump!(x != y, to)
+                        jump!(x != y, to.at())
                     });
-                    texts!(l, r, |same| jump!(!same, to));
+                    texts!(l, r, |same| jump!(!same, to.at()));
                 }
-                Op::Member { dst, obj, key } if main => {
-                    if let Val::Obj(r) = regs[obj.at()] {
+                FastOp::Member { dst, obj, key } => {
+                    if main && let Val::Obj(r) = regs[obj.at()] {
                         let member = self.heap.get(r, exe.keys[key.at()]);
                         regs[dst.at()] = member.map_or(Val::Undefined, stored);
-                        next!();
+                        continue;
                     }
                 }
-                Op::IterNext { dst, it, to } => {
+                FastOp::IterNext { dst, it, to } => {
                     if let Ok(is_there) = next_item(&self.heap, regs, *dst, *it) {
-                        jump!(!is_there, to);
+                        jump!(!is_there, to.at());
                     }
                 }
-                Op::CallAtom { dst, base, n, site } => {
-                    self.set_pc(pc);
+                FastOp::CallAtom { dst, base, n, site } => {
+                    self.set_pc(pc!());
                     let before = self.meter.mark();
                     match self.call_atom(exe, *site, *dst, (*base, *n), host) {
                         Ok(true) => {
                             regs = split(&mut self.stack, frame.base as usize).0;
-                            next!();
+                            continue;
                         }
                         Ok(false) => {
                             let (dst, base, n, site) = (*dst, *base, *n, *site);
@@ -297,12 +452,13 @@ impl Machine {
                         Err(fault) => return Exit::Fault { fault, before },
                     }
                 }
-                Op::Ret { src } => {
+                FastOp::Ret { src } => {
                     // A block that goes on behind it is one that was prepaid too far.
-                    let is_paid = matches!(code.get(pc + 1), None | Some(Op::Fuel { .. }));
+                    let is_paid =
+                        matches!(next.as_slice().first(), None | Some(FastOp::Fuel { .. }));
                     let val = regs[src.at()];
                     if !is_paid || frame.kind != FrameKind::Helper {
-                        self.set_pc(pc);
+                        self.set_pc(pc!());
                         return Exit::Return(val);
                     }
                     self.retried = None;
@@ -311,20 +467,20 @@ impl Machine {
                     }
                     enter_top!();
                 }
-                Op::Call {
-                    dst, base, callee, ..
-                } => {
-                    self.set_pc(pc);
+                FastOp::Call { dst, base, callee } => {
+                    self.set_pc(pc!());
                     let before = self.meter.mark();
                     if let Err(fault) = self.enter_helper(exe, *dst, *base, *callee) {
                         return Exit::Fault { fault, before };
                     }
                     enter_top!();
                 }
-                _ => {}
+                FastOp::Other => {}
             }
-            match self.execute(loaded, frame.base as usize, pc, *op, host) {
-                Ok(next) => pc = next,
+            let pc = pc!();
+            let op = program.functions[frame.function as usize].code[pc];
+            match self.execute(loaded, frame.base as usize, pc, op, host) {
+                Ok(next_pc) => go!(next_pc),
                 Err(exit) => return exit,
             }
             regs = split(&mut self.stack, frame.base as usize).0;
@@ -336,6 +492,21 @@ impl Machine {
             frame.pc = pc as u32;
         }
     }
+}
+
+/// The remainder of a division.
+#[inline(always)]
+fn remainder(x: f64, y: f64) -> f64 {
+    a99_ecma::arith::fmod(x, y)
+}
+
+/// What ends a run whose code leaves its blocks; the verifier accepts no such code.
+#[cold]
+#[inline(never)]
+fn no_block(machine: &Machine) -> Exit {
+    let fault = Fault::invalid("a jump out of all blocks");
+    let before = machine.meter.mark();
+    Exit::Fault { fault, before }
 }
 
 /// Copies a register. A number is written in two parts, and a read of the whole has to wait

@@ -10,6 +10,7 @@ mod call_all;
 mod calls;
 mod errors;
 mod exec;
+pub(crate) mod fast;
 mod help;
 mod inline;
 mod operands;

@@ -1,0 +1,233 @@
+//! Fast code: the instructions of a function in the form that the fast loop takes them.
+//!
+//! Each instruction of the function has one here, at the same place. One that the loop has no
+//! arm for is [`FastOp::Other`]. One that is followed by a certain other one is both at once (a
+//! superinstruction): the loop does the work of its successor with it and goes on behind that,
+//! which saves a jump through the table and a way through memory. The successor keeps its place
+//! and its own form, so a place in the code means the same in both forms, and a run can go on
+//! in the middle of a pair.
+//!
+//! Pairs are those that are frequent in programs, or in the loops of programs.
+
+use crate::heap::Val;
+use a99_core::program::{
+    ArgIdx, BlockIdx, ConstIdx, Count, FunctionIdx, KeyIdx, LiteralIdx, Op, Reg, SiteIdx, Target,
+};
+
+macro_rules! fast_ops {
+    (
+        alone { $( $name:ident { $($field:ident : $kind:ty),* } )* }
+        pairs { $( $(#[doc = $doc:literal])+ $pair:ident { $($operand:ident : $type:ty),* } )* }
+    ) => {
+        /// An instruction of the fast loop.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        pub(crate) enum FastOp {
+            /// What [`Machine::execute`](super::Machine::execute) does.
+            Other,
+            $( $name { $($field: $kind),* }, )*
+            $( $(#[doc = $doc])+ $pair { $($operand: $type),* }, )*
+        }
+
+        /// An instruction by itself.
+        fn alone(op: Op) -> FastOp {
+            match op {
+                $( Op::$name { $($field,)* .. } => FastOp::$name { $($field),* }, )*
+                _ => FastOp::Other,
+            }
+        }
+    };
+}
+
+fast_ops! {
+    alone {
+        Nop {}
+        Fuel { block: BlockIdx }
+        Mov { dst: Reg, src: Reg }
+        MovBound { dst: Reg, src: Reg }
+        MovDefined { dst: Reg, src: Reg }
+        LoadK { dst: Reg, k: ConstIdx }
+        LoadLit { dst: Reg, lit: LiteralIdx }
+        LoadArg { dst: Reg, arg: ArgIdx }
+        Unbind { base: Reg, n: Count }
+        CheckReturn { src: Reg }
+        Add { dst: Reg, l: Reg, r: Reg }
+        Sub { dst: Reg, l: Reg, r: Reg }
+        Mul { dst: Reg, l: Reg, r: Reg }
+        Div { dst: Reg, l: Reg, r: Reg }
+        Rem { dst: Reg, l: Reg, r: Reg }
+        Not { dst: Reg, src: Reg }
+        SEq { dst: Reg, l: Reg, r: Reg }
+        SNe { dst: Reg, l: Reg, r: Reg }
+        Lt { dst: Reg, l: Reg, r: Reg }
+        Le { dst: Reg, l: Reg, r: Reg }
+        Gt { dst: Reg, l: Reg, r: Reg }
+        Ge { dst: Reg, l: Reg, r: Reg }
+        Jmp { to: Target }
+        JTrue { src: Reg, to: Target }
+        JFalse { src: Reg, to: Target }
+        JNullish { src: Reg, to: Target }
+        JPresent { src: Reg, to: Target }
+        JLt { l: Reg, r: Reg, to: Target }
+        JNLt { l: Reg, r: Reg, to: Target }
+        JLe { l: Reg, r: Reg, to: Target }
+        JNLe { l: Reg, r: Reg, to: Target }
+        JSEq { l: Reg, r: Reg, to: Target }
+        JSNe { l: Reg, r: Reg, to: Target }
+        JEq { l: Reg, r: Reg, to: Target }
+        JNe { l: Reg, r: Reg, to: Target }
+        Member { dst: Reg, obj: Reg, key: KeyIdx }
+        IterNext { dst: Reg, it: Reg, to: Target }
+        CallAtom { dst: Reg, base: Reg, n: Count, site: SiteIdx }
+        Call { dst: Reg, base: Reg, callee: FunctionIdx }
+        Ret { src: Reg }
+    }
+    pairs {
+        #[doc = "`Nop`, `Unbind`: how functions begin."]
+        NopUnbind { base: Reg, n: Count }
+        #[doc = "`Mov`, `Mov`."]
+        MovMov { dst: Reg, src: Reg, then: Reg, from: Reg }
+        #[doc = "`LoadK`, `MovBound`: a variable, or the constant."]
+        BoundOrK { dst: Reg, src: Reg, k: ConstIdx }
+        #[doc = "`LoadArg`, `MovBound`: a variable, or the argument."]
+        BoundOrArg { dst: Reg, src: Reg, arg: ArgIdx }
+        #[doc = "`LoadK` of a number, `Add`."]
+        AddK { at: Reg, dst: Reg, l: Reg, k: ConstIdx }
+        #[doc = "`LoadK` of a number, `Sub`."]
+        SubK { at: Reg, dst: Reg, l: Reg, k: ConstIdx }
+        #[doc = "`LoadK` of a number, `Mul`."]
+        MulK { at: Reg, dst: Reg, l: Reg, k: ConstIdx }
+        #[doc = "`LoadK` of a number, `JLt`."]
+        JLtK { at: Reg, l: Reg, k: u16, to: u16 }
+        #[doc = "`LoadK` of a number, `JNLt`."]
+        JNLtK { at: Reg, l: Reg, k: u16, to: u16 }
+        #[doc = "`LoadK` of a number, `JLe`."]
+        JLeK { at: Reg, l: Reg, k: u16, to: u16 }
+        #[doc = "`LoadK` of a number, `JNLe`."]
+        JNLeK { at: Reg, l: Reg, k: u16, to: u16 }
+        #[doc = "`Mul`, `Add` of something and the product."]
+        MulAdd { at: Reg, l: Reg, r: Reg, dst: Reg, to: Reg }
+        #[doc = "`Rem`, `Add` of something and the remainder."]
+        RemAdd { at: Reg, l: Reg, r: Reg, dst: Reg, to: Reg }
+        #[doc = "`Add`, `JLt`: the end of a loop that counts."]
+        AddJLt { dst: Reg, l: Reg, r: Reg, x: Reg, y: Reg, to: u16 }
+        #[doc = "`Add`, `JLe`."]
+        AddJLe { dst: Reg, l: Reg, r: Reg, x: Reg, y: Reg, to: u16 }
+    }
+}
+
+const _: () = assert!(size_of::<FastOp>() == 8);
+
+/// The fast code of a function's instructions; `consts` are those of its program.
+pub(crate) fn fast_code(code: &[Op], consts: &[Val]) -> Box<[FastOp]> {
+    let op = |(at, op): (usize, &Op)| {
+        let both = code
+            .get(at + 1)
+            .and_then(|second| pair(*op, *second, consts));
+        both.unwrap_or_else(|| alone(*op))
+    };
+    code.iter().enumerate().map(op).collect()
+}
+
+/// Two instructions as one. None of the pairs goes on in another block than its second
+/// instruction alone would.
+fn pair(first: Op, second: Op, consts: &[Val]) -> Option<FastOp> {
+    let pair = match (first, second) {
+        (Op::Nop {}, Op::Unbind { base, n }) => FastOp::NopUnbind { base, n },
+        (
+            Op::Mov { dst, src },
+            Op::Mov {
+                dst: then,
+                src: from,
+            },
+        ) => FastOp::MovMov {
+            dst,
+            src,
+            then,
+            from,
+        },
+        (Op::LoadArg { dst, arg }, Op::MovBound { dst: same, src }) if same == dst => {
+            FastOp::BoundOrArg { dst, src, arg }
+        }
+        (Op::LoadK { dst, k }, Op::MovBound { dst: same, src }) if same == dst => {
+            FastOp::BoundOrK { dst, src, k }
+        }
+        (Op::LoadK { dst: at, k }, second) => {
+            let Val::Num(_) = consts.get(k.at())? else {
+                return None;
+            };
+            return with_number(at, k, second);
+        }
+        (
+            Op::Mul { dst: at, l, r },
+            Op::Add {
+                dst,
+                l: to,
+                r: same,
+            },
+        ) if same == at && to != at => FastOp::MulAdd { at, l, r, dst, to },
+        (
+            Op::Rem { dst: at, l, r },
+            Op::Add {
+                dst,
+                l: to,
+                r: same,
+            },
+        ) if same == at && to != at => FastOp::RemAdd { at, l, r, dst, to },
+        (Op::Add { dst, l, r }, Op::JLt { l: x, r: y, to }) => {
+            let to = u16::try_from(to.0).ok()?;
+            FastOp::AddJLt {
+                dst,
+                l,
+                r,
+                x,
+                y,
+                to,
+            }
+        }
+        (Op::Add { dst, l, r }, Op::JLe { l: x, r: y, to }) => {
+            let to = u16::try_from(to.0).ok()?;
+            FastOp::AddJLe {
+                dst,
+                l,
+                r,
+                x,
+                y,
+                to,
+            }
+        }
+        _ => return None,
+    };
+    Some(pair)
+}
+
+/// A constant number, and an instruction whose right operand it is.
+fn with_number(at: Reg, k: ConstIdx, second: Op) -> Option<FastOp> {
+    macro_rules! arith {
+        ($name:ident, $dst:ident, $l:ident, $r:ident) => {{
+            let is_right = $r == at && $l != at;
+            is_right.then_some(FastOp::$name {
+                at,
+                dst: $dst,
+                l: $l,
+                k,
+            })
+        }};
+    }
+    macro_rules! jump {
+        ($name:ident, $l:ident, $r:ident, $to:ident) => {{
+            let (k, to) = (u16::try_from(k.0).ok()?, u16::try_from($to.0).ok()?);
+            let is_right = $r == at && $l != at;
+            is_right.then_some(FastOp::$name { at, l: $l, k, to })
+        }};
+    }
+    match second {
+        Op::Add { dst, l, r } => arith!(AddK, dst, l, r),
+        Op::Sub { dst, l, r } => arith!(SubK, dst, l, r),
+        Op::Mul { dst, l, r } => arith!(MulK, dst, l, r),
+        Op::JLt { l, r, to } => jump!(JLtK, l, r, to),
+        Op::JNLt { l, r, to } => jump!(JNLtK, l, r, to),
+        Op::JLe { l, r, to } => jump!(JLeK, l, r, to),
+        Op::JNLe { l, r, to } => jump!(JNLeK, l, r, to),
+        _ => None,
+    }
+}
