@@ -4,9 +4,6 @@
 //! exactly (square root, rounding to integers, absolute value) are the
 //! standard library's. No operand coercion happens here.
 
-/// Integers below this magnitude (2^53) are all exact in an `f64`.
-const EXACT_INTEGER_LIMIT: f64 = 9_007_199_254_740_992.0;
-
 /// `ToInt32` (ECMA-262 §7.1.6): truncate, then wrap modulo 2^32.
 #[inline]
 #[must_use]
@@ -63,33 +60,24 @@ pub fn to_integer_or_infinity(x: f64) -> f64 {
 #[inline]
 #[must_use]
 pub fn fmod(a: f64, b: f64) -> f64 {
-    if let (Some(whole_a), Some(whole_b)) = (small_whole(a), small_whole(b))
+    if let (Some(whole_a), Some(whole_b)) = (small_whole(a.abs()), small_whole(b.abs()))
         && whole_b != 0
     {
-        return f64::from(whole_a % whole_b).copysign(a);
-    }
-    let (whole_a, whole_b) = (a as i64, b as i64);
-    if whole_b != 0
-        && whole_a as f64 == a
-        && whole_b as f64 == b
-        && a.abs() < EXACT_INTEGER_LIMIT
-        && b.abs() < EXACT_INTEGER_LIMIT
-    {
-        return ((whole_a % whole_b) as f64).abs().copysign(a);
+        return ((whole_a % whole_b) as i64 as f64).copysign(a);
     }
     libm::fmod(a, b)
 }
 
-/// The whole number that a number is, from 0 (or -0) to 2^32 - 1.
+/// The whole number that a number is, from 0 to 2^51 - 1.
 ///
 /// Adding 1.5 * 2^52 shifts a whole number into the lowest bits of the fraction; the
-/// difference of the bits is that number, and leaves 32 bits if it was another one.
+/// difference of the bits is that number, and has others set if it was another one.
 #[inline]
-fn small_whole(x: f64) -> Option<u32> {
+fn small_whole(x: f64) -> Option<u64> {
     const SHIFT: f64 = 6_755_399_441_055_744.0;
     let shifted = x + SHIFT;
     let bits = shifted.to_bits().wrapping_sub(SHIFT.to_bits());
-    (shifted - SHIFT == x && bits >> 32 == 0).then_some(bits as u32)
+    (shifted - SHIFT == x && bits >> 51 == 0).then_some(bits)
 }
 
 /// The `**` operator and `Math.pow` (ECMA-262 §6.1.6.1.3): unlike IEEE 754,
@@ -334,6 +322,21 @@ mod tests {
         assert!(same(fmod(5.0, f64::INFINITY), 5.0));
         assert!(same(fmod(f64::INFINITY, 5.0), f64::NAN));
         assert!(same(fmod(1e300, 7.0), libm::fmod(1e300, 7.0)));
+    }
+
+    #[test]
+    fn remainder_of_whole_numbers_is_that_of_all() {
+        let edges = [0, 1, 7, 31, 32, 33, 50, 51, 52, 53, 54, 63, 64, 1000];
+        let mut numbers = vec![0.0, 0.5, 1.5, 3.0, 1e-300, f64::INFINITY, f64::NAN];
+        for power in edges.map(|power| 2.0_f64.powi(power)) {
+            numbers.extend([power - 1.0, power - 0.5, power, power + 0.5, power + 1.0]);
+        }
+        numbers.extend(numbers.clone().into_iter().map(|n| -n));
+        for a in &numbers {
+            for b in &numbers {
+                assert!(same(fmod(*a, *b), libm::fmod(*a, *b)), "{a} % {b}");
+            }
+        }
     }
 
     #[test]
