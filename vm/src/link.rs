@@ -7,7 +7,7 @@
 use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use crate::helpers::Helpers;
-use crate::machine::fast::{FastOp, fast_code};
+use crate::machine::fast::{FastCode, FastOp};
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
 use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
@@ -246,9 +246,10 @@ impl Executable {
         let metered = model_prices(program, CostModel::Metered, &costs, pace)?;
         let flat = model_prices(program, CostModel::Flat, &costs, pace)?;
         let mut fast = Vec::with_capacity(program.functions.len());
+        let maker = FastCode::new(program, &consts, &shapes, || pace.work(1))?;
         for function in &program.functions {
             pace.work(function.code.len())?;
-            fast.push(fast_code(&function.code, &consts));
+            fast.push(maker.of(function));
         }
         let mut schemas = Vec::with_capacity(program.schemas.len());
         for schema in &program.schemas {

@@ -12,6 +12,7 @@
 
 mod compact;
 mod draft;
+mod hash;
 mod ids;
 mod live_text;
 mod members;
@@ -113,12 +114,19 @@ pub struct Heap {
 
 impl Default for Heap {
     fn default() -> Self {
+        Heap::new(Arc::default(), Arc::default())
+    }
+}
+
+impl Heap {
+    /// An empty heap over a program's constant text and shapes.
+    pub(crate) fn new(statics: Arc<[u8]>, shapes: Arc<StaticShapes>) -> Heap {
         Heap {
-            statics: Arc::from([]),
+            statics,
             bytes: Vec::new(),
             slots: Vec::new(),
             cells: Vec::new(),
-            shapes: Shapes::default(),
+            shapes: Shapes::new(shapes),
             limit: DEFAULT_HEAP_LIMIT,
             external: 0,
             copies: 0,
@@ -381,6 +389,19 @@ impl Heap {
         cell.len += 1;
         self.slots[at] = val;
         Ok(())
+    }
+
+    /// The same if that takes no more room; whether it did.
+    #[inline]
+    pub(crate) fn push_in_place(&mut self, r: Ref, val: Val) -> bool {
+        let cell = &mut self.cells[r.0 as usize];
+        let has_room = cell.len < cell.cap;
+        if has_room {
+            let at = (cell.off + cell.len) as usize;
+            cell.len += 1;
+            self.slots[at] = val;
+        }
+        has_room
     }
 
     /// Gives a full array room.

@@ -13,13 +13,14 @@ mod saved;
 
 use self::dict::Dict;
 pub(crate) use self::growth::Gap;
+use super::hash::{NAME_PIECE, NameHasher};
 use super::ids::Ids;
 use super::pieces::sort_by_key;
 use crate::native::{Pace, StopReason, Watch};
 use a99_core::text::Text;
 use a99_core::value::array_index;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::Hasher;
 use std::sync::Arc;
 
 /// An interned object key.
@@ -105,17 +106,23 @@ pub struct StaticShapes {
     table: Table,
     /// Keyed at random, so that no program can choose keys that collide; that
     /// of the run's own tables too.
-    hasher: RandomState,
+    hasher: NameHasher,
 }
 
 impl StaticShapes {
     /// Interns `text`.
     pub fn key(&mut self, text: &[u8]) -> KeyId {
-        let hash = hash_text(&self.hasher, text);
+        let hash = self.hasher.name(text);
         match self.table.find_key(hash, text) {
             Some(id) => KeyId(id),
             None => KeyId(self.table.push_key(hash, text)),
         }
+    }
+
+    /// The key of this text, if there is one.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<KeyId> {
+        let hash = self.hasher.name(text);
+        self.table.find_key(hash, text).map(KeyId)
     }
 
     /// Adds a shape with these distinct keys; shapes are numbered in the
@@ -125,7 +132,7 @@ impl StaticShapes {
         let shape = Shape::new(keys, ints);
         let id = self.table.shapes.len() as u32;
         self.table.shapes.push(shape);
-        let hash = self.hasher.hash_one(keys);
+        let hash = self.hasher.list(keys);
         // Of equal ones the first is found.
         if self.table.find_shape(hash, keys).is_none() {
             self.table.name_shape(hash, id, usize::MAX, &self.hasher);
@@ -176,27 +183,14 @@ impl Table {
     }
 
     /// Lets a shape be found by its keys, as all are that have at most so many.
-    fn name_shape(&mut self, hash: u64, id: u32, most: usize, hasher: &RandomState) {
+    fn name_shape(&mut self, hash: u64, id: u32, most: usize, hasher: &NameHasher) {
         let shapes = &self.shapes;
         self.shape_ids.insert(hash, id, |id| {
             let shape = &shapes[id as usize];
             let named = shape.keys.len() <= most && shape.dict().is_none();
-            named.then(|| hasher.hash_one(&*shape.keys))
+            named.then(|| hasher.list(&shape.keys))
         });
     }
-}
-
-/// Bytes of a name that are hashed or compared between two looks at the host.
-const NAME_PIECE: usize = 16 << 10;
-
-/// The hash of a name; that of a long one is made piece by piece.
-fn hash_text(state: &RandomState, text: &[u8]) -> u64 {
-    if text.len() <= NAME_PIECE {
-        return state.hash_one(text);
-    }
-    let mut hasher = state.build_hasher();
-    text.chunks(NAME_PIECE).for_each(|part| hasher.write(part));
-    hasher.finish()
 }
 
 /// Whether two names are the same.
@@ -371,6 +365,14 @@ pub struct Shapes {
 }
 
 impl Shapes {
+    pub(crate) fn new(statics: Arc<StaticShapes>) -> Shapes {
+        Shapes {
+            statics,
+            own: Table::default(),
+            own_bytes: 0,
+        }
+    }
+
     pub(crate) fn reset(&mut self, statics: Arc<StaticShapes>) {
         self.statics = statics;
         self.again();
@@ -420,7 +422,7 @@ impl Shapes {
 
     /// The id of `text` if any object of this run or program could have it.
     pub fn find_key(&self, text: &[u8]) -> Option<KeyId> {
-        self.find_hashed(hash_text(&self.statics.hasher, text), text)
+        self.find_hashed(self.statics.hasher.name(text), text)
     }
 
     /// The same for a name that may be long: its hash, and its id if it has one.
@@ -430,10 +432,10 @@ impl Shapes {
         pace: &mut P,
     ) -> Result<(u64, Option<KeyId>), P::Stop> {
         if text.len() <= NAME_PIECE {
-            let hash = hash_text(&self.statics.hasher, text);
+            let hash = self.statics.hasher.name(text);
             return Ok((hash, self.find_hashed(hash, text)));
         }
-        let mut hasher = self.statics.hasher.build_hasher();
+        let mut hasher = self.statics.hasher.pieces();
         for part in text.chunks(NAME_PIECE) {
             hasher.write(part);
             pace.work(part.len())?;
@@ -465,7 +467,7 @@ impl Shapes {
     /// Interns `text`. The caller has checked that the heap has room for
     /// [`Shapes::key_cost`].
     pub(crate) fn intern(&mut self, text: &[u8]) -> KeyId {
-        let hash = hash_text(&self.statics.hasher, text);
+        let hash = self.statics.hasher.name(text);
         match self.find_hashed(hash, text) {
             Some(id) => id,
             None => self.add_key(hash, text),
@@ -500,7 +502,7 @@ impl Shapes {
     /// The shape with these distinct keys.
     pub(crate) fn shape_of(&mut self, keys: &[KeyId]) -> ShapeId {
         let shared = keys.len() <= SHARED_KEYS;
-        let hash = self.statics.hasher.hash_one(keys);
+        let hash = self.statics.hasher.list(keys);
         if let Some(id) = self.statics.table.find_shape(hash, keys) {
             return ShapeId(id);
         }

@@ -432,6 +432,40 @@ impl Machine {
                         continue;
                     }
                 }
+                FastOp::PathOne { dst, root, key } => {
+                    if main && let Val::Obj(r) = regs[root.at()] {
+                        let member = self.heap.get(r, *key);
+                        regs[dst.at()] = member.unwrap_or(Val::Undefined);
+                        continue;
+                    }
+                }
+                FastOp::ArrPush { arr, src } => {
+                    if let Val::Arr(r) = regs[arr.at()]
+                        && self.heap.push_in_place(r, stored(regs[src.at()]))
+                    {
+                        continue;
+                    }
+                }
+                FastOp::UnbindIterNext {
+                    base,
+                    n,
+                    dst,
+                    it,
+                    to,
+                } => {
+                    let base = base.at();
+                    regs[base..base + n.at()].fill(Val::Unbound);
+                    if let Ok(is_there) = next_item(&self.heap, regs, *dst, *it) {
+                        next.next();
+                        jump!(!is_there, usize::from(*to));
+                    }
+                    continue;
+                }
+                FastOp::MovJPresent { dst, src, to } => {
+                    copy(regs, *dst, *src);
+                    next.next();
+                    jump!(!regs[src.at()].is_nullish(), usize::from(*to));
+                }
                 FastOp::IterNext { dst, it, to } => {
                     if let Ok(is_there) = next_item(&self.heap, regs, *dst, *it) {
                         jump!(!is_there, to.at());

@@ -9,9 +9,11 @@
 //!
 //! Pairs are those that are frequent in programs, or in the loops of programs.
 
-use crate::heap::Val;
+use crate::heap::{KeyId, StaticShapes, Val};
+use a99_core::builtins::is_forbidden;
 use a99_core::program::{
-    ArgIdx, BlockIdx, ConstIdx, Count, FunctionIdx, KeyIdx, LiteralIdx, Op, Reg, SiteIdx, Target,
+    ArgIdx, BlockIdx, ConstIdx, Count, Function, FunctionIdx, KeyIdx, LiteralIdx, Op, PathIdx,
+    Program, Reg, SiteIdx, Target,
 };
 
 macro_rules! fast_ops {
@@ -76,12 +78,19 @@ fast_ops! {
         JEq { l: Reg, r: Reg, to: Target }
         JNe { l: Reg, r: Reg, to: Target }
         Member { dst: Reg, obj: Reg, key: KeyIdx }
+        ArrPush { arr: Reg, src: Reg }
         IterNext { dst: Reg, it: Reg, to: Target }
         CallAtom { dst: Reg, base: Reg, n: Count, site: SiteIdx }
         Call { dst: Reg, base: Reg, callee: FunctionIdx }
         Ret { src: Reg }
     }
     pairs {
+        #[doc = "`Path` of one name, which a key of the program has."]
+        PathOne { dst: Reg, root: Reg, key: KeyId }
+        #[doc = "`Unbind`, `IterNext`: the head of a loop over items."]
+        UnbindIterNext { base: Reg, n: Count, dst: Reg, it: Reg, to: u16 }
+        #[doc = "`Mov`, `JPresent` of the copy."]
+        MovJPresent { dst: Reg, src: Reg, to: u16 }
         #[doc = "`Nop`, `Unbind`: how functions begin."]
         NopUnbind { base: Reg, n: Count }
         #[doc = "`Mov`, `Mov`."]
@@ -117,15 +126,59 @@ fast_ops! {
 
 const _: () = assert!(size_of::<FastOp>() == 8);
 
-/// The fast code of a function's instructions; `consts` are those of its program.
-pub(crate) fn fast_code(code: &[Op], consts: &[Val]) -> Box<[FastOp]> {
-    let op = |(at, op): (usize, &Op)| {
-        let both = code
-            .get(at + 1)
-            .and_then(|second| pair(*op, *second, consts));
-        both.unwrap_or_else(|| alone(*op))
-    };
-    code.iter().enumerate().map(op).collect()
+/// The longest name that is looked up when a program is linked.
+const MAX_NAME: usize = 64;
+
+/// Makes fast code of the functions of a program.
+pub(crate) struct FastCode<'p> {
+    consts: &'p [Val],
+    /// The key that each path is, if it is no more than that.
+    paths: Vec<Option<KeyId>>,
+}
+
+impl<'p> FastCode<'p> {
+    /// `consts` and `shapes` are those of the program, linked; `work` is told of each path
+    /// that is looked at.
+    pub(crate) fn new<E>(
+        program: &Program,
+        consts: &'p [Val],
+        shapes: &StaticShapes,
+        work: impl Fn() -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut paths = Vec::with_capacity(program.paths.len());
+        for path in &program.paths {
+            work()?;
+            let name = match **path {
+                [name] => program.text(name),
+                _ => b"",
+            };
+            let is_one = (1..=MAX_NAME).contains(&name.len()) && !is_forbidden(name);
+            paths.push(is_one.then(|| shapes.find(name)).flatten());
+        }
+        Ok(FastCode { consts, paths })
+    }
+
+    /// The fast code of a function.
+    pub(crate) fn of(&self, function: &Function) -> Box<[FastOp]> {
+        let code = &function.code;
+        let op = |(at, op): (usize, &Op)| {
+            let both = code
+                .get(at + 1)
+                .and_then(|second| pair(*op, *second, self.consts));
+            both.unwrap_or_else(|| match *op {
+                Op::Path { dst, root, path } => self.path(dst, root, path),
+                op => alone(op),
+            })
+        };
+        code.iter().enumerate().map(op).collect()
+    }
+
+    fn path(&self, dst: Reg, root: Reg, path: PathIdx) -> FastOp {
+        match self.paths[path.at()] {
+            Some(key) => FastOp::PathOne { dst, root, key },
+            None => FastOp::Other,
+        }
+    }
 }
 
 /// Two instructions as one. None of the pairs goes on in another block than its second
@@ -145,6 +198,20 @@ fn pair(first: Op, second: Op, consts: &[Val]) -> Option<FastOp> {
             then,
             from,
         },
+        (Op::Unbind { base, n }, Op::IterNext { dst, it, to }) => {
+            let to = u16::try_from(to.0).ok()?;
+            FastOp::UnbindIterNext {
+                base,
+                n,
+                dst,
+                it,
+                to,
+            }
+        }
+        (Op::Mov { dst, src }, Op::JPresent { src: same, to }) if same == dst => {
+            let to = u16::try_from(to.0).ok()?;
+            FastOp::MovJPresent { dst, src, to }
+        }
         (Op::LoadArg { dst, arg }, Op::MovBound { dst: same, src }) if same == dst => {
             FastOp::BoundOrArg { dst, src, arg }
         }

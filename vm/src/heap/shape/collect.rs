@@ -3,7 +3,6 @@
 use super::{KEYS_A_LOOK, LOOKED_UP, SHARED_KEYS, Shapes, drop_from};
 use crate::heap::ids::Ids;
 use crate::native::{StopReason, Watch};
-use std::hash::BuildHasher;
 
 impl Shapes {
     /// Forgets the run's shapes and keys that no live object uses. `live` tells
@@ -86,7 +85,7 @@ impl Shapes {
             watch.work(LOOKED_UP)?;
             self.own_bytes += shape.cost();
             if shape.keys.len() <= SHARED_KEYS && shape.dict().is_none() {
-                let hash = hasher.hash_one(&*shape.keys);
+                let hash = hasher.list(&shape.keys);
                 own.shape_ids.insert(hash, id as u32, |_| None);
             }
         }
