@@ -87,6 +87,8 @@ pub(crate) struct Parts {
     vm: Arc<Vm>,
     pub(crate) compiler: Arc<Loader>,
     procedures: Arc<dyn Procedures>,
+    /// What runs have that are granted nothing.
+    ungranted: Arc<Capabilities>,
     host: HostState,
     admission: Admission,
     #[cfg(feature = "signing")]
@@ -212,6 +214,7 @@ impl EngineBuilder {
         Engine(Arc::new(Parts {
             vm: Arc::new(vm),
             compiler,
+            ungranted: Arc::new(with_procedures(Capabilities::none(), &self.procedures)),
             procedures: self.procedures,
             host: self.host,
             admission: self.admission,
@@ -435,11 +438,12 @@ impl Engine {
         }
     }
 
-    pub(crate) fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {
-        if granted.procedures.is_none() {
-            granted.procedures = Some(self.0.procedures.clone());
-        }
-        options.grants = Some(Arc::new(granted));
+    pub(crate) fn granted(&self, mut options: RunOptions, granted: Capabilities) -> RunOptions {
+        let granted = match granted.granted().is_empty() {
+            true => Arc::clone(&self.0.ungranted),
+            false => Arc::new(with_procedures(granted, &self.0.procedures)),
+        };
+        options.grants = Some(granted);
         options.host = options.host.over(&self.0.host);
         options
     }
@@ -503,6 +507,12 @@ impl EnginePool {
         let options = self.engine.granted(options, granted);
         self.pool.run(&agent.exe, args.into(), options).await
     }
+}
+
+/// What is granted, with the engine's stored procedures in place of none.
+fn with_procedures(mut granted: Capabilities, own: &Arc<dyn Procedures>) -> Capabilities {
+    granted.procedures.get_or_insert_with(|| Arc::clone(own));
+    granted
 }
 
 fn unlinked(error: &a99_vm::LinkError) -> Diagnostic {

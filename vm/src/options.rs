@@ -202,7 +202,7 @@ impl Default for RunOptions {
             quotas: HashMap::new(),
             timeouts: HashMap::new(),
             context: empty_context(),
-            readable_context: Arc::from([]),
+            readable_context: Arc::default(),
             grants: None,
             host: HostState::default(),
             limits: Limits::default(),

@@ -3,6 +3,7 @@
 
 use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply, RestoreState};
 use crate::driver::{self, Admission, NO_TIMERS, Refusal};
+use crate::heap::Heap;
 use crate::link::{Executable, LinkError};
 use crate::machine::{LoadRequest, Machine};
 use crate::native::Host;
@@ -163,7 +164,7 @@ impl Vm {
     ) -> Outcome {
         // However deep the host nested them.
         args.dispose();
-        let mut machine = self.machine();
+        let mut machine = Box::<Machine>::default();
         machine.refuse(options, end);
         self.finish(machine, &Duration::ZERO)
     }
@@ -230,13 +231,13 @@ impl Vm {
         &*self.environment
     }
 
-    /// A machine for a run.
-    pub(crate) fn machine(&self) -> Box<Machine> {
-        self.spare
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .pop()
-            .unwrap_or_default()
+    /// A machine for a run of this program.
+    pub(crate) fn machine(&self, exe: &Executable) -> Box<Machine> {
+        let spare = self.spare.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        spare.unwrap_or_else(|| {
+            let heap = Heap::new(exe.statics.clone(), exe.shapes.clone());
+            Box::new(Machine::over(heap))
+        })
     }
 
     /// The outcome of a machine, which is kept for another run.

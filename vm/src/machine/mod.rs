@@ -205,8 +205,15 @@ pub struct Machine {
 
 impl Default for Machine {
     fn default() -> Self {
+        Machine::over(Heap::default())
+    }
+}
+
+impl Machine {
+    /// A machine of this heap, for any run.
+    pub(crate) fn over(heap: Heap) -> Machine {
         Machine {
-            heap: Heap::default(),
+            heap,
             meter: Meter::new(0, Default::default()),
             stack: Vec::new(),
             frames: Vec::new(),
@@ -441,22 +448,17 @@ impl Machine {
     /// # Errors
     /// The host says stop; nothing may read the heap any more.
     fn compact(&mut self, tight: bool, host: &dyn Host) -> Result<(), StopReason> {
+        let top = self.top();
         let Machine {
             heap,
             meter,
             stack,
             programs,
             memo,
-            frames,
             tracer,
             unpaid,
             ..
         } = self;
-        let top = frames.last().map_or(0, |f| {
-            let function =
-                &programs[f.program as usize].exe.program().functions[f.function as usize];
-            f.base as usize + frame_size(function)
-        });
         let allocated = heap.allocated();
         let mut roots = |visit: &mut Visit<'_>| {
             stack[..top].iter_mut().try_for_each(&mut *visit)?;

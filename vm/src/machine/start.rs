@@ -120,6 +120,7 @@ impl Machine {
         check_args(&mut cx, exe, args)?;
         let prices = super::prices::program_prices(exe, &self.options);
         let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
+        self.programs.reserve_exact(1);
         self.programs.push(LoadedProgram {
             exe: exe.clone(),
             main: true,
@@ -132,6 +133,11 @@ impl Machine {
     /// Pushes the frame of the main program.
     pub(super) fn enter_main(&mut self, program: &Program) -> Result<(), Fault> {
         let size = frame_size(&program.functions[0]);
+        if self.stack.is_empty() {
+            self.take_spare();
+        }
+        // Most runs have few frames.
+        self.frames.reserve_exact(2);
         let room = self.count_frame(size, 0);
         let counted = room
             .and_then(|counted| clear_frame(&mut self.stack, 0, size).map(|()| counted))
@@ -152,32 +158,6 @@ impl Machine {
             agent_depth: 0,
         });
         Ok(())
-    }
-
-    /// Gives large buffers back before the machine is pooled or suspended.
-    pub fn shrink(&mut self) {
-        let top = self.frames.last().map_or(0, |f| {
-            let function =
-                &self.programs[f.program as usize].exe.program().functions[f.function as usize];
-            f.base as usize + frame_size(function)
-        });
-        self.stack.truncate(top);
-        self.stack.shrink_to_fit();
-        self.heap.shrink();
-        self.frames.shrink_to_fit();
-        self.programs.shrink_to_fit();
-    }
-
-    /// Makes the window of the top frame whole again after [`Machine::shrink`].
-    pub(super) fn grow_stack(&mut self) {
-        let need = self.frames.last().map_or(0, |f| {
-            let function =
-                &self.programs[f.program as usize].exe.program().functions[f.function as usize];
-            f.base as usize + frame_size(function) + super::WINDOW
-        });
-        if self.stack.len() < need {
-            self.stack.resize(need, Val::Unbound);
-        }
     }
 }
 

@@ -1,12 +1,74 @@
 //! A machine that waits, seen from outside: what it holds, where it is, and more
 //! fuel for it.
 
-use super::Machine;
 use super::exec::PRECISE_WORK;
+use super::{Machine, WINDOW, frame_size};
+use crate::heap::Val;
 use a99_core::fuel::Fuel;
 use a99_core::program::{Op, Program};
+use std::cell::RefCell;
+
+/// A stack that is larger than this is given back when its run waits.
+const MAX_SPARE_STACK: usize = 4 * WINDOW;
+
+thread_local! {
+    /// The stack that the last run which waits had on this thread, for the next one that
+    /// goes on here. What stands in it is another run's; nothing reads a register that its
+    /// own run did not write, and collections look at live registers only.
+    static SPARE: RefCell<Vec<Val>> = const { RefCell::new(Vec::new()) };
+}
 
 impl Machine {
+    /// The end of the top frame: registers behind it are dead.
+    pub(super) fn top(&self) -> usize {
+        self.frames.last().map_or(0, |frame| {
+            let (_, _, function) = self.program_of(*frame);
+            frame.base as usize + frame_size(function)
+        })
+    }
+
+    /// Keeps live registers only, for a run that waits. The window goes to the next run of
+    /// this thread.
+    pub(crate) fn park(&mut self) {
+        let live = self.stack[..self.top()].to_vec();
+        let stack = std::mem::replace(&mut self.stack, live);
+        if stack.capacity() <= MAX_SPARE_STACK {
+            // Threads that end have no use for it.
+            let _ = SPARE.try_with(|spare| *spare.borrow_mut() = stack);
+        }
+    }
+
+    /// Gives buffers back before the machine waits for long.
+    pub(crate) fn shrink(&mut self) {
+        self.park();
+        self.heap.shrink();
+        self.frames.shrink_to_fit();
+        self.programs.shrink_to_fit();
+    }
+
+    /// Makes the window of the top frame whole again after [`Machine::park`].
+    #[inline]
+    pub(super) fn grow_stack(&mut self) {
+        let need = self.top() + WINDOW;
+        if self.stack.len() < need {
+            self.take_spare();
+            if self.stack.len() < need {
+                self.stack.resize(need, Val::Unbound);
+            }
+        }
+    }
+
+    /// Takes the spare stack of this thread, if it is a larger one.
+    pub(super) fn take_spare(&mut self) {
+        let spare = SPARE.try_with(|spare| std::mem::take(&mut *spare.borrow_mut()));
+        if let Ok(mut spare) = spare
+            && spare.len() > self.stack.len()
+        {
+            spare[..self.stack.len()].copy_from_slice(&self.stack);
+            self.stack = spare;
+        }
+    }
+
     /// Whether the run has ended.
     pub fn is_over(&self) -> bool {
         self.outcome.is_some()

@@ -299,6 +299,10 @@ impl Run {
             },
         };
         self.now = self.now.max(now.elapsed());
+        if !matches!(turn, Turn::Done) {
+            // Nobody knows for how long.
+            session.machine.park();
+        }
         match turn {
             Turn::Call(request) => {
                 let until = self.deadline_of(&request);

@@ -58,7 +58,7 @@ impl Session {
         options: RunOptions,
         clock: &impl RunClock,
     ) -> Session {
-        let mut session = Session::new(vm.machine(), &options);
+        let mut session = Session::new(vm.machine(exe), &options);
         if let Some(unknown) = vm.unknown_op(&options) {
             let (why, help) = Vm::misnamed(unknown);
             // However deep the host nested them.

@@ -206,7 +206,7 @@ impl Run {
         let step = r.count()?;
         let before = Duration::from_nanos(r.u64()?);
         let timed = deadline(&options);
-        let mut session = Session::new(vm.machine(), &options);
+        let mut session = Session::new(vm.machine(exe), &options);
         session.step = step;
         session.before = before;
         session.machine.restore(&vm, exe, options, &mut r)?;
