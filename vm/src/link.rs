@@ -134,7 +134,7 @@ pub(crate) type Prices = Vec<Box<[BlockPrice]>>;
 struct ModelPrices {
     /// Default price of each op; 0 where it is computed at the call.
     ops: Box<[i64]>,
-    blocks: Arc<Prices>,
+    blocks: Prices,
 }
 
 /// A linked program, ready to run any number of times.
@@ -322,8 +322,8 @@ impl Executable {
     }
 
     /// The prices of blocks at default costs.
-    pub(crate) fn default_prices(&self, model: CostModel) -> Arc<Prices> {
-        self.model(model).blocks.clone()
+    pub(crate) fn default_prices(&self, model: CostModel) -> &Prices {
+        &self.model(model).blocks
     }
 
     /// The default price of each op; 0 where it is computed at the call.
@@ -490,7 +490,6 @@ fn model_prices(
             pace.work(charges)
         })?);
     }
-    let blocks = Arc::new(blocks);
     Ok(ModelPrices { ops, blocks })
 }
 

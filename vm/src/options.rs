@@ -193,6 +193,7 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
+        let (context, readable_context) = nothing();
         RunOptions {
             fuel: Fuel::from_decimal(DEFAULT_FUEL).unwrap_or_default(),
             timeout_ms: None,
@@ -201,8 +202,8 @@ impl Default for RunOptions {
             costs: HashMap::new(),
             quotas: HashMap::new(),
             timeouts: HashMap::new(),
-            context: empty_context(),
-            readable_context: Arc::default(),
+            context,
+            readable_context,
             grants: None,
             host: HostState::default(),
             limits: Limits::default(),
@@ -218,10 +219,63 @@ impl Default for RunOptions {
     }
 }
 
-/// One shared `undefined` context: starting a run allocates none.
-fn empty_context() -> Arc<Value> {
-    static EMPTY: std::sync::OnceLock<Arc<Value>> = std::sync::OnceLock::new();
-    EMPTY.get_or_init(|| Arc::new(Value::Undefined)).clone()
+/// What options have that say nothing: an `undefined` context, and no names of members of it.
+type Nothing = (Arc<Value>, Arc<[String]>);
+
+/// One for each thread: starting a run allocates none, and threads do not count their runs in
+/// one place.
+fn nothing() -> Nothing {
+    let new = || (Arc::new(Value::Undefined), Arc::from(Vec::new()));
+    thread_local! {
+        static NOTHING: std::cell::OnceCell<Nothing> = const { std::cell::OnceCell::new() };
+    }
+    let shared = NOTHING.try_with(|nothing| nothing.get_or_init(new).clone());
+    shared.unwrap_or_else(|_| new())
+}
+
+impl RunOptions {
+    /// Lets go of all that belongs to the host.
+    pub(crate) fn forget(&mut self) {
+        let RunOptions {
+            signal,
+            costs,
+            quotas,
+            timeouts,
+            context,
+            readable_context,
+            grants,
+            host,
+            trace_to,
+            events,
+            parent,
+            account,
+            environment,
+            // Plain values.
+            fuel: _,
+            timeout_ms: _,
+            cost_model: _,
+            limits: _,
+            trace: _,
+            equality: _,
+            depth: _,
+        } = self;
+        *signal = None;
+        if !(costs.is_empty() && quotas.is_empty() && timeouts.is_empty()) {
+            *costs = HashMap::new();
+            *quotas = HashMap::new();
+            *timeouts = HashMap::new();
+        }
+        if !matches!(**context, Value::Undefined) || !readable_context.is_empty() {
+            (*context, *readable_context) = nothing();
+        }
+        *grants = None;
+        *host = HostState::default();
+        *trace_to = None;
+        *events = None;
+        *parent = None;
+        *account = None;
+        *environment = None;
+    }
 }
 
 impl fmt::Debug for RunOptions {

@@ -16,6 +16,7 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::Artifact;
 use a99_events::{CallEnd, EventSink, RunEventKind};
+use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -56,6 +57,16 @@ const MAX_SPARE: usize = 64;
 
 /// Machines larger than this are dropped instead of being kept.
 const MAX_SPARE_BYTES: usize = 1 << 20;
+
+/// Machines up to this size stay with their thread.
+const MAX_LAST_BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// The machine of the last run that ended on this thread, for the next one: threads that
+    /// run one after the other need not agree with others. It has nothing of its run or of
+    /// its host.
+    static LAST: RefCell<Option<Box<Machine>>> = const { RefCell::new(None) };
+}
 
 /// A virtual machine: a host's atoms, and the machines of finished runs for
 /// reuse.
@@ -233,7 +244,11 @@ impl Vm {
 
     /// A machine for a run of this program.
     pub(crate) fn machine(&self, exe: &Executable) -> Box<Machine> {
-        let spare = self.spare.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        let here = LAST.try_with(RefCell::take);
+        let spare = here.unwrap_or_default().or_else(|| {
+            let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
+            spare.pop()
+        });
         spare.unwrap_or_else(|| {
             let heap = Heap::new(exe.statics.clone(), exe.shapes.clone());
             Box::new(Machine::over(heap))
@@ -243,6 +258,15 @@ impl Vm {
     /// The outcome of a machine, which is kept for another run.
     pub(crate) fn finish(&self, mut machine: Box<Machine>, clock: &impl RunClock) -> Outcome {
         let outcome = machine.finish(clock);
+        let small = machine.memory_bytes() + machine.program_bytes() <= MAX_LAST_BYTES;
+        if small {
+            // The one before goes to all threads; a thread that ends keeps none.
+            let before = LAST.try_with(|last| last.replace(Some(machine)));
+            match before.ok().flatten() {
+                Some(before) => machine = before,
+                None => return outcome,
+            }
+        }
         if machine.memory_bytes() <= MAX_SPARE_BYTES {
             let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
             if spare.len() < MAX_SPARE {

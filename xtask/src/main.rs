@@ -62,6 +62,7 @@ Usage: cargo xtask TASK
                              count the instructions of each row of the benchmark
                              (valgrind); fails where one is more than 3 % above
                              the baseline (benches/results/instructions.json)
+  bench --threads [--json]   runs a second on one thread and on all cores
   bench --pairs [--rounds N] [--json] [FILTER]
                              measure pairs in turns: a source and its JSON, with the
                              lint pass and without (bench profile)

@@ -1,6 +1,7 @@
 use super::*;
 use crate::builtins::testing::{Bench, message, show};
 use a99_core::costs::{COMPARED_PIECE, READ, SHORT_TEXT, compared_units};
+use std::sync::Arc;
 
 fn arr(cx: &mut Cx<'_>, items: &[Val]) -> Val {
     Val::Arr(cx.heap.alloc_arr(items).unwrap())
@@ -59,7 +60,7 @@ fn cycles_and_depth_are_errors() {
 #[test]
 fn shared_arrays_explode_into_an_error() {
     let mut bench = Bench::default();
-    bench.heap.reset([].into(), Default::default(), 1 << 20);
+    bench.heap.reset(&Arc::default(), &Arc::default(), 1 << 20);
     let mut cx = bench.cx();
     let mut a = arr(&mut cx, &[Val::Num(1.0), Val::Num(1.0)]);
     for _ in 0..60 {

@@ -5,6 +5,7 @@ use crate::json;
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
 use a99_core::value::{Map, Value};
+use std::sync::Arc;
 
 /// A host copy, whose count ends at once.
 fn to_value(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Result<Value, Fault> {
@@ -148,9 +149,7 @@ fn deep_copies_keep_sharing_and_cycles() {
 #[test]
 fn little_memory_is_an_error() {
     let mut bench = Bench::default();
-    bench
-        .heap
-        .reset([].into(), std::sync::Arc::default(), 64 << 10);
+    bench.heap.reset(&Arc::default(), &Arc::default(), 64 << 10);
     let items: Vec<Value> = (0..100_000).map(Value::from).collect();
     let fault = from_value(&mut bench.cx(), &items.into(), &BoundaryLimits::default());
     assert!(matches!(fault, Err(Fault::Oom(_))));
@@ -186,8 +185,8 @@ fn plain_copies_are_what_host_copies_are() {
 #[test]
 fn a1_host_copies_count_while_they_live() {
     let mut bench = Bench::default();
-    let none = (std::sync::Arc::from([]), std::sync::Arc::default());
-    bench.heap.reset(none.0, none.1, 1 << 20);
+    let none = (Arc::from([]), Arc::default());
+    bench.heap.reset(&none.0, &none.1, 1 << 20);
     let mut cx = bench.cx();
     // A tree of a million values in the room of a thousand.
     let row = Val::Arr(cx.heap.alloc_arr(&[Val::Null; 1_000]).unwrap());

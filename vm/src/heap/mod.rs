@@ -143,14 +143,22 @@ impl Heap {
 impl Heap {
     /// Empties the heap for a new run over a program's constant text and
     /// shapes, keeping small buffers for reuse.
-    pub fn reset(&mut self, statics: Arc<[u8]>, shapes: Arc<StaticShapes>, limit: usize) {
-        self.statics = statics;
+    pub fn reset(&mut self, statics: &Arc<[u8]>, shapes: &Arc<StaticShapes>, limit: usize) {
+        // Of the same program as before nothing is counted.
+        if !Arc::ptr_eq(&self.statics, statics) {
+            self.statics = Arc::clone(statics);
+        }
         self.shapes.reset(shapes);
         self.limit = limit.min(MAX_HEAP_LIMIT);
         self.again();
     }
 
-    /// The same for another run of the program of before, under the same ceiling.
+    /// Bytes of the program's constant text.
+    pub(crate) fn program_bytes(&self) -> usize {
+        self.statics.len()
+    }
+
+    /// [`Heap::reset`] for another run of the same program, under the same ceiling.
     pub(crate) fn again(&mut self) {
         /// Buffers beyond this are given back instead of being pooled.
         const KEEP: usize = 1 << 20;

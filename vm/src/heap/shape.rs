@@ -373,8 +373,10 @@ impl Shapes {
         }
     }
 
-    pub(crate) fn reset(&mut self, statics: Arc<StaticShapes>) {
-        self.statics = statics;
+    pub(crate) fn reset(&mut self, statics: &Arc<StaticShapes>) {
+        if !Arc::ptr_eq(&self.statics, statics) {
+            self.statics = Arc::clone(statics);
+        }
         self.again();
     }
 

@@ -7,8 +7,8 @@ use crate::native::Clock;
 fn heap(limit: usize) -> Heap {
     let mut heap = Heap::default();
     heap.reset(
-        Arc::from(*b"static"),
-        Arc::new(StaticShapes::default()),
+        &Arc::from(*b"static"),
+        &Arc::new(StaticShapes::default()),
         limit,
     );
     heap

@@ -18,7 +18,7 @@ struct Run {
 impl Run {
     fn new() -> Run {
         let mut heap = Heap::default();
-        heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), LIMIT);
+        heap.reset(&Arc::from([]), &Arc::new(StaticShapes::default()), LIMIT);
         Run {
             heap,
             roots: Vec::new(),
@@ -146,7 +146,7 @@ fn a14_texts_that_grow_in_turn_are_linear() {
 fn a14_an_array_grows_up_to_the_ceiling() {
     let mut heap = Heap::default();
     let limit = 1 << 20;
-    heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), limit);
+    heap.reset(&Arc::from([]), &Arc::new(StaticShapes::default()), limit);
     let mut roots = [Val::Arr(heap.alloc_arr(&[]).unwrap())];
     let mut n = 0;
     let mut compactions = 0;
@@ -167,7 +167,7 @@ fn a14_an_array_grows_up_to_the_ceiling() {
 #[test]
 fn a14_long_text_is_counted_out_once() {
     let mut heap = Heap::default();
-    heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), LIMIT);
+    heap.reset(&Arc::from([]), &Arc::new(StaticShapes::default()), LIMIT);
     let text = "aé€😀xyz".repeat(3_000);
     let wide: Vec<u16> = text.encode_utf16().collect();
     heap.alloc_str(b"before").unwrap();
@@ -203,7 +203,7 @@ fn heap_places(heap: &Heap) -> usize {
 #[test]
 fn a14_text_that_grows_keeps_its_places() {
     let mut heap = Heap::default();
-    heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), LIMIT);
+    heap.reset(&Arc::from([]), &Arc::new(StaticShapes::default()), LIMIT);
     let piece = heap.alloc_str("é😀".as_bytes()).unwrap();
     let mut text = Str::EMPTY;
     for n in 0..2_000 {

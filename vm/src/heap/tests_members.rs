@@ -6,8 +6,8 @@ use crate::native::Clock;
 fn heap() -> Heap {
     let mut heap = Heap::default();
     heap.reset(
-        Arc::from([]),
-        Arc::new(StaticShapes::default()),
+        &Arc::from([]),
+        &Arc::new(StaticShapes::default()),
         MAX_HEAP_LIMIT,
     );
     heap

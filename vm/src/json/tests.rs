@@ -4,6 +4,7 @@ use crate::builtins::testing::{Bench, message};
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
 use a99_core::costs::{CostModel, MICRO};
+use std::sync::Arc;
 use std::time::Instant;
 
 fn text(cx: &mut Cx<'_>, v: Val, gap: &str) -> String {
@@ -251,9 +252,7 @@ fn shared_parts_run_out_of_fuel_or_memory() {
         Err(Fault::OutOfFuel)
     ));
     let mut bench = Bench::default();
-    bench
-        .heap
-        .reset([].into(), std::sync::Arc::default(), 8 << 20);
+    bench.heap.reset(&Arc::default(), &Arc::default(), 8 << 20);
     bench.meter.model = CostModel::Flat;
     let mut cx = bench.cx();
     let v = doubling(&mut cx);

@@ -54,12 +54,11 @@ impl Machine {
         self.programs.truncate(1);
         if self.programs.is_empty() {
             let limit = self.options.limits.heap_bytes;
-            self.heap
-                .reset(exe.statics.clone(), exe.shapes.clone(), limit);
+            self.heap.reset(&exe.statics, &exe.shapes, limit);
             self.programs.push(LoadedProgram {
                 exe: Arc::clone(exe),
                 main: true,
-                prices: prices::program_prices(exe, &self.options),
+                own_prices: prices::own_prices(exe, &self.options),
                 args: Vec::with_capacity(program.args.len()),
             });
         } else {

@@ -26,16 +26,19 @@ impl Machine {
     pub(super) fn run_precise(&mut self, host: &dyn Host) -> Exit {
         let frame = self.frame();
         let LoadedProgram {
-            exe, main, prices, ..
+            exe,
+            main,
+            own_prices,
+            ..
         } = &self.programs[frame.program as usize];
         let loaded = LoadedProgram {
             exe: Arc::clone(exe),
             main: *main,
-            prices: Arc::clone(prices),
+            own_prices: own_prices.clone(),
             args: Vec::new(),
         };
         let function = &loaded.exe.program().functions[frame.function as usize];
-        let prices = &loaded.prices[frame.function as usize];
+        let prices = &loaded.prices(self.options.cost_model)[frame.function as usize];
         let base = frame.base as usize;
         let mut pc = frame.pc as usize;
         loop {
@@ -89,9 +92,10 @@ impl Machine {
     fn run(&mut self, loaded: &LoadedProgram, host: &dyn Host) -> Exit {
         let LoadedProgram { exe, main, .. } = loaded;
         let (program, main) = (&**exe.program(), *main);
+        let all_prices = loaded.prices(self.options.cost_model);
         let mut frame = self.frame();
         let mut code = &*exe.fast[frame.function as usize];
-        let mut prices = &*loaded.prices[frame.function as usize];
+        let mut prices = &*all_prices[frame.function as usize];
         let mut regs = split(&mut self.stack, frame.base as usize).0;
         // What comes after the instruction that is executed.
         let mut next = code[frame.pc as usize..].iter();
@@ -112,7 +116,7 @@ impl Machine {
             () => {{
                 frame = self.frame();
                 code = &*exe.fast[frame.function as usize];
-                prices = &*loaded.prices[frame.function as usize];
+                prices = &*all_prices[frame.function as usize];
                 regs = split(&mut self.stack, frame.base as usize).0;
                 go!(frame.pc as usize);
                 continue;

@@ -334,11 +334,11 @@ impl Machine {
                 }
             }
         }
-        let prices = super::prices::program_prices(exe, &self.options);
+        let own_prices = super::prices::own_prices(exe, &self.options);
         self.programs.push(LoadedProgram {
             exe: exe.clone(),
             main: false,
-            prices,
+            own_prices,
             args,
         });
         self.push_frame(Frame {

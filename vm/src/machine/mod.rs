@@ -27,6 +27,7 @@ use crate::link::{Executable, Prices};
 use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown, Watch};
 use crate::options::{Outcome, RunOptions};
 use crate::run::RunClock;
+use a99_core::costs::CostModel;
 use a99_core::costs::Formula;
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
@@ -64,9 +65,21 @@ struct LoadedProgram {
     exe: Arc<Executable>,
     /// Keys, shapes and constants are those of the heap's statics.
     main: bool,
-    prices: Arc<Prices>,
+    /// Those of the run's options, where these change any.
+    own_prices: Option<Arc<Prices>>,
     /// The values of the argument keys.
     args: Vec<Val>,
+}
+
+impl LoadedProgram {
+    /// The prices of its blocks.
+    #[inline]
+    fn prices(&self, model: CostModel) -> &Prices {
+        match &self.own_prices {
+            Some(own) => own,
+            None => self.exe.default_prices(model),
+        }
+    }
 }
 
 /// What a frame does for the one below it.
@@ -325,6 +338,11 @@ impl Machine {
             + self.programs.capacity() * size_of::<LoadedProgram>()
     }
 
+    /// Bytes of a program's text that the machine keeps for another run of it.
+    pub(crate) fn program_bytes(&self) -> usize {
+        self.heap.program_bytes()
+    }
+
     /// Ends the run from outside: the caller's signal or the deadline.
     pub fn stop(&mut self, reason: StopReason) {
         if self.outcome.is_none() {
@@ -489,7 +507,7 @@ impl Machine {
         self.call = None;
         self.waiting = None;
         self.prepared = Vec::new();
-        self.options = RunOptions::default();
+        self.options.forget();
         match Arc::get_mut(&mut self.locals) {
             Some(locals) => locals.reset(),
             None => self.locals = Arc::default(),

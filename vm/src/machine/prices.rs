@@ -45,10 +45,10 @@ impl PriceRules {
     }
 }
 
-/// The prices of a program's blocks under a run's options.
-pub(super) fn program_prices(exe: &Executable, options: &RunOptions) -> Arc<Prices> {
+/// The prices of a program's blocks under a run's options, if these change any.
+pub(super) fn own_prices(exe: &Executable, options: &RunOptions) -> Option<Arc<Prices>> {
     if options.costs.is_empty() && options.quotas.is_empty() {
-        return exe.default_prices(options.cost_model);
+        return None;
     }
     let program = exe.program();
     let ops: Vec<i64> = program
@@ -67,7 +67,8 @@ pub(super) fn program_prices(exe: &Executable, options: &RunOptions) -> Arc<Pric
             }
         })
         .collect();
-    Arc::new(crate::link::block_prices(program, options.cost_model, &ops))
+    let prices = crate::link::block_prices(program, options.cost_model, &ops);
+    Some(Arc::new(prices))
 }
 
 /// Charges the price that an atom computes from its inputs (F01).

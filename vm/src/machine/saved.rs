@@ -133,11 +133,8 @@ impl Machine {
         options: RunOptions,
         r: &mut Reader<'_>,
     ) -> Taken<()> {
-        self.heap.reset(
-            exe.statics.clone(),
-            exe.shapes.clone(),
-            options.limits.heap_bytes,
-        );
+        self.heap
+            .reset(&exe.statics, &exe.shapes, options.limits.heap_bytes);
         let traced = options.trace || options.trace_to.is_some();
         self.clean(options);
         self.load_meter(r)?;
@@ -248,11 +245,11 @@ impl Machine {
             if args.len() != exe.program().args.len() {
                 return r.wrong("a program has other arguments");
             }
-            let prices = super::prices::program_prices(&exe, &self.options);
+            let own_prices = super::prices::own_prices(&exe, &self.options);
             self.programs.push(LoadedProgram {
                 exe,
                 main: at == 0,
-                prices,
+                own_prices,
                 args,
             });
         }

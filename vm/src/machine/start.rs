@@ -36,11 +36,8 @@ impl Machine {
         options: RunOptions,
         host: &dyn Host,
     ) {
-        self.heap.reset(
-            exe.statics.clone(),
-            exe.shapes.clone(),
-            options.limits.heap_bytes,
-        );
+        self.heap
+            .reset(&exe.statics, &exe.shapes, options.limits.heap_bytes);
         self.clean(options);
         let begun = self.begin(exe, &args, host);
         // However deep the host nested them (M09).
@@ -118,13 +115,13 @@ impl Machine {
         let program = exe.program();
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         check_args(&mut cx, exe, args)?;
-        let prices = super::prices::program_prices(exe, &self.options);
+        let own_prices = super::prices::own_prices(exe, &self.options);
         let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
         self.programs.reserve_exact(1);
         self.programs.push(LoadedProgram {
             exe: exe.clone(),
             main: true,
-            prices,
+            own_prices,
             args,
         });
         self.enter_main(program)

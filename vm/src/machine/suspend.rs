@@ -85,7 +85,10 @@ impl Machine {
         let loaded = &self.programs[frame.program as usize];
         let f = &loaded.exe.program().functions[frame.function as usize];
         let work = match f.code.get(frame.pc as usize) {
-            Some(Op::Fuel { block }) => loaded.prices[frame.function as usize][block.at()].work,
+            Some(Op::Fuel { block }) => {
+                let prices = loaded.prices(self.options.cost_model);
+                prices[frame.function as usize][block.at()].work
+            }
             _ => 0,
         };
         self.meter.new_slice((PRECISE_WORK + 1) * work + 1);

@@ -21,7 +21,8 @@ pub(crate) const FIGURES: &str = "benches/results/work.json";
 /// The instruction counts that are recorded.
 pub(crate) const COUNTS: &str = "benches/results/instructions.json";
 
-/// `bench`, `bench --instr` or `bench --pairs`, each with options of its own.
+/// `bench`, `bench --instr`, `bench --pairs` or `bench --threads`, each with options of its
+/// own.
 pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
     let rest = |kind: &str| -> Option<Vec<&str>> {
         let at = args.iter().position(|arg| *arg == kind)?;
@@ -30,10 +31,12 @@ pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
     if let Some(rest) = rest("--instr") {
         return instr::bench(&rest);
     }
-    match rest("--pairs") {
-        Some(rest) => run_program("a99-benches", "pairs", &rest),
-        None => work::bench(args),
+    for kind in ["pairs", "threads"] {
+        if let Some(rest) = rest(&format!("--{kind}")) {
+            return run_program("a99-benches", kind, &rest);
+        }
     }
+    work::bench(args)
 }
 
 /// Compares the instructions of all rows with those that are recorded, which a change that

@@ -1,0 +1,164 @@
+//! `cargo xtask bench --threads`: CPU time of a run on one thread, on all cores with one
+//! engine, and on all cores with an engine each.
+//!
+//! What keeps cores apart is what they share: a count of owners that every run changes costs
+//! more the more cores change it. Cores that share nothing but the processor show what is left.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
+use a99_benches::{compiled, engine, limits, programs, run};
+use agent99::{Arg, Capabilities, Next, Value, json};
+use cpu_time::ThreadTime;
+use std::process::ExitCode;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "usage: threads [--json]";
+
+/// How long each measurement takes.
+const TIME: Duration = Duration::from_millis(500);
+
+/// How often each is made; the most counts.
+const ROUNDS: usize = 5;
+
+/// Runs between two looks at the clock.
+const RUNS: u32 = 200;
+
+/// Makes the work of one thread: so many runs.
+type Work = Box<dyn Fn() -> Box<dyn FnMut(u32)> + Sync>;
+
+/// Makes an engine and its work.
+type Make = fn() -> Work;
+
+const WORKS: [(&str, Make); 3] = [
+    ("fresh run", fresh),
+    ("bound call", bound),
+    ("run that waits", waiting),
+];
+
+/// The agent of ten steps in a new context for each run.
+fn fresh() -> Work {
+    let (engine, args) = (engine(), programs::ten_steps_args());
+    let agent = compiled(&engine, programs::TEN_STEPS);
+    Box::new(move || {
+        let (engine, agent, args) = (engine.clone(), agent.clone(), args.clone());
+        Box::new(move |runs| (0..runs).for_each(|_| drop(run(&engine, &agent, &args))))
+    })
+}
+
+/// A condition that each thread has a caller of.
+fn bound() -> Work {
+    let engine = engine();
+    let agent = compiled(&engine, programs::CONDITION);
+    let names = ["a", "b", "c", "d", "e", "f", "name"];
+    let bound = engine
+        .bind(&agent, &names, limits(), Capabilities::none())
+        .expect("names of arguments");
+    Box::new(move || {
+        let mut caller = bound.caller();
+        Box::new(move |runs| {
+            let numbers = [4.0, 3.0, 8.0, 2.0, 9.0, 4.0].map(Arg::Number);
+            let [a, b, c, d, e, f] = numbers;
+            for _ in 0..runs {
+                let reply = caller.call(&[a, b, c, d, e, f, Arg::Text("x")]);
+                assert!(reply.is_ok());
+            }
+        })
+    })
+}
+
+/// A run that makes a call, is answered, and ends.
+fn waiting() -> Work {
+    let engine = engine();
+    let agent = compiled(&engine, programs::SUSPENDED);
+    Box::new(move || {
+        let (engine, agent) = (engine.clone(), agent.clone());
+        Box::new(move |runs| {
+            for _ in 0..runs {
+                let none = Capabilities::none();
+                let mut run = engine.start(&agent, Value::Undefined, limits(), none);
+                let Next::Call(call) = run.next(Duration::ZERO) else {
+                    panic!("a call");
+                };
+                run.answer(&call.id, Ok(Value::from(2.0).into()))
+                    .expect("a call of this run");
+                assert!(matches!(run.next(Duration::ZERO), Next::Done(_)));
+            }
+        })
+    })
+}
+
+/// Nanoseconds of CPU time that a run takes, on a thread for each of these works at once.
+fn nanos(works: &[&Work]) -> f64 {
+    let start = Barrier::new(works.len());
+    let one = |work: &Work| {
+        let mut work = work();
+        work(RUNS);
+        start.wait();
+        let (began, used) = (Instant::now(), ThreadTime::now());
+        let mut runs = 0.0;
+        while began.elapsed() < TIME {
+            work(RUNS);
+            runs += f64::from(RUNS);
+        }
+        (used.elapsed().as_secs_f64() * 1e9, runs)
+    };
+    std::thread::scope(|scope| {
+        let threads = works.iter().map(|work| scope.spawn(|| one(work)));
+        let threads: Vec<_> = threads.collect();
+        let all = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread"));
+        let (used, runs) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        used / runs
+    })
+}
+
+/// The least of several rounds: alone, with one engine, with an engine each.
+fn measure(make: Make, cores: usize) -> [f64; 3] {
+    let own: Vec<Work> = (0..cores).map(|_| make()).collect();
+    let (apart, together) = (own.iter().collect::<Vec<_>>(), vec![&own[0]; cores]);
+    let mut least = [f64::INFINITY; 3];
+    for _ in 0..ROUNDS {
+        // In turns, so that a busy machine slows all of them.
+        for (least, works) in least.iter_mut().zip([&apart[..1], &together, &apart]) {
+            *least = least.min(nanos(works));
+        }
+    }
+    least
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let is_json = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => false,
+        ["--json"] => true,
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let rows = WORKS.map(|(name, make)| (name, measure(make, cores)));
+    if is_json {
+        let rows = rows.map(|(name, [alone, together, apart])| {
+            json!({"work": name, "alone": alone, "together": together, "apart": apart})
+        });
+        println!("{}", json!({"threads": cores, "rows": rows}));
+        return ExitCode::SUCCESS;
+    }
+    println!(
+        "{:<18}{:>10}{:>14}{:>14}{:>10}",
+        "ns of CPU time", "1 thread", "one engine", "one each", "sharing"
+    );
+    for (name, [alone, together, apart]) in rows {
+        let sharing = (together / apart - 1.0) * 100.0;
+        println!("{name:<18}{alone:>10.0}{together:>14.0}{apart:>14.0}{sharing:>+8.0} %");
+    }
+    println!("on {cores} threads");
+    ExitCode::SUCCESS
+}
