@@ -123,6 +123,14 @@ pub enum Part<'a> {
 #[derive(Copy, Clone, Debug)]
 pub struct ResultSlot(Option<KeyId>);
 
+/// The place of an argument that a program asks for by its whole name.
+#[derive(Copy, Clone, Debug)]
+struct Whole {
+    place: usize,
+    /// It is asked for by no other name, so that nothing is shared with what is made of it.
+    is_only: bool,
+}
+
 /// A program with the places of its arguments and how it is run; shared by threads, each of
 /// which makes a [`Caller`].
 pub struct Bound {
@@ -133,7 +141,7 @@ pub struct Bound {
     /// text, and the places of those that are bound.
     places: Box<[(TextRange, usize)]>,
     /// For each argument that the program asks for, the place of its whole name.
-    whole: Box<[Option<usize>]>,
+    whole: Box<[Option<Whole>]>,
     options: RunOptions,
 }
 
@@ -192,9 +200,16 @@ impl Vm {
             .filter_map(|name| Some((name, place(name)?)))
             .collect();
         places.sort_unstable_by_key(|(name, _)| (name.start, name.end));
+        let mut names_of = vec![0; names.len()];
+        places.iter().for_each(|(_, place)| names_of[*place] += 1);
+        let whole = |name| {
+            let place = place(name)?;
+            let is_only = names_of[place] == 1;
+            Some(Whole { place, is_only })
+        };
         Ok(Bound {
+            whole: program.args.iter().map(|key| whole(key.flat)).collect(),
             places: places.into(),
-            whole: program.args.iter().map(|key| place(key.flat)).collect(),
             vm: Arc::clone(self),
             exe: Arc::clone(exe),
             names: names.iter().map(|name| Text::from(*name)).collect(),
@@ -400,10 +415,25 @@ impl<'a> Given<'a> {
         Given { bound, args, made }
     }
 
-    /// The value of the argument that the program asks for at this position, if that is no
-    /// more than a flag or a number.
-    pub(crate) fn plain(&self, asked: usize) -> Option<Val> {
-        self.args[self.bound.whole[asked]?].plain()
+    /// The value of the argument that the program asks for at this position, if nobody need
+    /// look for it: one that is there under its whole name, a flag or a number, or asked for
+    /// nowhere else.
+    #[inline]
+    pub(crate) fn direct(
+        &self,
+        cx: &mut Cx<'_>,
+        asked: usize,
+        limits: &BoundaryLimits,
+    ) -> Result<Option<Val>, Fault> {
+        let Some(whole) = self.bound.whole[asked] else {
+            return Ok(None);
+        };
+        let arg = self.args[whole.place];
+        match arg {
+            Arg::Bool(_) | Arg::Number(_) => Ok(arg.plain()),
+            Arg::Text(_) | Arg::Value(_) if whole.is_only => arg.val(cx, limits).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// The value of an argument; none for one that is not there.

@@ -73,7 +73,7 @@ impl Machine {
         values.clear();
         let mut given = Given::new(bound, args);
         for (asked, key) in program.args.iter().enumerate() {
-            values.push(match given.plain(asked) {
+            values.push(match given.direct(&mut cx, asked, limits)? {
                 Some(val) => val,
                 None => arg_value(&mut cx, program, key, &mut |cx, name| {
                     given.get(cx, name, limits)
