@@ -11,6 +11,7 @@ use a99_vm::coerce::to_str;
 use a99_vm::heap::{Oom, Str, Val};
 use a99_vm::member::walk_own;
 use a99_vm::native::{Cx, Fault};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -210,7 +211,7 @@ fn replace(
         return Err(unknown_method(cx, text, "replace"));
     };
     cx.charge(BOTH, Sizes::units(text.units()))?;
-    let mut pieces: Vec<Str> = Vec::new();
+    let mut pieces = Pieces::new();
     let mut done = 0;
     let mut from = 0;
     let mut holes = 0;
@@ -272,7 +273,7 @@ fn next_hole(
         // One more byte, so that no pair is split.
         let bytes = &cx.bytes(text)[..text.len_bytes().min(end + 1)];
         match word {
-            None => match bytes[at..].windows(2).position(|w| w == b"{{") {
+            None => match opening(&bytes[at..]) {
                 Some(found) => {
                     at += found + 2;
                     word = Some(at);
@@ -302,6 +303,12 @@ fn next_hole(
     Ok(None)
 }
 
+/// The place of the first two opening braces.
+fn opening(bytes: &[u8]) -> Option<usize> {
+    let mut braces = memchr::memchr_iter(b'{', bytes);
+    braces.find(|at| bytes.get(at + 1) == Some(&b'{'))
+}
+
 /// The value of a name among the variables; own members only (D16).
 fn lookup(cx: &mut Cx<'_>, vars: Val, text: Str, name: &Range<usize>) -> Result<Val, Fault> {
     let name = &cx.bytes(text)[name.clone()];
@@ -324,12 +331,15 @@ fn lookup(cx: &mut Cx<'_>, vars: Val, text: Str, name: &Range<usize>) -> Result<
     Ok(found.unwrap_or(Val::Undefined))
 }
 
-fn keep(cx: &mut Cx<'_>, pieces: &mut Vec<Str>, piece: Str) -> Result<(), Fault> {
+/// Parts of a text; those of most templates are few.
+type Pieces = SmallVec<[Str; 8]>;
+
+fn keep(cx: &mut Cx<'_>, pieces: &mut Pieces, piece: Str) -> Result<(), Fault> {
     if piece.is_empty() {
         return Ok(());
     }
     if pieces.len() == pieces.capacity() {
-        let more = pieces.len().max(8);
+        let more = pieces.len();
         let wanted = (pieces.len() + more) * size_of::<Str>();
         cx.heap.check(wanted)?;
         pieces.try_reserve_exact(more).map_err(|_| Oom { wanted })?;
