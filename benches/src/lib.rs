@@ -8,6 +8,7 @@
 pub mod pairs;
 pub mod programs;
 pub mod rates;
+pub mod search;
 pub mod stops;
 pub mod turns;
 pub mod work;

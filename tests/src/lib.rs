@@ -5,6 +5,7 @@
 
 pub mod a99b;
 pub mod attacks;
+pub mod cost;
 pub mod differential;
 pub mod fuzz;
 pub mod generate;

@@ -7,58 +7,11 @@
 #[path = "memory/compile.rs"]
 mod compile;
 
+use a99_testkit::cost::Counting;
 use agent99::{Capabilities, CostModel, Engine, ErrorCode, Outcome, RunOptions, json};
 use serde_json::Value as Json;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::alloc::{GlobalAlloc, Layout};
 use std::sync::{Mutex, MutexGuard};
-
-/// Counts live and peak bytes, and the largest block.
-struct Counting {
-    live: AtomicUsize,
-    peak: AtomicUsize,
-    largest: AtomicUsize,
-}
-
-impl Counting {
-    const fn new() -> Counting {
-        Counting {
-            live: AtomicUsize::new(0),
-            peak: AtomicUsize::new(0),
-            largest: AtomicUsize::new(0),
-        }
-    }
-
-    fn took(&self, bytes: usize) {
-        let live = self.live.fetch_add(bytes, Relaxed) + bytes;
-        self.peak.fetch_max(live, Relaxed);
-        self.largest.fetch_max(bytes, Relaxed);
-    }
-}
-
-// SAFETY: every call is passed on to the system's allocator unchanged; the
-// counters touch no memory of anybody's.
-#[allow(unsafe_code, reason = "an allocator that counts")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.took(layout.size());
-        // SAFETY: the caller's promises are those that the system asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        self.live.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: `at` came from `System` with this layout.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        self.live.fetch_sub(layout.size(), Relaxed);
-        self.took(size);
-        // SAFETY: `at` came from `System` with this layout.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting::new();
@@ -117,15 +70,7 @@ fn options() -> RunOptions {
 #[allow(unsafe_code, reason = "an allocator is called by hand")]
 fn the_allocator_counts_what_it_hands_out() {
     let counting = Counting::new();
-    let counts = || {
-        let of = |count: &AtomicUsize| count.load(Relaxed);
-        let Counting {
-            live,
-            peak,
-            largest,
-        } = &counting;
-        (of(live), of(peak), of(largest))
-    };
+    let counts = || (counting.live(), counting.peak(), counting.largest());
     let small = Layout::from_size_align(100, 8).expect("a layout");
     let large = Layout::from_size_align(300, 8).expect("a layout");
     // SAFETY: the sizes are not zero; each block is written before it is read, used
@@ -145,6 +90,8 @@ fn the_allocator_counts_what_it_hands_out() {
         counting.dealloc(second, small);
     }
     assert_eq!(counts(), (0, 400, 300));
+    assert_eq!((counting.total(), counting.forget()), (400, 0));
+    assert_eq!(counts(), (0, 0, 0));
 }
 
 /// Runs a program and gives its outcome, and how far the process went above
@@ -153,11 +100,10 @@ fn measured(steps: &Json, options: RunOptions) -> (Outcome, usize) {
     let engine = Engine::new();
     let program = json!({"op": "seq", "steps": steps}).to_string();
     let agent = engine.compile(program).expect("a program");
-    let before = ALLOCATOR.live.load(Relaxed);
-    ALLOCATOR.peak.store(before, Relaxed);
+    let before = ALLOCATOR.forget();
     let granted = Capabilities::none();
     let outcome = engine.run_sync_with(&agent, json!({}), options, granted);
-    (outcome, ALLOCATOR.peak.load(Relaxed).saturating_sub(before))
+    (outcome, ALLOCATOR.peak().saturating_sub(before))
 }
 
 /// Runs programs that must meet the ceiling and never pass it.
@@ -447,14 +393,13 @@ fn m08_no_buffer_is_larger_than_the_cap() {
     ];
     for bomb in bombs {
         for model in [CostModel::Metered, CostModel::Flat] {
-            ALLOCATOR.largest.store(0, Relaxed);
             let (outcome, peak) = measured(
                 &json!([set("x", bomb.clone())]),
                 options().cost_model(model),
             );
             assert!(outcome.error.is_some(), "{bomb}");
             assert!(
-                ALLOCATOR.largest.load(Relaxed) <= CAP && peak <= CAP + BESIDES,
+                ALLOCATOR.largest() <= CAP && peak <= CAP + BESIDES,
                 "{bomb}: {} KiB",
                 peak >> 10
             );
@@ -472,10 +417,9 @@ fn m11_helpers_with_many_variables_cannot_pile_up() {
     let program = json!({"op": "seq", "helpers": {"again": {"paramNames": [], "steps": steps}},
         "steps": [{"op": "callLocal", "name": "again", "args": []}]});
     let agent = engine.compile(program.to_string()).expect("a program");
-    let before = ALLOCATOR.live.load(Relaxed);
-    ALLOCATOR.peak.store(before, Relaxed);
+    let before = ALLOCATOR.forget();
     let outcome = engine.run_sync(&agent, json!({}), options());
-    let peak = ALLOCATOR.peak.load(Relaxed).saturating_sub(before);
+    let peak = ALLOCATOR.peak().saturating_sub(before);
     assert_eq!(outcome.error.expect("an error").code, ErrorCode::HeapLimit);
     assert!(peak <= CAP + BESIDES, "{} KiB", peak >> 10);
 }

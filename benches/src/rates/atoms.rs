@@ -1,6 +1,6 @@
 //! Atoms: every one of the registry, with inputs that its schema allows.
 
-use super::values::Shape::{self, *};
+use a99_testkit::cost::Shape::{self, *};
 use super::{Case, id};
 use a99_xml::XmlParser;
 use agent99::capabilities::MemoryStore;

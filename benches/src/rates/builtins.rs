@@ -1,7 +1,7 @@
 //! Builtin functions and methods: every row of the tables, with receivers and
 //! arguments of every kind that it takes.
 
-use super::values::Shape::{self, *};
+use a99_testkit::cost::Shape::{self, *};
 use super::{Case, call, id, lit, method};
 use a99_core::builtins::{FUNCTIONS, METHODS};
 use serde_json::{Value as Json, json};

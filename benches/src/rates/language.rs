@@ -1,7 +1,7 @@
 //! Forms, operators, members, literals, conditions, schemas, regular
 //! expressions and helpers.
 
-use super::values::Shape::{self, *};
+use a99_testkit::cost::Shape::{self, *};
 use super::{Case, call, id, lit, method};
 use serde_json::{Value as Json, json};
 

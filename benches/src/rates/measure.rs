@@ -1,6 +1,6 @@
 //! Running a case and reading the clock and the meter around its loop.
 
-use super::values::Made;
+use a99_testkit::cost::Made;
 use super::{Case, all};
 use a99_core::program::ops::TABLE;
 use a99_vm::atom::AsyncFn;

@@ -12,13 +12,14 @@ mod language;
 mod measure;
 mod rare;
 mod report;
-mod values;
 
 pub use measure::{Rate, Rig};
 pub use report::Report;
 
+pub(crate) use atoms::capabilities;
+
 use serde_json::{Value as Json, json};
-use values::Shape;
+use a99_testkit::cost::Shape;
 
 /// More microseconds of CPU time than a unit of fuel may take.
 pub const BOUND_US: f64 = a99_core::costs::MICROSECONDS_A_UNIT as f64;

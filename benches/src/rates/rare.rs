@@ -1,7 +1,7 @@
 //! Growth, copies, steps of many parts, and what programs seldom have.
 
 use super::language::{binary, set};
-use super::values::Shape::*;
+use a99_testkit::cost::Shape::*;
 use super::{Case, call, id, lit, method};
 use serde_json::{Value as Json, json};
 

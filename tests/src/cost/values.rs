@@ -1,4 +1,4 @@
-//! The values that cases work on, by size.
+//! Values by shape and size: what `cargo xtask rates` and `cargo xtask search` work on.
 
 use agent99::Value;
 use serde_json::{Value as Json, json};
@@ -87,6 +87,89 @@ pub enum Shape {
     Numbered,
     /// An object of one member.
     Small,
+    /// n times the same text.
+    Same,
+    /// n texts of one letter beyond ASCII, of which few are alike.
+    Letters,
+    /// n arrays and objects within each other, as deep as the host lets them, beside
+    /// each other.
+    Deep,
+    /// n texts, numbers, flags, arrays and objects in turn.
+    Mixed,
+    /// n numbers at the borders of their format: huge, tiny, with many digits.
+    Extremes,
+    /// An object of few members whose names have n units together.
+    LongKeys,
+    /// An object of n / 10 objects of ten members.
+    Tree,
+    /// n dates as texts.
+    DateTexts,
+    /// n arrays of nothing.
+    Hollow,
+}
+
+impl Shape {
+    /// Those that are texts.
+    pub const TEXTS: &[Shape] = &[
+        Shape::Text,
+        Shape::Wide,
+        Shape::Commas,
+        Shape::Digits,
+        Shape::Spaces,
+        Shape::Quotes,
+        Shape::Percents,
+        Shape::JsonNumbers,
+        Shape::JsonObjects,
+        Shape::JsonDeep,
+        Shape::JsonEscapes,
+        Shape::XmlElements,
+        Shape::XmlReferences,
+        Shape::XmlAttributes,
+        Shape::XmlDeep,
+        Shape::Other,
+        Shape::TextHalf,
+        Shape::Piece,
+        Shape::Comma,
+        Shape::Empty,
+    ];
+
+    /// Those that are arrays.
+    pub const LISTS: &[Shape] = &[
+        Shape::Numbers,
+        Shape::Texts,
+        Shape::Fractions,
+        Shape::LongTexts,
+        Shape::Flags,
+        Shape::Nested,
+        Shape::Pairs,
+        Shape::Objects,
+        Shape::Same,
+        Shape::Letters,
+        Shape::Deep,
+        Shape::Mixed,
+        Shape::Extremes,
+        Shape::DateTexts,
+        Shape::Hollow,
+    ];
+
+    /// Those that are objects.
+    pub const OBJECTS: &[Shape] = &[
+        Shape::Record,
+        Shape::Numbered,
+        Shape::Small,
+        Shape::LongKeys,
+        Shape::Tree,
+    ];
+
+    /// Those that are numbers.
+    pub const NUMBERS: &[Shape] = &[
+        Shape::Number,
+        Shape::Zero,
+        Shape::Minus,
+        Shape::Half,
+        Shape::Last,
+        Shape::Twice,
+    ];
 }
 
 impl Shape {
@@ -154,6 +237,46 @@ impl Shape {
                 Json::Object((0..n).map(|i| (scatter(i).to_string(), json!(i))).collect())
             }
             Shape::Small => json!({"id": 1}),
+            Shape::Same => Json::from_iter((0..n).map(|_| "lorem ipsum")),
+            Shape::Letters => Json::from_iter((0..n).map(|i| {
+                let letter = char::from_u32(0x4e00 + (i % 20_000) as u32);
+                letter.unwrap_or('x').to_string()
+            })),
+            Shape::Deep => {
+                let tower = (0..40).fold(json!(1), |inner, level| match level % 2 {
+                    0 => json!([inner]),
+                    _ => json!({"id": inner}),
+                });
+                Json::from_iter((0..n / 40 + 1).map(|_| tower.clone()))
+            }
+            Shape::Mixed => Json::from_iter((0..n).map(|i| match i % 6 {
+                0 => json!("text"),
+                1 => json!(i),
+                2 => json!(i % 4 == 2),
+                3 => json!([i, "a"]),
+                4 => json!({"id": i}),
+                _ => json!(null),
+            })),
+            Shape::Extremes => Json::from_iter((0..n).map(|i| match i % 4 {
+                0 => 1.797_693_134_862_315_7e308 / (i + 1) as f64,
+                1 => 2.225_073_858_507_201e-308 * (i + 1) as f64,
+                2 => 9_007_199_254_740_993.0 + i as f64,
+                _ => scatter(i) as f64 / 3e9,
+            })),
+            Shape::LongKeys => {
+                let each = (n / 10).max(1);
+                let keys = (0..10).map(|i| (format!("{}{i}", ascii(each)), json!(i)));
+                Json::Object(keys.collect())
+            }
+            Shape::Tree => {
+                let leaf = |i: usize| (0..10).map(|k| (format!("k{k}"), json!(i + k))).collect();
+                let leaves = (0..n / 10).map(|i| (format!("key{i}"), Json::Object(leaf(i))));
+                Json::Object(leaves.collect())
+            }
+            Shape::DateTexts => Json::from_iter((0..n).map(|i| {
+                format!("20{:02}-{:02}-{:02}T12:00:00Z", i % 100, i % 12 + 1, i % 28 + 1)
+            })),
+            Shape::Hollow => Json::from_iter((0..n).map(|_| json!([]))),
         };
         Value::from(json)
     }
@@ -191,11 +314,11 @@ fn scatter(i: usize) -> u32 {
 
 /// Values that were made already.
 #[derive(Debug, Default)]
-pub(crate) struct Made(HashMap<(Shape, usize), Value>);
+pub struct Made(HashMap<(Shape, usize), Value>);
 
 impl Made {
     /// A value of this size.
-    pub(crate) fn get(&mut self, shape: Shape, n: usize) -> Value {
+    pub fn get(&mut self, shape: Shape, n: usize) -> Value {
         self.0
             .entry((shape, n))
             .or_insert_with(|| shape.make(n))
@@ -203,7 +326,7 @@ impl Made {
     }
 
     /// Lets go of values of other sizes.
-    pub(crate) fn keep(&mut self, n: usize) {
+    pub fn keep(&mut self, n: usize) {
         self.0.retain(|(_, size), _| *size == n);
     }
 }

@@ -1,0 +1,132 @@
+//! Genomes out of others: new ones, changed ones, crossed ones.
+
+use super::random::Random;
+use a99_testkit::cost::{Genome, HEAD, MAX_STEPS, STEP};
+
+/// A head and a step of random bytes.
+pub(crate) fn fresh(random: &mut Random) -> Genome {
+    Genome {
+        head: std::array::from_fn::<u8, HEAD, _>(|_| random.byte()),
+        steps: vec![fresh_step(random)],
+    }
+}
+
+fn fresh_step(random: &mut Random) -> [u8; STEP] {
+    std::array::from_fn(|_| random.byte())
+}
+
+/// One to four changes.
+pub(crate) fn mutated(of: &Genome, random: &mut Random) -> Genome {
+    let mut genome = of.clone();
+    for _ in 0..1 + random.below(4) {
+        let place = random.below(genome.steps.len().max(1));
+        match random.below(12) {
+            0..=1 => genome.head[random.below(HEAD)] = random.byte(),
+            2 => genome.head[0] = random.byte(),
+            3 if genome.steps.len() < MAX_STEPS => {
+                genome.steps.insert(place, fresh_step(random));
+            }
+            4 if genome.steps.len() > 1 => {
+                genome.steps.remove(place);
+            }
+            5 if genome.steps.len() > 1 => {
+                let other = random.below(genome.steps.len());
+                genome.steps.swap(place, other);
+            }
+            6 => {
+                // Next to what it was: another row, literal or variable of its kind.
+                let at = random.below(STEP);
+                if let Some(step) = genome.steps.get_mut(place) {
+                    step[at] = step[at].wrapping_add(if random.one_in(2) { 1 } else { 255 });
+                }
+            }
+            _ => {
+                if let Some(step) = genome.steps.get_mut(place) {
+                    step[random.below(STEP)] = random.byte();
+                }
+            }
+        }
+    }
+    genome
+}
+
+/// The head of one, and steps of both.
+pub(crate) fn crossed(one: &Genome, other: &Genome, random: &mut Random) -> Genome {
+    let mut genome = one.clone();
+    if random.one_in(4) {
+        let at = random.below(HEAD);
+        genome.head[at..].copy_from_slice(&other.head[at..]);
+    }
+    for step in &other.steps {
+        if random.one_in(2) || other.steps.len() == 1 {
+            let at = random.below(genome.steps.len() + 1);
+            genome.steps.insert(at, *step);
+        }
+    }
+    genome.steps.truncate(MAX_STEPS);
+    genome
+}
+
+/// Genomes that are simpler by one thing each: without a step, with plain bytes where
+/// they choose what stands around a step, with a smaller input.
+pub(crate) fn simpler(of: &Genome) -> Vec<Genome> {
+    let mut out = Vec::new();
+    if of.steps.len() > 1 {
+        for place in 0..of.steps.len() {
+            let mut genome = of.clone();
+            genome.steps.remove(place);
+            out.push(genome);
+        }
+    }
+    let mut bytes = |at: usize| {
+        for place in 0..of.steps.len() {
+            if of.steps[place][at] != 0 {
+                let mut genome = of.clone();
+                genome.steps[place][at] = 0;
+                out.push(genome);
+            }
+        }
+    };
+    // What stands around, what is made of the value, how many arguments.
+    for at in [7, 8, 10, 6, 5, 4] {
+        bytes(at);
+    }
+    for at in 1..HEAD {
+        if of.head[at] != 0 {
+            let mut genome = of.clone();
+            genome.head[at] = 0;
+            out.push(genome);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_determines_what_is_bred() {
+        let bred = |seed: u64| {
+            let mut random = Random::new(seed);
+            let (one, other) = (fresh(&mut random), fresh(&mut random));
+            let crossed = crossed(&one, &other, &mut random);
+            (0..50).fold(crossed, |genome, _| mutated(&genome, &mut random))
+        };
+        assert_eq!(bred(7), bred(7));
+        assert_ne!(bred(7), bred(8));
+        assert!(bred(7).steps.len() <= MAX_STEPS);
+    }
+
+    #[test]
+    fn simpler_genomes_come_to_an_end() {
+        let mut genome = fresh(&mut Random::new(3));
+        let mut rounds = 0;
+        while let Some(next) = simpler(&genome).pop() {
+            genome = next;
+            rounds += 1;
+        }
+        assert!(rounds <= HEAD + STEP);
+        assert_eq!(genome.head[1..], [0; HEAD - 1]);
+    }
+}

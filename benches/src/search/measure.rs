@@ -1,0 +1,164 @@
+//! What a program takes for its fuel: CPU time, or memory of the process.
+
+use super::{FINE, Goal};
+use crate::rates::capabilities;
+use a99_testkit::cost::{Counting, Genome, HELD_FACTOR, Made, Program, SIZES, memory};
+use a99_xml::XmlParser;
+use agent99::{Agent, Capabilities, Engine, RunOptions};
+use cpu_time::ThreadTime;
+use std::collections::HashMap;
+
+/// No run may take longer.
+const TIMEOUT_MS: u64 = 10_000;
+
+/// Fuel of a run, at least; more for large inputs, which are paid when they are copied.
+const FUEL: f64 = 100.0;
+const FUEL_PER_SIZE: f64 = 0.02;
+
+/// A run whose loop used less fuel says nothing: what a run takes to begin would count.
+const LEAST_FUEL: f64 = 20.0;
+
+/// Fuel of a run whose memory is measured: enough to fill the ceiling twice.
+const FUEL_OF_MEMORY: f64 = 1_000.0;
+
+/// Inputs of such a run are no larger: they would be the most of its memory.
+const LARGEST_OF_MEMORY: usize = 30_000;
+
+/// Values of larger sizes are kept a few at a time only.
+const LARGE: usize = 30_000;
+const FEW: usize = 12;
+
+/// What was measured of a program.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Figure {
+    /// The figure as a part of its bound.
+    pub part: f64,
+    /// Microseconds of CPU time for a unit of fuel, or bytes held.
+    pub value: f64,
+    /// Bytes allocated for a unit of fuel, where memory is measured.
+    pub allocated: f64,
+    /// Units of fuel that were used.
+    pub fuel: f64,
+}
+
+/// An engine that measures.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    engine: Engine,
+    goal: Goal,
+    counting: &'static Counting,
+    made: Made,
+    large: Made,
+    /// How many values are in the latter.
+    few: usize,
+    /// Time and fuel of programs whose loop has no turns.
+    idle: HashMap<String, (f64, f64)>,
+}
+
+impl Meter {
+    pub(crate) fn new(goal: Goal, counting: &'static Counting) -> Meter {
+        Meter {
+            engine: Engine::builder().build(),
+            goal,
+            counting,
+            made: Made::default(),
+            large: Made::default(),
+            few: 0,
+            idle: HashMap::new(),
+        }
+    }
+
+    /// The program of a genome.
+    pub(crate) fn program(&self, genome: &Genome) -> Program {
+        genome.program(match self.goal {
+            Goal::Time => SIZES[SIZES.len() - 1],
+            Goal::Bytes => LARGEST_OF_MEMORY,
+        })
+    }
+
+    /// The least of some measurements; none if the program is refused or too short.
+    pub(crate) fn least(&mut self, genome: &Genome, times: usize) -> Option<Figure> {
+        let program = self.program(genome);
+        if program.n > LARGE {
+            self.few += program.inputs.len();
+            if self.few > FEW {
+                self.large = Made::default();
+                self.few = program.inputs.len();
+            }
+        }
+        match self.goal {
+            Goal::Time => self.time(&program, times),
+            Goal::Bytes => self.bytes(&program),
+        }
+    }
+
+    fn time(&mut self, program: &Program, times: usize) -> Option<Figure> {
+        let key = program.idle.to_string() + &format!("{:?} {}", program.inputs, program.n);
+        let agent = self.engine.compile(program.ast.to_string()).ok()?;
+        let (idle_nanos, idle_fuel) = match self.idle.get(&key) {
+            Some(idle) => *idle,
+            None => {
+                let idle = self.engine.compile(program.idle.to_string()).ok()?;
+                let runs = (0..3).filter_map(|_| self.once(&idle, program));
+                let least = runs.min_by(|a, b| a.0.total_cmp(&b.0))?;
+                self.idle.insert(key, least);
+                least
+            }
+        };
+        let mut least: Option<Figure> = None;
+        for _ in 0..times {
+            let (nanos, fuel) = self.once(&agent, program)?;
+            let fuel = fuel - idle_fuel;
+            if fuel < LEAST_FUEL {
+                return None;
+            }
+            let value = (nanos - idle_nanos).max(0.0) / 1_000.0 / fuel;
+            if least.is_none_or(|least| value < least.value) {
+                least = Some(Figure {
+                    part: value / crate::rates::BOUND_US,
+                    value,
+                    allocated: 0.0,
+                    fuel,
+                });
+            }
+            // Not worth measuring again.
+            if least.is_some_and(|least| least.part < FINE) {
+                break;
+            }
+        }
+        least
+    }
+
+    /// CPU time and fuel of a run.
+    fn once(&mut self, agent: &Agent, program: &Program) -> Option<(f64, f64)> {
+        let mut args = agent99::Map::new();
+        let made = match program.n > LARGE {
+            true => &mut self.large,
+            false => &mut self.made,
+        };
+        for (name, shape) in &program.inputs {
+            args.insert(*name, made.get(*shape, program.n));
+        }
+        let fuel = FUEL.max(program.n as f64 * FUEL_PER_SIZE);
+        let options = RunOptions::new().fuel(fuel).ok()?.timeout_ms(TIMEOUT_MS);
+        let granted = capabilities();
+        let start = ThreadTime::now();
+        let outcome = self.engine.run_sync_with(agent, args, options, granted);
+        let nanos = start.elapsed().as_nanos() as f64;
+        Some((nanos, outcome.fuel_used.micro() as f64 / 1e6))
+    }
+
+    /// Memory is the same each time. No store is granted: what one keeps is the host's.
+    fn bytes(&mut self, program: &Program) -> Option<Figure> {
+        let granted = Capabilities::none().with_xml(XmlParser::new());
+        let limits = (FUEL_OF_MEMORY, TIMEOUT_MS);
+        let (engine, made) = (&self.engine, &mut self.made);
+        let found = memory(engine, program, made, granted, limits, self.counting).ok()?;
+        Some(Figure {
+            part: found.part(),
+            value: found.held_part() * HELD_FACTOR,
+            allocated: found.allocated_a_unit(),
+            fuel: found.fuel,
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! A search for what is dear: programs that take most CPU time, or most memory of the
+//! process, for their fuel.
+//!
+//! Programs are bred from bytes ([`a99_testkit::cost`]). For each row of the engine's
+//! tables the dearest program that begins with it is kept; of those, dear ones rather than
+//! cheap ones, the next are made by changing bytes and by crossing. In the end the dearest
+//! are made as small as they stay dear, and measured again.
+
+mod breed;
+mod measure;
+mod random;
+mod report;
+
+pub use measure::Figure;
+pub use report::{json, text};
+
+use a99_testkit::cost::{Counting, Genome};
+use measure::Meter;
+use random::Random;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
+
+/// What is looked for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// CPU time for a unit of fuel; the bound is [`crate::rates::BOUND_US`].
+    Time,
+    /// Bytes that the process holds beside the ceiling, and bytes allocated for a unit of
+    /// fuel ([`a99_testkit::cost::memory`]).
+    Bytes,
+}
+
+/// A program that takes more than this part of the bound is measured more than once
+/// before it counts as dear.
+const FINE: f64 = 0.5;
+
+/// So often, while searching and in the end; the least counts, since what others do on
+/// the machine only adds to the time.
+const AGAIN: usize = 3;
+const AT_LAST: usize = 9;
+
+/// So many are made small and reported.
+const REPORTED: usize = 12;
+
+/// A smaller program is as dear if it takes this part of what the larger one does.
+const AS_DEAR: f64 = 0.93;
+
+/// Attempts to make one program smaller.
+const ATTEMPTS: usize = 200;
+
+/// What part of the time is kept for making programs small.
+const LAST_PART: f64 = 0.2;
+
+/// How a search is made.
+#[derive(Copy, Clone, Debug)]
+pub struct Plan {
+    /// What is looked for.
+    pub goal: Goal,
+    /// What determines the choices.
+    pub seed: u64,
+    /// How long, in wall time.
+    pub time: Duration,
+}
+
+/// A program that was found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Its bytes.
+    pub genome: Genome,
+    /// What its steps call.
+    pub rows: Vec<String>,
+    /// The program.
+    pub ast: Json,
+    /// Its inputs, by name and shape, and their size.
+    pub inputs: Vec<(&'static str, String)>,
+    /// The size of the inputs.
+    pub n: usize,
+    /// What it took.
+    pub figure: Figure,
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The plan.
+    pub plan: Plan,
+    /// Programs that were tried, and those of them that were measured.
+    pub tried: (usize, usize),
+    /// Rows that a dear program is known for.
+    pub rows: usize,
+    /// The dearest, most first.
+    pub findings: Vec<Finding>,
+}
+
+impl Found {
+    /// The findings above their bound.
+    pub fn above(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|found| found.figure.part > 1.0)
+    }
+}
+
+/// Searches, and tells how it goes on.
+pub fn search(plan: Plan, counting: &'static Counting, mut told: impl FnMut(&str)) -> Found {
+    let start = Instant::now();
+    let end = start + plan.time.mul_f64(1.0 - LAST_PART);
+    let mut meter = Meter::new(plan.goal, counting);
+    let mut random = Random::new(plan.seed);
+    let mut kept: BTreeMap<String, (f64, Genome)> = BTreeMap::new();
+    let mut seen: HashSet<Genome> = HashSet::new();
+    let (mut tried, mut measured) = (0, 0);
+    let mut tell_at = start;
+    while Instant::now() < end {
+        if Instant::now() >= tell_at {
+            tell_at += Duration::from_secs(10);
+            let most = kept.values().map(|(part, _)| *part).fold(0.0, f64::max);
+            told(&format!(
+                "{} s: {tried} programs, {} rows, the dearest takes {most:.2} of the bound",
+                start.elapsed().as_secs(),
+                kept.len()
+            ));
+        }
+        let genome = next(&kept, &mut random);
+        if !seen.insert(genome.clone()) {
+            continue;
+        }
+        tried += 1;
+        let Some(mut figure) = meter.least(&genome, 1) else {
+            continue;
+        };
+        measured += 1;
+        let row = meter.program(&genome).rows.first().cloned();
+        let row = row.unwrap_or_default();
+        let known = kept.get(&row).map_or(0.0, |(part, _)| *part);
+        if figure.part > known && figure.part > FINE {
+            match meter.least(&genome, AGAIN) {
+                Some(again) if again.part < figure.part => figure = again,
+                _ => {}
+            }
+        }
+        if figure.part > known {
+            kept.insert(row, (figure.part, genome));
+        }
+    }
+    let rows = kept.len();
+    let mut dearest: Vec<(f64, Genome)> = kept.into_values().collect();
+    dearest.sort_by(|a, b| b.0.total_cmp(&a.0));
+    dearest.truncate(REPORTED);
+    let mut findings: Vec<Finding> = Vec::new();
+    for (place, (_, genome)) in dearest.iter().enumerate() {
+        told(&format!("making number {} smaller", place + 1));
+        let Some(finding) = smallest(&mut meter, genome, start + plan.time) else {
+            continue;
+        };
+        findings.push(finding);
+    }
+    findings.sort_by(|a, b| b.figure.part.total_cmp(&a.figure.part));
+    // Different parents, one cause.
+    let mut causes = HashSet::new();
+    findings.retain(|finding| {
+        let mut rows = finding.rows.clone();
+        rows.sort();
+        causes.insert(rows)
+    });
+    Found {
+        plan,
+        tried: (tried, measured),
+        rows,
+        findings,
+    }
+}
+
+/// The next program to try.
+fn next(kept: &BTreeMap<String, (f64, Genome)>, random: &mut Random) -> Genome {
+    if kept.len() < 20 || random.one_in(4) {
+        return breed::fresh(random);
+    }
+    let all: Vec<&(f64, Genome)> = kept.values().collect();
+    // The dearest of some.
+    let choose = |of: usize, random: &mut Random| {
+        let places = (0..of).map(|_| all[random.below(all.len())]);
+        let chosen = places.max_by(|a, b| a.0.total_cmp(&b.0));
+        chosen.map_or_else(Genome::default, |(_, genome)| genome.clone())
+    };
+    let of = 1 + random.below(6);
+    let one = choose(of, random);
+    if random.one_in(4) {
+        let other = choose(2, random);
+        return breed::crossed(&one, &other, random);
+    }
+    breed::mutated(&one, random)
+}
+
+/// The smallest program that is as dear, measured at last.
+fn smallest(meter: &mut Meter, genome: &Genome, end: Instant) -> Option<Finding> {
+    let mut best = genome.clone();
+    let mut goal = meter.least(&best, AGAIN)?.part;
+    let mut attempts = 0;
+    'smaller: loop {
+        for simpler in breed::simpler(&best) {
+            attempts += 1;
+            if attempts > ATTEMPTS || Instant::now() > end {
+                break 'smaller;
+            }
+            let figure = meter.least(&simpler, AGAIN);
+            if let Some(figure) = figure
+                && figure.part >= goal * AS_DEAR
+            {
+                goal = goal.max(figure.part);
+                best = simpler;
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    let figure = meter.least(&best, AT_LAST)?;
+    let program = meter.program(&best);
+    let inputs = program.inputs.iter();
+    Some(Finding {
+        rows: program.rows.clone(),
+        inputs: inputs
+            .map(|(name, shape)| (*name, format!("{shape:?}")))
+            .collect(),
+        ast: program.ast,
+        n: program.n,
+        genome: best,
+        figure,
+    })
+}
