@@ -82,6 +82,10 @@ Usage: cargo xtask TASK
                              CPU time for each unit of fuel, over all atoms,
                              builtins and forms (bench profile); fails above the
                              bound, and for what nothing measures
+  search [--seconds N] [--seed N] [--time | --bytes] [--json] [--save DIR]
+                             a guided search for programs that take most CPU time or
+                             memory for their fuel (bench profile); fails above the
+                             bound
   stops [FILTER]             CPU time from a deadline, an abort or the end of the
                              fuel to the end of the run, in every long operation
                              (bench profile); fails above a millisecond
@@ -126,7 +130,9 @@ fn main() -> ExitCode {
         Some((task, rest)) => (task.as_str(), rest),
         None => ("", &[][..]),
     };
-    if task.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
+    // The search tells of its options itself.
+    let is_asked = |arg: &String| (arg == "--help" || arg == "-h") && task != "search";
+    if task.is_empty() || args.iter().any(is_asked) {
         print!("{HELP}");
         return ExitCode::from(if task.is_empty() { 2 } else { 0 });
     }
@@ -165,6 +171,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("sources", args) => stages::sources(args),
         ("simulate", args) => run_example("a99-runtime-engine", "simulate", args),
         ("rates", args) => run_program("a99-benches", "rates", args),
+        ("search", args) => run_program("a99-benches", "search", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
         ("agents", args) => run_program("a99-benches", "agents", args),
         ("embed", []) => embed::test(&stage::Progress::default()),

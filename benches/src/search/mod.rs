@@ -47,10 +47,10 @@ const REPORTED: usize = 12;
 const AS_DEAR: f64 = 0.93;
 
 /// Attempts to make one program smaller.
-const ATTEMPTS: usize = 200;
+const ATTEMPTS: usize = 300;
 
 /// What part of the time is kept for making programs small.
-const LAST_PART: f64 = 0.2;
+const LAST_PART: f64 = 0.35;
 
 /// How a search is made.
 #[derive(Copy, Clone, Debug)]

@@ -2,11 +2,12 @@
 //! ever handed out.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Passes calls on to the system's allocator and counts them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counting {
+    counts: AtomicBool,
     live: AtomicUsize,
     peak: AtomicUsize,
     largest: AtomicUsize,
@@ -14,15 +15,32 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// An allocator that has handed out nothing.
+    /// An allocator that counts from the beginning.
     #[must_use]
     pub const fn new() -> Counting {
+        Counting::with(true, 0)
+    }
+
+    /// One that takes no time for counting before [`Self::begin`]. What is in use is then
+    /// said from a large number on, because blocks of before are given back too.
+    #[must_use]
+    pub const fn idle() -> Counting {
+        Counting::with(false, usize::MAX / 2)
+    }
+
+    const fn with(counts: bool, live: usize) -> Counting {
         Counting {
-            live: AtomicUsize::new(0),
-            peak: AtomicUsize::new(0),
+            counts: AtomicBool::new(counts),
+            live: AtomicUsize::new(live),
+            peak: AtomicUsize::new(live),
             largest: AtomicUsize::new(0),
             total: AtomicUsize::new(0),
         }
+    }
+
+    /// Counts from here on.
+    pub fn begin(&self) {
+        self.counts.store(true, Relaxed);
     }
 
     /// Bytes that are in use.
@@ -53,10 +71,25 @@ impl Counting {
         live
     }
 
-    fn took(&self, bytes: usize) {
+    fn took(&self, bytes: usize, grown: usize) {
         let live = self.live.fetch_add(bytes, Relaxed) + bytes;
         self.peak.fetch_max(live, Relaxed);
         self.largest.fetch_max(bytes, Relaxed);
+        self.total.fetch_add(grown, Relaxed);
+    }
+
+    fn gave_back(&self, bytes: usize) {
+        self.live.fetch_sub(bytes, Relaxed);
+    }
+
+    fn counts(&self) -> bool {
+        self.counts.load(Relaxed)
+    }
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -65,23 +98,26 @@ impl Counting {
 #[allow(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.took(layout.size());
-        self.total.fetch_add(layout.size(), Relaxed);
+        if self.counts() {
+            self.took(layout.size(), layout.size());
+        }
         // SAFETY: the caller's promises are those that the system asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        self.live.fetch_sub(layout.size(), Relaxed);
+        if self.counts() {
+            self.gave_back(layout.size());
+        }
         // SAFETY: `at` came from `System` with this layout.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        self.live.fetch_sub(layout.size(), Relaxed);
-        self.took(size);
-        let grown = size.saturating_sub(layout.size());
-        self.total.fetch_add(grown, Relaxed);
+        if self.counts() {
+            self.gave_back(layout.size());
+            self.took(size, size.saturating_sub(layout.size()));
+        }
         // SAFETY: `at` came from `System` with this layout.
         unsafe { System.realloc(at, layout, size) }
     }

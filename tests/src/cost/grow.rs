@@ -9,8 +9,9 @@ use serde_json::{Value as Json, json};
 /// Sizes of the inputs.
 pub const SIZES: [usize; 6] = [10, 30, 300, 3_000, 30_000, 300_000];
 
-/// Which of them a byte chooses: large ones seldom.
-const OF_BYTE: [usize; 16] = [0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4, 4, 4, 5];
+/// The first byte that chooses each of them but the first: large ones are seldom, and
+/// take long.
+const FROM_BYTE: [u8; 5] = [24, 56, 112, 208, 250];
 
 /// A kind of value, which has variables of its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Genome {
     /// The program, with inputs of no more than `largest`.
     #[must_use]
     pub fn program(&self, largest: usize) -> Program {
-        let size = SIZES[OF_BYTE[usize::from(self.head[0]) % OF_BYTE.len()]];
+        let size = SIZES[FROM_BYTE.iter().filter(|from| self.head[0] >= **from).count()];
         let mut rows = Vec::new();
         let mut body = Vec::new();
         let mut helpers = json!({});
