@@ -7,8 +7,8 @@
     reason = "a program for people"
 )]
 
-use a99_benches::search::{Found, Goal, Plan, json, search, text};
-use a99_testkit::cost::Counting;
+use a99_benches::search::{Found, Goal, Plan, again, json, search, text};
+use a99_testkit::cost::{Counting, Genome};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,6 +18,7 @@ static COUNTING: Counting = Counting::idle();
 
 const HELP: &str = "\
 usage: search [--seconds N] [--seed N] [--time | --bytes] [--json] [--save DIR]
+       search [--time | --bytes] [--json] --again FILE...
 
 Breeds programs out of the engine's tables of atoms, builtins and operators, over inputs of
 hostile shapes and sizes, and keeps those that take most for their fuel:
@@ -33,6 +34,7 @@ hostile shapes and sizes, and keeps those that take most for their fuel:
   --json       the findings as JSON
   --save DIR   write each finding: its program, the report, and its bytes, which are an
                input of the fuzz target `cost`
+  --again      measure programs that were saved, by the files with their bytes
 
 The dearest programs are made as small as they stay dear, and measured nine times; the least
 counts. The exit code is 1 if one of those is above its bound: 50 microseconds a unit; for
@@ -45,6 +47,7 @@ struct Args {
     goals: Vec<Goal>,
     json: bool,
     save: Option<PathBuf>,
+    again: Vec<Genome>,
 }
 
 fn main() -> ExitCode {
@@ -70,7 +73,11 @@ fn main() -> ExitCode {
             seed: args.seed,
             time: Duration::from_secs(args.seconds) / args.goals.len() as u32,
         };
-        let found = search(plan, &COUNTING, |line| eprintln!("{line}"));
+        let found = if args.again.is_empty() {
+            search(plan, &COUNTING, |line| eprintln!("{line}"))
+        } else {
+            again(plan, &COUNTING, &args.again)
+        };
         if args.json {
             println!("{}", json(&found));
         } else {
@@ -99,6 +106,7 @@ fn read(mut args: impl Iterator<Item = String>) -> Result<Option<Args>, String> 
         goals: vec![Goal::Time, Goal::Bytes],
         json: false,
         save: None,
+        again: Vec::new(),
     };
     let number = |text: Option<String>| -> Result<u64, String> {
         let text = text.ok_or("a number is missing")?;
@@ -113,6 +121,12 @@ fn read(mut args: impl Iterator<Item = String>) -> Result<Option<Args>, String> 
             "--bytes" => out.goals = vec![Goal::Bytes],
             "--json" => out.json = true,
             "--save" => out.save = Some(args.next().ok_or("a folder is missing")?.into()),
+            "--again" => {
+                for file in args.by_ref() {
+                    let bytes = std::fs::read(&file).map_err(|error| format!("{file}: {error}"))?;
+                    out.again.push(Genome::from_bytes(&bytes));
+                }
+            }
             other => return Err(format!("unknown argument {other}")),
         }
     }

@@ -213,8 +213,13 @@ fn smallest(meter: &mut Meter, genome: &Genome, end: Instant) -> Option<Finding>
         }
         break;
     }
-    let figure = meter.least(&best, AT_LAST)?;
-    let program = meter.program(&best);
+    finding(meter, best)
+}
+
+/// Measures a program for its report.
+fn finding(meter: &mut Meter, genome: Genome) -> Option<Finding> {
+    let figure = meter.least(&genome, AT_LAST)?;
+    let program = meter.program(&genome);
     let inputs = program.inputs.iter();
     Some(Finding {
         rows: program.rows.clone(),
@@ -223,7 +228,20 @@ fn smallest(meter: &mut Meter, genome: &Genome, end: Instant) -> Option<Finding>
             .collect(),
         ast: program.ast,
         n: program.n,
-        genome: best,
+        genome,
         figure,
     })
+}
+
+/// Measures programs again that were found before.
+pub fn again(plan: Plan, counting: &'static Counting, genomes: &[Genome]) -> Found {
+    let mut meter = Meter::new(plan.goal, counting);
+    let measured = genomes.iter().map(|genome| finding(&mut meter, genome.clone()));
+    let findings: Vec<Finding> = measured.flatten().collect();
+    Found {
+        plan,
+        tried: (genomes.len(), findings.len()),
+        rows: findings.len(),
+        findings,
+    }
 }

@@ -54,6 +54,25 @@ fn iso_texts() {
 }
 
 #[test]
+fn iso_texts_are_those_of_the_formats_of_std() {
+    for turn in -40_000..40_000_i64 {
+        let ms = (turn * 215_999_999_987) as f64;
+        let f = fields(ms);
+        let sign = if f.year < 0.0 { '-' } else { '+' };
+        let year = match f.year {
+            0.0..=9999.0 => format!("{:04}", f.year),
+            year => format!("{sign}{:06}", year.abs()),
+        };
+        let (date, time) = ((f.month, f.day), (f.hours, f.minutes, f.seconds, f.ms));
+        let expected = format!(
+            "{year}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            date.0, date.1, time.0, time.1, time.2, time.3
+        );
+        assert_eq!(to_iso(ms), expected, "{ms}");
+    }
+}
+
+#[test]
 fn fields_overflow() {
     assert_eq!(
         to_iso(from_fields(2023.0, 1.0, 31.0, 0.0, 0.0, 0.0, 0.0)),
