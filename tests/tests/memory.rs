@@ -7,7 +7,7 @@
 #[path = "memory/compile.rs"]
 mod compile;
 
-use a99_testkit::cost::Counting;
+use a99_testkit::cost::{Counting, HEAD, STEP, judge};
 use agent99::{Capabilities, CostModel, Engine, ErrorCode, Outcome, RunOptions, json};
 use serde_json::Value as Json;
 use std::alloc::{GlobalAlloc, Layout};
@@ -422,4 +422,34 @@ fn m11_helpers_with_many_variables_cannot_pile_up() {
     let peak = ALLOCATOR.peak().saturating_sub(before);
     assert_eq!(outcome.error.expect("an error").code, ErrorCode::HeapLimit);
     assert!(peak <= CAP + BESIDES, "{} KiB", peak >> 10);
+}
+
+/// The fuzz target `cost`, which needs the allocator.
+#[test]
+fn stored_inputs_of_cost_are_met() {
+    let _turn = turn();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz-inputs/cost");
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut paths: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        eprintln!("{}", path.display());
+        judge(&std::fs::read(&path).expect("an input"), &ALLOCATOR);
+    }
+}
+
+#[test]
+fn programs_that_try_to_be_dear_hold_and_allocate_what_they_may() {
+    let _turn = turn();
+    let mut state: u64 = 1;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    for steps in (1..=5).cycle().take(150) {
+        let data: Vec<u8> = (0..HEAD + steps * STEP).map(|_| byte()).collect();
+        eprintln!("{data:?}");
+        judge(&data, &ALLOCATOR);
+    }
 }

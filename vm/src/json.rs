@@ -120,14 +120,20 @@ fn styled(cx: &mut Cx<'_>, v: Val, style: Style<'_>) -> Result<Option<Str>, Faul
 fn key_list(cx: &mut Cx<'_>, list: crate::heap::Ref) -> Result<Vec<KeyId>, Fault> {
     let mut seen = std::collections::HashSet::new();
     let mut keys = Vec::new();
+    // The text of a number is only looked up.
+    let mut digits = Vec::new();
     for i in 0..cx.heap.len(list) {
         cx.work(8)?;
-        let item = cx.heap.items(list)[i];
-        if !matches!(item, Val::Str(_) | Val::Num(_)) {
-            continue;
-        }
-        let text = coerce::to_str(cx, item)?;
-        if let Some(key) = cx.heap.shapes.find_key(cx.heap.bytes(text))
+        let text = match cx.heap.items(list)[i] {
+            Val::Str(text) => cx.heap.bytes(text),
+            Val::Num(number) => {
+                digits.clear();
+                a99_ecma::number_text::write_number(&mut digits, number);
+                &digits
+            }
+            _ => continue,
+        };
+        if let Some(key) = cx.heap.shapes.find_key(text)
             && !seen.contains(&key)
         {
             cx.heap.check(keys.len() * 4 * size_of::<KeyId>())?;

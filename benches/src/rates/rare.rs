@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 pub(crate) fn cases() -> Vec<Case> {
     let mut out = growth();
     out.extend(copies());
+    out.extend(found());
     out.extend(parts());
     out.extend(rare());
     out
@@ -93,13 +94,34 @@ fn copies() -> Vec<Case> {
         );
         out.push(case.var("a", shape));
     }
-    for list in [Texts, LongTexts, Numbers] {
-        for shape in [Objects, Record, Nested] {
+    for list in [Texts, LongTexts, Numbers, Fractions] {
+        for shape in [Objects, Record, Nested, Number] {
             let value = method(id("JSON"), "stringify", vec![id("a"), id("b")]);
             let variant = format!("{shape:?} by {list:?}");
             let case = Case::expr("functions", "JSON.stringify", &variant, &value);
             out.push(case.var("a", shape).var("b", list));
         }
+    }
+    out
+}
+
+/// What `cargo xtask search` found above the bound.
+fn found() -> Vec<Case> {
+    let mut out = Vec::new();
+    let date = || set("d", call("Date", vec![lit(0)]));
+    for (group, row, value) in [
+        ("functions", "decodeURI", call("decodeURI", vec![id("d")])),
+        ("functions", "String", call("String", vec![id("d")])),
+        ("operators", "+", binary("+", id("d"), lit("x"))),
+    ] {
+        out.push(Case::expr(group, row, "Date", &value).first(date()));
+    }
+    // An object that is no schema is the example of one.
+    for shape in [Record, Numbered, Objects] {
+        let value = method(id("Schema"), "isValid", vec![lit(1), id("a")]);
+        let variant = format!("by example {shape:?}");
+        let case = Case::expr("functions", "Schema.isValid", &variant, &value);
+        out.push(case.var("a", shape));
     }
     out
 }

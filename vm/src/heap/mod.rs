@@ -542,7 +542,9 @@ impl Heap {
 
     /// A member of an object by the text of its key.
     pub fn get_text(&self, r: Ref, key: &[u8]) -> Option<Val> {
-        self.get(r, self.shapes.find_key(key)?)
+        let c = self.cell(r);
+        let slot = self.shapes.slot_of_text(c.shape, key)?;
+        Some(self.slots[c.off as usize + slot])
     }
 
     /// The members of an object in enumeration order (D37).

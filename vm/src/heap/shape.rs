@@ -556,6 +556,19 @@ impl Shapes {
         }
     }
 
+    /// The slot of a key by its text. A few keys are compared, which takes less time than
+    /// a hash: a part of a schema is asked for a dozen members, of which it has one or two.
+    pub fn slot_of_text(&self, id: ShapeId, text: &[u8]) -> Option<usize> {
+        /// No more keys are compared.
+        const FEW: usize = 4;
+        let shape = self.shape(id);
+        if shape.dict().is_none() && shape.keys.len() <= FEW {
+            let mut keys = shape.keys.iter();
+            return keys.position(|key| self.key_text(*key) == text);
+        }
+        self.slot(id, self.find_key(text)?)
+    }
+
     /// The slots of a shape in enumeration order (D37).
     pub fn order(&self, id: ShapeId) -> impl Iterator<Item = usize> + '_ {
         let shape = self.shape(id);
