@@ -1,6 +1,6 @@
 //! Numbers as JavaScript writes them (ECMA-262 §6.1.6.1.20).
 
-use std::io::Write as _;
+use serde_json::ser::{CompactFormatter, Formatter as _};
 
 /// Integers below this are exact in `f64` and in `i64`: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -54,12 +54,14 @@ fn write_integer(mut number: u64, out: &mut Vec<u8>) {
 
 /// Writes a positive finite number from its shortest digits.
 fn write_decimal(number: f64, out: &mut Vec<u8>) {
-    // "d.ddddddddddddddddde-324" is the longest form.
+    // The shortest digits that read back as the number, of those the nearest, of two that
+    // are as near the even ones; the formats of `std` promise less of the last, and take
+    // some times as long. They come as "dd.dddd" or as "d.ddddde-324", neither longer.
     let mut buffer = [0u8; 32];
     let size = buffer.len();
     let mut rest = &mut buffer[..];
     // Cannot fail: the buffer is large enough.
-    let _ = write!(rest, "{number:e}");
+    let _ = CompactFormatter.write_f64(&mut rest, number);
     let used = size - rest.len();
     let text = &buffer[..used];
     let mark = text.iter().position(|&b| b == b'e').unwrap_or(used);
@@ -69,12 +71,22 @@ fn write_decimal(number: f64, out: &mut Vec<u8>) {
         .and_then(|digits| digits.parse().ok())
         .unwrap_or(0);
     let mut digits = [0u8; 32];
-    let mut count = 0;
-    for &byte in text[..mark].iter().filter(|b| b.is_ascii_digit()) {
-        digits[count] = byte;
-        count += 1;
+    let (mut count, mut point, mut behind) = (0, exponent, 0);
+    for &byte in &text[..mark] {
+        match byte {
+            b'.' => behind = 1,
+            b'0' if count == 0 => point -= behind,
+            digit => {
+                digits[count] = digit;
+                count += 1;
+                point += 1 - behind;
+            }
+        }
     }
-    place_point(&digits[..count], exponent + 1, out);
+    while count > 1 && digits[count - 1] == b'0' {
+        count -= 1;
+    }
+    place_point(&digits[..count], point, out);
 }
 
 /// Writes 0.`digits` x 10^`point` by the cases of ECMA-262 §6.1.6.1.20.
@@ -137,5 +149,53 @@ mod tests {
         let mut out = Vec::new();
         write_json_number(f64::NAN, &mut out);
         assert_eq!(out, b"null");
+    }
+
+    /// The digits of a number and its exponent, by the formats of `std`.
+    fn by_std(number: f64) -> String {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').expect("an exponent");
+        let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_digit).collect();
+        let mut out = Vec::new();
+        let point: i32 = exponent.parse().expect("a number");
+        place_point(&digits, point + 1, &mut out);
+        String::from_utf8(out).expect("digits")
+    }
+
+    #[test]
+    fn digits_are_the_nearest_of_the_shortest() {
+        let mut state: u64 = 5;
+        let mut bits = || {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            mixed ^ (mixed >> 27)
+        };
+        let any = (0..300_000).map(|_| f64::from_bits(bits() >> 1));
+        let any: Vec<f64> = any.filter(|number| number.is_finite()).collect();
+        // Powers of two have neighbours at different distances.
+        let powers = (0..2_047_u64).map(|exponent| f64::from_bits(exponent << 52));
+        let short = (1..3_000).flat_map(|n| {
+            let n = f64::from(n);
+            [n / 8.0, n / 1_000.0, n * 1e300, n / 1e300, n * 1e21, n * 5e-324]
+        });
+        let mut ties = 0;
+        for number in any.into_iter().chain(powers).chain(short) {
+            if number > 0.0 && number < f64::INFINITY {
+                let mut out = Vec::new();
+                write_decimal(number, &mut out);
+                let (text, other) = (String::from_utf8(out).unwrap(), by_std(number));
+                if text != other {
+                    // Of two that are as near, the even one.
+                    assert_eq!(text.len(), other.len(), "{text} {other}");
+                    assert_eq!(text.parse(), Ok(number));
+                    assert!(text.ends_with(['0', '2', '4', '6', '8']), "{text} {other}");
+                    ties += 1;
+                }
+            }
+        }
+        assert!(ties < 100, "{ties} ties");
+        let mut out = Vec::new();
+        write_decimal(194_505_780_970_023.125, &mut out);
+        assert_eq!(out, b"194505780970023.12");
     }
 }
