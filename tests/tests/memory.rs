@@ -444,7 +444,9 @@ fn programs_that_try_to_be_dear_hold_and_allocate_what_they_may() {
     let _turn = turn();
     let mut state: u64 = 1;
     let mut byte = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 56) as u8
     };
     for steps in (1..=5).cycle().take(150) {

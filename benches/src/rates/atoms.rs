@@ -1,7 +1,7 @@
 //! Atoms: every one of the registry, with inputs that its schema allows.
 
-use a99_testkit::cost::Shape::{self, *};
 use super::{Case, id};
+use a99_testkit::cost::Shape::{self, *};
 use a99_xml::XmlParser;
 use agent99::capabilities::MemoryStore;
 use agent99::{AtomBody, AtomDef, Binding, Capabilities, Params, all_atoms};

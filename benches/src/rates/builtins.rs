@@ -1,9 +1,9 @@
 //! Builtin functions and methods: every row of the tables, with receivers and
 //! arguments of every kind that it takes.
 
-use a99_testkit::cost::Shape::{self, *};
 use super::{Case, call, id, lit, method};
 use a99_core::builtins::{FUNCTIONS, METHODS};
+use a99_testkit::cost::Shape::{self, *};
 use serde_json::{Value as Json, json};
 
 /// Every row, as [`super::Rate`] names it.

@@ -1,8 +1,8 @@
 //! Forms, operators, members, literals, conditions, schemas, regular
 //! expressions and helpers.
 
-use a99_testkit::cost::Shape::{self, *};
 use super::{Case, call, id, lit, method};
+use a99_testkit::cost::Shape::{self, *};
 use serde_json::{Value as Json, json};
 
 pub(super) fn set(key: &str, value: Json) -> Json {

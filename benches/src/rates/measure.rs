@@ -1,8 +1,8 @@
 //! Running a case and reading the clock and the meter around its loop.
 
-use a99_testkit::cost::Made;
 use super::{Case, all};
 use a99_core::program::ops::TABLE;
+use a99_testkit::cost::Made;
 use a99_vm::atom::AsyncFn;
 use agent99::{
     Agent, AtomBody, AtomDef, AtomSig, Engine, HostReply, Params, RunOptions, Value, all_atoms,

@@ -18,8 +18,8 @@ pub use report::Report;
 
 pub(crate) use atoms::capabilities;
 
-use serde_json::{Value as Json, json};
 use a99_testkit::cost::Shape;
+use serde_json::{Value as Json, json};
 
 /// More microseconds of CPU time than a unit of fuel may take.
 pub const BOUND_US: f64 = a99_core::costs::MICROSECONDS_A_UNIT as f64;

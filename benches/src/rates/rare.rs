@@ -1,8 +1,8 @@
 //! Growth, copies, steps of many parts, and what programs seldom have.
 
 use super::language::{binary, set};
-use a99_testkit::cost::Shape::*;
 use super::{Case, call, id, lit, method};
+use a99_testkit::cost::Shape::*;
 use serde_json::{Value as Json, json};
 
 /// All cases.

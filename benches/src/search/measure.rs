@@ -15,12 +15,13 @@ const TIMEOUT_MS: u64 = 10_000;
 const FUEL: f64 = 100.0;
 const FUEL_PER_SIZE: f64 = 0.02;
 
-/// A run that used less fuel says nothing: what a run takes to begin would count.
+/// A run whose loop used less fuel says nothing: what a run takes to begin would count.
 const LEAST_FUEL: f64 = 20.0;
 
-/// What a run takes to begin, copies of its inputs above all, is left out only where its
-/// loop used as many times the fuel: the difference of two large times is no figure.
-const TIMES_IDLE: f64 = 2.0;
+/// Nor does one whose loop took less than this part of what it took to begin, of which the
+/// copies of its inputs are the most, and free: the difference of two large times is no
+/// figure.
+const LEAST_PART: f64 = 0.5;
 
 /// Fuel of a run whose memory is measured: enough to fill the ceiling twice.
 const FUEL_OF_MEMORY: f64 = 1_000.0;
@@ -111,12 +112,9 @@ impl Meter {
         };
         let mut least: Option<Figure> = None;
         for _ in 0..times {
-            let (mut nanos, mut fuel) = self.once(&agent, program)?;
-            if fuel - idle_fuel >= TIMES_IDLE * idle_fuel {
-                nanos = (nanos - idle_nanos).max(0.0);
-                fuel -= idle_fuel;
-            }
-            if fuel < LEAST_FUEL {
+            let (nanos, fuel) = self.once(&agent, program)?;
+            let (nanos, fuel) = (nanos - idle_nanos, fuel - idle_fuel);
+            if fuel < LEAST_FUEL || nanos < idle_nanos * LEAST_PART {
                 return None;
             }
             let value = nanos / 1_000.0 / fuel;

@@ -236,7 +236,9 @@ fn finding(meter: &mut Meter, genome: Genome) -> Option<Finding> {
 /// Measures programs again that were found before.
 pub fn again(plan: Plan, counting: &'static Counting, genomes: &[Genome]) -> Found {
     let mut meter = Meter::new(plan.goal, counting);
-    let measured = genomes.iter().map(|genome| finding(&mut meter, genome.clone()));
+    let measured = genomes
+        .iter()
+        .map(|genome| finding(&mut meter, genome.clone()));
     let findings: Vec<Finding> = measured.flatten().collect();
     Found {
         plan,

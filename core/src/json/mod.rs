@@ -24,7 +24,7 @@ mod string;
 mod tests;
 mod write;
 
-pub use number::{write_js_number, write_json_number};
+pub use number::{json_number_len, write_js_number, write_json_number};
 pub use write::write_json_string;
 
 use crate::diag::{Diagnostics, LineIndex};

@@ -54,6 +54,48 @@ fn write_integer(mut number: u64, out: &mut Vec<u8>) {
 
 /// Writes a positive finite number from its shortest digits.
 fn write_decimal(number: f64, out: &mut Vec<u8>) {
+    let decimal = decimal(number);
+    place_point(&decimal.digits[..decimal.count], decimal.point, out);
+}
+
+/// Bytes of the JSON text of a number, for the price of finding its digits.
+#[must_use]
+pub fn json_number_len(number: f64) -> usize {
+    if !number.is_finite() {
+        return "null".len();
+    }
+    let sign = usize::from(number < 0.0);
+    let number = number.abs();
+    if number < EXACT && number.trunc() == number {
+        return sign + integer_len(number as u64);
+    }
+    let Decimal { count, point, .. } = decimal(number);
+    let plain = MIN_PLAIN_POINT..=MAX_PLAIN_DIGITS;
+    let length = if !plain.contains(&point) {
+        let mark = usize::from(count > 1);
+        count + mark + "e+".len() + integer_len(u64::from((point - 1).unsigned_abs()))
+    } else if point <= 0 {
+        "0.".len() + point.unsigned_abs() as usize + count
+    } else {
+        let whole = point.unsigned_abs() as usize;
+        whole.max(count + usize::from(count > whole))
+    };
+    sign + length
+}
+
+fn integer_len(number: u64) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+/// The number 0.`digits` x 10^`point`.
+struct Decimal {
+    digits: [u8; 32],
+    count: usize,
+    point: i32,
+}
+
+/// The shortest digits of a positive finite number.
+fn decimal(number: f64) -> Decimal {
     // The shortest digits that read back as the number, of those the nearest, of two that
     // are as near the even ones; the formats of `std` promise less of the last, and take
     // some times as long. They come as "dd.dddd" or as "d.ddddde-324", neither longer.
@@ -86,7 +128,11 @@ fn write_decimal(number: f64, out: &mut Vec<u8>) {
     while count > 1 && digits[count - 1] == b'0' {
         count -= 1;
     }
-    place_point(&digits[..count], point, out);
+    Decimal {
+        digits,
+        count,
+        point,
+    }
 }
 
 /// Writes 0.`digits` x 10^`point` by the cases of ECMA-262 §6.1.6.1.20.
@@ -145,7 +191,11 @@ mod tests {
             let mut out = Vec::new();
             write_js_number(number, &mut out);
             assert_eq!(std::str::from_utf8(&out).unwrap(), expected);
+            if number.is_finite() {
+                assert_eq!(json_number_len(number), expected.len(), "{number}");
+            }
         }
+        assert_eq!(json_number_len(f64::NAN), 4);
         let mut out = Vec::new();
         write_json_number(f64::NAN, &mut out);
         assert_eq!(out, b"null");
@@ -176,13 +226,23 @@ mod tests {
         let powers = (0..2_047_u64).map(|exponent| f64::from_bits(exponent << 52));
         let short = (1..3_000).flat_map(|n| {
             let n = f64::from(n);
-            [n / 8.0, n / 1_000.0, n * 1e300, n / 1e300, n * 1e21, n * 5e-324]
+            [
+                n / 8.0,
+                n / 1_000.0,
+                n * 1e300,
+                n / 1e300,
+                n * 1e21,
+                n * 5e-324,
+            ]
         });
         let mut ties = 0;
         for number in any.into_iter().chain(powers).chain(short) {
             if number > 0.0 && number < f64::INFINITY {
                 let mut out = Vec::new();
                 write_decimal(number, &mut out);
+                if number >= EXACT || number.trunc() != number {
+                    assert_eq!(json_number_len(-number), out.len() + 1, "{number}");
+                }
                 let (text, other) = (String::from_utf8(out).unwrap(), by_std(number));
                 if text != other {
                     // Of two that are as near, the even one.

@@ -79,7 +79,10 @@ impl Genome {
     /// The program, with inputs of no more than `largest`.
     #[must_use]
     pub fn program(&self, largest: usize) -> Program {
-        let size = SIZES[FROM_BYTE.iter().filter(|from| self.head[0] >= **from).count()];
+        let size = SIZES[FROM_BYTE
+            .iter()
+            .filter(|from| self.head[0] >= **from)
+            .count()];
         let mut rows = Vec::new();
         let mut body = Vec::new();
         let mut helpers = json!({});
@@ -92,12 +95,16 @@ impl Genome {
         let is_used = |name: &str| {
             text.match_indices(name).any(|(at, found)| {
                 let edge = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
-                edge(text[..at].chars().next_back()) && edge(text[at + found.len()..].chars().next())
+                edge(text[..at].chars().next_back())
+                    && edge(text[at + found.len()..].chars().next())
             })
         };
         let inputs: Vec<_> = INPUTS.iter().filter(|input| is_used(input.0)).collect();
         let keys: Vec<&str> = inputs.iter().map(|input| input.1).collect();
-        let mut before = vec![json!({"op": "varsImport", "keys": keys}), set("i", json!(0))];
+        let mut before = vec![
+            json!({"op": "varsImport", "keys": keys}),
+            set("i", json!(0)),
+        ];
         for (name, input, ..) in &inputs {
             before.push(set(name, first(name, id(input))));
         }

@@ -24,6 +24,10 @@ pub const ALLOCATED_BYTES_A_UNIT: f64 = 1_048_576.0;
 /// ceiling.
 const ALLOCATED_BESIDES: f64 = (2 * CEILING) as f64;
 
+/// A run that used less fuel is judged by what it held alone: what it allocated was for the
+/// copies of its inputs, which are free.
+const LEAST_FUEL: f64 = 20.0;
+
 /// Inputs of the fuzz target are no larger.
 const LARGEST: usize = 3_000;
 
@@ -51,7 +55,10 @@ impl Memory {
     /// Bytes that were allocated for a unit of fuel, beyond what any run may.
     #[must_use]
     pub fn allocated_a_unit(&self) -> f64 {
-        (self.allocated as f64 - ALLOCATED_BESIDES).max(0.0) / self.fuel.max(1.0)
+        if self.fuel < LEAST_FUEL {
+            return 0.0;
+        }
+        (self.allocated as f64 - ALLOCATED_BESIDES).max(0.0) / self.fuel
     }
 
     /// The larger of both, as a part of its bound.

@@ -272,14 +272,22 @@ fn operator(c: &Choices<'_>) -> (String, Kind, Json) {
         }
         24..=26 => {
             let list = vec![l; 1 + c.at(10) % 40];
-            ("array", Kind::List, json!({"$expr": "array", "elements": list}))
+            (
+                "array",
+                Kind::List,
+                json!({"$expr": "array", "elements": list}),
+            )
         }
         27 | 28 => {
             let members = 0..1 + c.at(10) % 40;
             let members: Vec<Json> = members
                 .map(|i| json!({"key": format!("k{i}"), "value": &l}))
                 .collect();
-            ("object", Kind::Object, json!({"$expr": "object", "properties": members}))
+            (
+                "object",
+                Kind::Object,
+                json!({"$expr": "object", "properties": members}),
+            )
         }
         29 => {
             let value = json!({"$expr": "conditional", "test": l, "consequent": r,
@@ -333,19 +341,37 @@ fn form(c: &Choices<'_>, place: usize, helpers: &mut Json) -> (String, Json) {
     };
     let target = NAMES[c.at(9) % NAMES.len()];
     let (row, step) = match c.at(1) % 16 {
-        0 => ("map", json!({"op": "map", "items": list(), "as": "it", "steps": each,
-            "result": "l2"})),
-        1 => ("filter", json!({"op": "filter", "items": list(), "as": "it",
+        0 => (
+            "map",
+            json!({"op": "map", "items": list(), "as": "it", "steps": each,
+            "result": "l2"}),
+        ),
+        1 => (
+            "filter",
+            json!({"op": "filter", "items": list(), "as": "it",
             "condition": if c.at(5) % 2 == 0 { id("it") } else { json!("it != s0") },
-            "result": "l2"})),
-        2 => ("find", json!({"op": "find", "items": list(), "as": "it",
-            "condition": "it == x0", "result": target})),
-        3 => ("reduce", json!({"op": "reduce", "items": list(), "as": "it",
-            "accumulator": "acc", "initial": 0, "steps": each, "result": target})),
-        4 => ("memoize", json!({"op": "memoize", "key": c.any(5),
-            "steps": [set("result", c.any(6))], "result": target})),
-        5 => ("memoize", json!({"op": "memoize", "steps": [set("result", c.any(6))],
-            "result": target})),
+            "result": "l2"}),
+        ),
+        2 => (
+            "find",
+            json!({"op": "find", "items": list(), "as": "it",
+            "condition": "it == x0", "result": target}),
+        ),
+        3 => (
+            "reduce",
+            json!({"op": "reduce", "items": list(), "as": "it",
+            "accumulator": "acc", "initial": 0, "steps": each, "result": target}),
+        ),
+        4 => (
+            "memoize",
+            json!({"op": "memoize", "key": c.any(5),
+            "steps": [set("result", c.any(6))], "result": target}),
+        ),
+        5 => (
+            "memoize",
+            json!({"op": "memoize", "steps": [set("result", c.any(6))],
+            "result": target}),
+        ),
         6 | 7 => {
             let name = format!("h{place}");
             let schema = tables::schema(c.0[2], &c.0[4..6]);
@@ -356,8 +382,11 @@ fn form(c: &Choices<'_>, place: usize, helpers: &mut Json) -> (String, Json) {
                     {"type": "object", "properties": {"m": schema}}}),
             };
             helpers[&name] = json!({"paramNames": ["m"], "steps": [last]});
-            ("callLocal", json!({"op": "callLocal", "name": name, "args": [c.any(5)],
-                "result": target}))
+            (
+                "callLocal",
+                json!({"op": "callLocal", "name": name, "args": [c.any(5)],
+                "result": target}),
+            )
         }
         8 => {
             let name = format!("r{place}");
@@ -367,29 +396,57 @@ fn form(c: &Choices<'_>, place: usize, helpers: &mut Json) -> (String, Json) {
                 {"op": "callLocal", "name": &name, "args": [binary("-", id("m"), lit(1))],
                     "result": "q"},
                 {"op": "return", "value": id("q")}]});
-            ("callLocal", json!({"op": "callLocal", "name": name,
-                "args": [depth], "result": target}))
+            (
+                "callLocal",
+                json!({"op": "callLocal", "name": name,
+                "args": [depth], "result": target}),
+            )
         }
-        9 => ("if", json!({"op": "if", "then": [],
-            "condition": tables::CONDITIONS[c.at(5) % tables::CONDITIONS.len()]})),
-        10 => ("mathCalc", json!({"op": "mathCalc", "result": target,
-            "expr": tables::FORMULAS[c.at(5) % tables::FORMULAS.len()]})),
-        11 => ("Error", json!({"op": "try", "try": [{"op": "Error", "args": [c.any(5)]}],
-            "catch": []})),
+        9 => (
+            "if",
+            json!({"op": "if", "then": [],
+            "condition": tables::CONDITIONS[c.at(5) % tables::CONDITIONS.len()]}),
+        ),
+        10 => (
+            "mathCalc",
+            json!({"op": "mathCalc", "result": target,
+            "expr": tables::FORMULAS[c.at(5) % tables::FORMULAS.len()]}),
+        ),
+        11 => (
+            "Error",
+            json!({"op": "try", "try": [{"op": "Error", "args": [c.any(5)]}],
+            "catch": []}),
+        ),
         12 => {
-            let row = if c.at(5) % 2 == 0 { "agentRun" } else { "runCode" };
+            let row = if c.at(5) % 2 == 0 {
+                "agentRun"
+            } else {
+                "runCode"
+            };
             let key = if row == "agentRun" { "agentId" } else { "code" };
             let program = json!({"op": "seq", "steps": [
                 {"op": "return", "value": {"t": {"$expr": "ident", "name": "a"}}}]});
-            (row, json!({"op": row, key: program, "input": {"a": c.any(6)},
-                "args": {"a": c.any(6)}, "result": target}))
+            (
+                row,
+                json!({"op": row, key: program, "input": {"a": c.any(6)},
+                "args": {"a": c.any(6)}, "result": target}),
+            )
         }
-        13 => ("varsExport", json!({"op": "varsExport", "keys": [NAMES[c.at(5) % NAMES.len()]],
-            "result": target})),
-        14 => ("varsLet", json!({"op": "scope", "steps": [
-            {"op": "varsLet", "z": c.any(5)}, set(target, id("z"))]})),
-        _ => ("push", json!({"op": "push", "list": Kind::List.names()[c.at(5) % 3],
-            "item": c.any(6)})),
+        13 => (
+            "varsExport",
+            json!({"op": "varsExport", "keys": [NAMES[c.at(5) % NAMES.len()]],
+            "result": target}),
+        ),
+        14 => (
+            "varsLet",
+            json!({"op": "scope", "steps": [
+            {"op": "varsLet", "z": c.any(5)}, set(target, id("z"))]}),
+        ),
+        _ => (
+            "push",
+            json!({"op": "push", "list": Kind::List.names()[c.at(5) % 3],
+            "item": c.any(6)}),
+        ),
     };
     (row.to_owned(), step)
 }

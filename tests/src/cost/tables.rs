@@ -4,8 +4,26 @@ use serde_json::{Value as Json, json};
 
 /// Parts of regular expressions, and what stands behind one.
 const PARTS: [&str; 20] = [
-    "a", "lorem", "[a-z ,]", "(a|b|c)", r"\w", r"\s", r"\d", ".", "^", "$", "(lorem)", r"\p{L}",
-    "é", "[^x]", r"\b", "(?<n>o)", "(?:a|ab|abc)", "x", "(?:a*)", "q",
+    "a",
+    "lorem",
+    "[a-z ,]",
+    "(a|b|c)",
+    r"\w",
+    r"\s",
+    r"\d",
+    ".",
+    "^",
+    "$",
+    "(lorem)",
+    r"\p{L}",
+    "é",
+    "[^x]",
+    r"\b",
+    "(?<n>o)",
+    "(?:a|ab|abc)",
+    "x",
+    "(?:a*)",
+    "q",
 ];
 const TIMES: [&str; 10] = ["", "", "*", "+", "?", "{1,20}", "{50}", "*?", "{3,}", "+?"];
 
@@ -14,7 +32,10 @@ pub(crate) fn pattern(choices: &[u8]) -> String {
     let mut out = String::new();
     for choice in choices {
         let choice = usize::from(*choice);
-        let (part, times) = (PARTS[choice % PARTS.len()], TIMES[choice / PARTS.len() % 10]);
+        let (part, times) = (
+            PARTS[choice % PARTS.len()],
+            TIMES[choice / PARTS.len() % 10],
+        );
         out.push_str(part);
         if !matches!(part, "^" | "$" | r"\b") {
             out.push_str(times);
@@ -28,8 +49,22 @@ pub(crate) const FLAGS: [&str; 6] = ["", "i", "u", "s", "m", "iu"];
 
 /// Texts for an input that no variable can give, and for all others.
 pub(crate) const TEXTS: [&str; 16] = [
-    "", "x", ",", "a", "xy", "lorem", " ", "\u{e9}", "\u{1f600}", "key1", "id", "length", "0",
-    "NFKD", "desc", "%41",
+    "",
+    "x",
+    ",",
+    "a",
+    "xy",
+    "lorem",
+    " ",
+    "\u{e9}",
+    "\u{1f600}",
+    "key1",
+    "id",
+    "length",
+    "0",
+    "NFKD",
+    "desc",
+    "%41",
 ];
 
 /// Templates.

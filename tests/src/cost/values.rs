@@ -274,7 +274,12 @@ impl Shape {
                 Json::Object(leaves.collect())
             }
             Shape::DateTexts => Json::from_iter((0..n).map(|i| {
-                format!("20{:02}-{:02}-{:02}T12:00:00Z", i % 100, i % 12 + 1, i % 28 + 1)
+                format!(
+                    "20{:02}-{:02}-{:02}T12:00:00Z",
+                    i % 100,
+                    i % 12 + 1,
+                    i % 28 + 1
+                )
             })),
             Shape::Hollow => Json::from_iter((0..n).map(|_| json!([]))),
         };

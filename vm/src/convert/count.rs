@@ -2,6 +2,7 @@
 
 use super::{BoundaryLimits, rejected};
 use crate::native::{Clock, Fault};
+use a99_core::json::json_number_len;
 use a99_core::text::surrogate_at;
 use smallvec::SmallVec;
 
@@ -16,7 +17,7 @@ const MAX_UNMEASURED: usize = 4096;
 
 /// Bytes of JSON text seen so far, against a limit.
 ///
-/// Measuring a fraction means writing it, so fractions are counted at their
+/// Measuring a fraction means finding its digits, so fractions are counted at their
 /// longest first, and measured only where that would matter.
 pub(super) struct Count {
     left: usize,
@@ -55,11 +56,8 @@ impl Count {
     /// Gives back what fractions were counted too long.
     #[cold]
     fn measure(&mut self) {
-        let mut text = Vec::new();
         for n in std::mem::take(&mut self.unmeasured) {
-            text.clear();
-            a99_core::json::write_json_number(n, &mut text);
-            self.left += LONGEST_NUMBER.saturating_sub(text.len());
+            self.left += LONGEST_NUMBER.saturating_sub(json_number_len(n));
         }
     }
 
@@ -81,9 +79,7 @@ impl Count {
             self.measure();
         }
         if self.left < LONGEST_NUMBER {
-            let mut text = Vec::new();
-            a99_core::json::write_json_number(n, &mut text);
-            return self.add(text.len());
+            return self.add(json_number_len(n));
         }
         self.unmeasured.push(n);
         self.add(LONGEST_NUMBER)

@@ -42,7 +42,10 @@ fn array_of(cx: &mut Cx<'_>, items: &[Val]) -> Made {
 /// The schema of a type.
 fn typed(cx: &mut Cx<'_>, kind: &str) -> Made {
     let kind = text(cx, kind)?;
-    map(cx, &[("type", kind)])
+    cx.work(PART_WORK)?;
+    // An example has one of these for each of its members.
+    let key = cx.heap.intern(b"type")?;
+    Ok(Val::Obj(cx.object(&[key], &[kind])?))
 }
 
 fn member(cx: &Cx<'_>, v: Val, key: &str) -> Option<Val> {
