@@ -52,10 +52,16 @@ fn write_integer(mut number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Writes a positive finite number from its shortest digits.
+/// Writes a positive finite number that is no exact integer from its shortest digits.
 fn write_decimal(number: f64, out: &mut Vec<u8>) {
-    let decimal = decimal(number);
-    place_point(&decimal.digits[..decimal.count], decimal.point, out);
+    let mut buffer = [0u8; 32];
+    match Shortest::of(number, &mut buffer) {
+        Shortest::Same(text) => out.extend_from_slice(text),
+        Shortest::Other(digits, exponent) => {
+            let (digits, count) = significant(digits);
+            place_point(&digits[..count], exponent + 1, out);
+        }
+    }
 }
 
 /// Bytes of the JSON text of a number, for the price of finding its digits.
@@ -67,72 +73,63 @@ pub fn json_number_len(number: f64) -> usize {
     let sign = usize::from(number < 0.0);
     let number = number.abs();
     if number < EXACT && number.trunc() == number {
-        return sign + integer_len(number as u64);
+        let digits = (number as u64).checked_ilog10().unwrap_or(0) as usize + 1;
+        return sign + digits;
     }
-    let Decimal { count, point, .. } = decimal(number);
-    let plain = MIN_PLAIN_POINT..=MAX_PLAIN_DIGITS;
-    let length = if !plain.contains(&point) {
-        let mark = usize::from(count > 1);
-        count + mark + "e+".len() + integer_len(u64::from((point - 1).unsigned_abs()))
-    } else if point <= 0 {
-        "0.".len() + point.unsigned_abs() as usize + count
-    } else {
-        let whole = point.unsigned_abs() as usize;
-        whole.max(count + usize::from(count > whole))
+    let mut buffer = [0u8; 32];
+    let length = match Shortest::of(number, &mut buffer) {
+        Shortest::Same(text) => text.len(),
+        Shortest::Other(digits, exponent) => {
+            let (digits, count) = significant(digits);
+            let mut text = Vec::with_capacity(32);
+            place_point(&digits[..count], exponent + 1, &mut text);
+            text.len()
+        }
     };
     sign + length
 }
 
-fn integer_len(number: u64) -> usize {
-    number.checked_ilog10().unwrap_or(0) as usize + 1
+/// The shortest digits that read back as a number, of those the nearest, of two that are as
+/// near the even ones; the formats of `std` promise less of the last, and take some times
+/// as long. They come as `dd.dddd` or `d.dddde+16`.
+enum Shortest<'b> {
+    /// JavaScript writes it so, too.
+    Same(&'b [u8]),
+    /// It writes zeros instead of this exponent.
+    Other(&'b [u8], i32),
 }
 
-/// The number 0.`digits` x 10^`point`.
-struct Decimal {
-    digits: [u8; 32],
-    count: usize,
-    point: i32,
-}
-
-/// The shortest digits of a positive finite number.
-fn decimal(number: f64) -> Decimal {
-    // The shortest digits that read back as the number, of those the nearest, of two that
-    // are as near the even ones; the formats of `std` promise less of the last, and take
-    // some times as long. They come as "dd.dddd" or as "d.ddddde-324", neither longer.
-    let mut buffer = [0u8; 32];
-    let size = buffer.len();
-    let mut rest = &mut buffer[..];
-    // Cannot fail: the buffer is large enough.
-    let _ = CompactFormatter.write_f64(&mut rest, number);
-    let used = size - rest.len();
-    let text = &buffer[..used];
-    let mark = text.iter().position(|&b| b == b'e').unwrap_or(used);
-    let exponent: i32 = text
-        .get(mark + 1..)
-        .and_then(|digits| std::str::from_utf8(digits).ok())
-        .and_then(|digits| digits.parse().ok())
-        .unwrap_or(0);
-    let mut digits = [0u8; 32];
-    let (mut count, mut point, mut behind) = (0, exponent, 0);
-    for &byte in &text[..mark] {
-        match byte {
-            b'.' => behind = 1,
-            b'0' if count == 0 => point -= behind,
-            digit => {
-                digits[count] = digit;
-                count += 1;
-                point += 1 - behind;
-            }
+impl<'b> Shortest<'b> {
+    fn of(number: f64, buffer: &'b mut [u8; 32]) -> Shortest<'b> {
+        let size = buffer.len();
+        let mut rest = &mut buffer[..];
+        // Cannot fail: the buffer is large enough.
+        let _ = CompactFormatter.write_f64(&mut rest, number);
+        let used = size - rest.len();
+        let text = &buffer[..used];
+        let Some(mark) = text.iter().rposition(|&b| b == b'e') else {
+            return match text.strip_suffix(b".0") {
+                Some(whole) => Shortest::Same(whole),
+                None => Shortest::Same(text),
+            };
+        };
+        let exponent = std::str::from_utf8(&text[mark + 1..]);
+        let exponent: i32 = exponent.map_or(0, |text| text.parse().unwrap_or(0));
+        match (MIN_PLAIN_POINT..=MAX_PLAIN_DIGITS).contains(&(exponent + 1)) {
+            true => Shortest::Other(&text[..mark], exponent),
+            false => Shortest::Same(text),
         }
     }
-    while count > 1 && digits[count - 1] == b'0' {
-        count -= 1;
+}
+
+/// The digits without their point.
+fn significant(text: &[u8]) -> ([u8; 32], usize) {
+    let (mut digits, mut count) = ([0u8; 32], 0);
+    for &byte in text.iter().filter(|b| b.is_ascii_digit()) {
+        digits[count] = byte;
+        count += 1;
     }
-    Decimal {
-        digits,
-        count,
-        point,
-    }
+    (digits, count)
 }
 
 /// Writes 0.`digits` x 10^`point` by the cases of ECMA-262 §6.1.6.1.20.
