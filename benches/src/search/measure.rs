@@ -18,10 +18,10 @@ const FUEL_PER_SIZE: f64 = 0.02;
 /// A run whose loop used less fuel says nothing: what a run takes to begin would count.
 const LEAST_FUEL: f64 = 20.0;
 
-/// Nor does one whose loop took less than this part of what it took to begin, of which the
-/// copies of its inputs are the most, and free: the difference of two large times is no
-/// figure.
-const LEAST_PART: f64 = 0.5;
+/// Nor does one whose loop took less than so many times what the run took to begin. That is
+/// free, as is a first search for garbage among the inputs, and copies them all: what a
+/// program that soon fails takes is the price of its inputs.
+const LEAST_TIMES: f64 = 2.0;
 
 /// Fuel of a run whose memory is measured: enough to fill the ceiling twice.
 const FUEL_OF_MEMORY: f64 = 1_000.0;
@@ -114,7 +114,7 @@ impl Meter {
         for _ in 0..times {
             let (nanos, fuel) = self.once(&agent, program)?;
             let (nanos, fuel) = (nanos - idle_nanos, fuel - idle_fuel);
-            if fuel < LEAST_FUEL || nanos < idle_nanos * LEAST_PART {
+            if fuel < LEAST_FUEL || nanos < idle_nanos * LEAST_TIMES {
                 return None;
             }
             let value = nanos / 1_000.0 / fuel;

@@ -5,6 +5,7 @@
 //! currencies by their symbols. Other locales are not offered: output must not depend on
 //! the host.
 
+use super::into_string;
 use super::shortest::Shortest;
 use crate::RangeError;
 
@@ -155,17 +156,22 @@ fn digits(x: f64, options: &LocaleOptions, out: &mut String) {
         _ => 0,
     };
     let (whole, fraction) = rounded(x, shift, options.min, max);
-    for (index, &digit) in whole.iter().enumerate() {
-        let is_between = index > 0 && (whole.len() - index).is_multiple_of(GROUP);
-        if is_between && !options.without_groups {
-            out.push(',');
-        }
-        out.push(char::from(digit));
+    // Hundreds of digits are hundreds of units, which cost next to nothing each.
+    let mut text = Vec::with_capacity(whole.len() / GROUP * (GROUP + 1) + fraction.len() + 4);
+    let (first, groups) = whole.split_at(match options.without_groups {
+        true => whole.len(),
+        false => (whole.len() - 1) % GROUP + 1,
+    });
+    text.extend_from_slice(first);
+    for group in groups.chunks(GROUP) {
+        text.push(b',');
+        text.extend_from_slice(group);
     }
     if !fraction.is_empty() {
-        out.push('.');
-        out.extend(fraction.iter().map(|&digit| char::from(digit)));
+        text.push(b'.');
+        text.extend_from_slice(&fraction);
     }
+    out.push_str(&into_string(text));
 }
 
 /// Integer and fraction digits of `x * 10^shift` after rounding, without trailing zeros
@@ -175,7 +181,6 @@ fn rounded(x: f64, shift: i32, min: u8, max: u8) -> (Vec<u8>, Vec<u8>) {
     let digits = shortest.digits();
     let exponent = shortest.exponent() + shift;
     let last = -i32::from(max);
-    // Digit values from 10^max(exponent, 0) down to 10^last.
     let digit_at = |position: i32| {
         let index = exponent - position;
         usize::try_from(index)
@@ -184,7 +189,14 @@ fn rounded(x: f64, shift: i32, min: u8, max: u8) -> (Vec<u8>, Vec<u8>) {
             .copied()
             .unwrap_or(b'0')
     };
-    let mut all: Vec<u8> = (last..=exponent.max(0)).rev().map(digit_at).collect();
+    // Digit values from 10^max(exponent, 0) down to 10^last.
+    let high = exponent.max(0);
+    let mut all = vec![b'0'; (high - last + 1) as usize];
+    let lead = (high - exponent) as usize;
+    if let Some(room) = all.get_mut(lead..) {
+        let count = digits.len().min(room.len());
+        room[..count].copy_from_slice(&digits[..count]);
+    }
     if digit_at(last - 1) >= b'5' {
         let mut carry = true;
         for digit in all.iter_mut().rev() {
