@@ -268,6 +268,11 @@ impl Meter {
 
     /// Pays the proportional price of an operation before it works; in the
     /// flat model checks the size caps instead.
+    /// Whether fuel is left after that price.
+    fn affords(&self, formula: Formula, sizes: Sizes) -> bool {
+        self.model != CostModel::Metered || formula.price(sizes) < self.fuel
+    }
+
     fn charge(&mut self, formula: Formula, sizes: Sizes, host: &dyn Host) -> Result<(), Fault> {
         match self.model {
             CostModel::Metered => {
@@ -487,6 +492,15 @@ impl Cx<'_> {
     /// flat model checks the size caps instead.
     pub fn charge(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
         self.meter.charge(formula, sizes, self.host)
+    }
+
+    /// Ends the run if what was made so far cannot be paid for, and takes nothing
+    /// otherwise: for what is made piece by piece and paid as a whole.
+    pub(crate) fn foresee(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
+        match self.meter.affords(formula, sizes) {
+            true => Ok(()),
+            false => self.charge(formula, sizes),
+        }
     }
 
     /// Pays a price in micro-units, in both models.

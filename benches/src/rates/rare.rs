@@ -116,6 +116,8 @@ fn found() -> Vec<Case> {
     ] {
         out.push(Case::expr(group, row, "Date", &value).first(date()));
     }
+    let value = method(id("a"), "toLocaleString", vec![]);
+    out.push(Case::expr("methods", "toLocaleString", "Extremes ()", &value).var("a", Extremes));
     // An object that is no schema is the example of one.
     for shape in [Record, Numbered, Objects] {
         let value = method(id("Schema"), "isValid", vec![lit(1), id("a")]);

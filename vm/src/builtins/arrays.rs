@@ -19,6 +19,7 @@ use super::arg;
 use crate::coerce;
 use crate::heap::{Heap, Ref, Str, Val};
 use crate::native::{Cx, Fault};
+use a99_core::costs::{Sizes, WRITTEN};
 use a99_ecma::text_index;
 use std::ops::Range;
 
@@ -105,11 +106,17 @@ fn join_text(cx: &mut Cx<'_>, r: Ref, sep: Option<Str>) -> Result<Val, Fault> {
 fn to_locale_string(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let options = super::numbers::locale_options(cx, args)?;
     let mut items = copy_items(cx, r, 0..cx.heap.len(r))?;
+    let mut units = 0_usize;
     for item in &mut items {
         cx.work(16)?;
         if let Val::Num(n) = *item {
             let text = a99_ecma::number_text::to_locale_text(n, &options);
             *item = cx.str(text.as_bytes())?;
+            if let Val::Str(text) = item {
+                units = units.saturating_add(text.units());
+            }
+            // A number may have hundreds of digits, paid where they are joined.
+            cx.foresee(WRITTEN, Sizes::default().out_units(units))?;
         }
     }
     let texts = cx.list(&items)?;

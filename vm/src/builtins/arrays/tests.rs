@@ -316,3 +316,19 @@ fn explosions_stop_early() {
         Err(Fault::OutOfFuel)
     ));
 }
+
+#[test]
+fn long_numbers_are_not_written_for_fuel_that_is_not_there() {
+    let mut bench = Bench::with_fuel(MICRO / 10);
+    let mut cx = bench.cx();
+    let huge = vec![Val::Num(f64::MAX); 1_000];
+    let r = cx.heap.alloc_arr(&huge).unwrap();
+    let before = cx.heap.used();
+    assert!(matches!(
+        call(&mut cx, r, "toLocaleString", &[]),
+        Err(Fault::OutOfFuel)
+    ));
+    // A text of one number has 411 units; two or three were paid for.
+    assert!(cx.heap.used() - before < 5 * 411);
+    assert!(cx.meter.fuel > -500 * 411);
+}
