@@ -349,7 +349,7 @@ fn form(c: &Choices<'_>, place: usize, helpers: &mut Json) -> (String, Json) {
         1 => (
             "filter",
             json!({"op": "filter", "items": list(), "as": "it",
-            "condition": if c.at(5) % 2 == 0 { id("it") } else { json!("it != s0") },
+            "condition": if c.at(5).is_multiple_of(2) { id("it") } else { json!("it != s0") },
             "result": "l2"}),
         ),
         2 => (
@@ -418,7 +418,7 @@ fn form(c: &Choices<'_>, place: usize, helpers: &mut Json) -> (String, Json) {
             "catch": []}),
         ),
         12 => {
-            let row = if c.at(5) % 2 == 0 {
+            let row = if c.at(5).is_multiple_of(2) {
                 "agentRun"
             } else {
                 "runCode"
