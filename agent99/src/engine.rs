@@ -16,7 +16,7 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::{Artifact, verify_watched};
 use a99_vm::atom::AtomSet;
-use a99_vm::{Environment, Executable, HostState, Outcome, Pool, ProgramLoader, RunOptions, Vm};
+use a99_vm::{Environment, Executable, HostState, Outcome, ProgramLoader, RunOptions, Vm};
 use std::sync::Arc;
 
 /// Why a program was refused.
@@ -26,7 +26,7 @@ pub type Refused = Diagnostics;
 /// any number of times at once.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    exe: Arc<Executable>,
+    pub(crate) exe: Arc<Executable>,
 }
 
 impl Agent {
@@ -84,7 +84,7 @@ impl Agent {
 pub struct Engine(pub(crate) Arc<Parts>);
 
 pub(crate) struct Parts {
-    vm: Arc<Vm>,
+    pub(crate) vm: Arc<Vm>,
     pub(crate) compiler: Arc<Loader>,
     procedures: Arc<dyn Procedures>,
     /// What runs have that are granted nothing.
@@ -477,35 +477,6 @@ impl Engine {
     ) -> Outcome {
         let options = self.granted(options, granted);
         self.0.vm.run_sync(&agent.exe, args.into(), options)
-    }
-
-    /// A pool whose runs together hold at most `heap_bytes`.
-    pub fn pool(&self, heap_bytes: usize) -> EnginePool {
-        EnginePool {
-            engine: self.clone(),
-            pool: Pool::new(self.0.vm.clone(), heap_bytes),
-        }
-    }
-}
-
-/// Bounds many runs of an engine together; see [`Engine::pool`].
-#[derive(Debug)]
-pub struct EnginePool {
-    engine: Engine,
-    pool: Pool,
-}
-
-impl EnginePool {
-    /// Runs an agent when there is room for its heap ceiling.
-    pub async fn run(
-        &self,
-        agent: &Agent,
-        args: impl Into<Value>,
-        options: RunOptions,
-        granted: Capabilities,
-    ) -> Outcome {
-        let options = self.engine.granted(options, granted);
-        self.pool.run(&agent.exe, args.into(), options).await
     }
 }
 

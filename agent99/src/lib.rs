@@ -252,6 +252,7 @@ mod load;
 mod nodes;
 #[cfg(doctest)]
 mod pages;
+mod pool;
 mod prompt;
 mod registry;
 mod run;
@@ -300,9 +301,10 @@ pub use a99_vm::{
     Vm, event_channel,
 };
 pub use answer::find_program;
-pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
+pub use engine::{Agent, Engine, EngineBuilder, Refused};
 pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
+pub use pool::EnginePool;
 pub use prompt::PromptForm;
 pub use registry::{
     AgentRegistry, AgentRegistryBuilder, RegistryError, RunDriver, Share, SubAgent,

@@ -90,6 +90,30 @@ fn m08_every_ceiling_gives_a_result_or_a_typed_error() {
 }
 
 #[test]
+fn m08_making_room_again_and_again_is_paid_for() {
+    // What is held is looked through for every few rows that are dropped beside it. Where the
+    // ceiling is near that is more work than the rows were.
+    let row = list(json!(vec![lit(1); 100]));
+    let steps = json!([
+        set("held", list(json!([]))),
+        times(
+            10_000,
+            json!([{"op": "push", "list": "held", "item": list(json!([]))}])
+        ),
+        times(500, json!([set("row", row)])),
+        ret(lit(1))
+    ]);
+    let used = |bytes| {
+        let outcome = run_with(steps.clone(), json!({}), rich().heap_bytes(bytes));
+        outcome.error.is_none().then(|| outcome.fuel_used.micro())
+    };
+    let ample = used(64 << 20).expect("room for all");
+    let near = (200..1_000).step_by(20).find_map(|kib| used(kib << 10));
+    let near = near.expect("a ceiling that is enough");
+    assert!(near > ample + 10_000_000, "{near} {ample}");
+}
+
+#[test]
 fn m09_deep_values_are_dropped_without_recursion() {
     // Inside a run depth costs no stack, and so it is with what hosts give.
     let steps = json!([

@@ -1,8 +1,8 @@
 //! Hash of names, keyed at random: no program can choose names that collide.
 //!
 //! Most names have at most 15 bytes. They are hashed by multiply-shift with 128-bit
-//! multipliers (Dietzfelbinger 1996; Thorup, "High speed hashing for integers and strings",
-//! section 3.3), which is strongly universal: for any two names the chance that they have the
+//! multipliers (Thorup, "High speed hashing for integers and strings": the hashing of
+//! vectors), which is strongly universal: for any two names the chance that they have the
 //! same hash is that of a random function, as long as nobody knows the multipliers. Longer
 //! names are hashed by `SipHash`.
 

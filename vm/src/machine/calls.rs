@@ -218,27 +218,6 @@ impl Machine {
         })
     }
 
-    /// Does what needs memory and may be done twice; once more after a
-    /// compaction where there was too little.
-    pub(super) fn with_room<T>(
-        &mut self,
-        host: &dyn Host,
-        mut work: impl FnMut(&mut Machine, &dyn Host) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let before = self.meter.mark();
-        match work(self, host) {
-            Err(Fault::Oom(_)) => {
-                self.meter.back_to(before);
-                self.compact(true, host)?;
-                if let Some(reason) = host.stop() {
-                    return Err(Fault::Stop(reason));
-                }
-                work(self, host)
-            }
-            done => done,
-        }
-    }
-
     /// Gives the instruction that waits its value and goes past it.
     pub(super) fn answer(&mut self, dst: Reg, val: Val) {
         if let Some(top) = self.frames.last_mut() {
@@ -457,6 +436,9 @@ impl Machine {
         if more > 0 {
             if self.heap.check(more).is_err() {
                 self.compact(true, host)?;
+                if !self.pay_compaction() {
+                    return Err(Fault::OutOfFuel);
+                }
             }
             self.heap.add_external(more)?;
             self.locals_counted = now;

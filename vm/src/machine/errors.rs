@@ -34,6 +34,8 @@ impl Machine {
                     self.raise(Fault::Oom(oom), host);
                 } else if let Some(reason) = host.stop() {
                     self.stop(reason);
+                } else if !self.pay_compaction() {
+                    self.raise(Fault::OutOfFuel, host);
                 }
             }
             // Callers may have prepaid too.
@@ -52,8 +54,7 @@ impl Machine {
         match fault {
             Fault::Stop(reason) => self.stop(reason),
             Fault::Oom(_) => {
-                self.meter.compacted(std::mem::take(&mut self.unpaid));
-                if self.meter.fuel <= 0 {
+                if !self.pay_compaction() {
                     return self.raise(Fault::OutOfFuel, host);
                 }
                 let error = self.heap_error();

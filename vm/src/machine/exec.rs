@@ -1,80 +1,24 @@
-//! The instruction loops.
+//! The fast instruction loop.
 //!
-//! The precise one pays each charge before its instruction, counts quotas and writes the
-//! trace; instructions are [`Machine::execute`]'s. The fast one pays whole blocks, and does
-//! itself what is frequent and short: what it holds in machine registers is kept there only
-//! as long as its arms call little. An arm that is done goes on with the next instruction;
-//! one whose operands are not those that it is for falls out of the `match`, and the whole
-//! instruction is executed behind it.
+//! It pays whole blocks and walks the fast code (`fast`) of functions, which has an opcode for
+//! what it does itself: what is frequent and short. What the loop holds in machine registers
+//! is kept there only as long as its arms call little. An arm that is done goes on with the
+//! next instruction; one whose operands are not those that it is for falls out of the
+//! `match`, and the instruction of the program is executed behind it (`ops`).
 
 use super::fast::FastOp;
 use super::operands::stored;
-use super::prices::FORCE_PRECISE;
 use super::{Exit, FrameKind, LoadedProgram, Machine, WINDOW};
 use crate::coerce;
 use crate::heap::{Heap, Val};
 use crate::link::BlockPrice;
 use crate::native::{Fault, Host, Meter};
-use a99_core::program::{Op, Reg};
-use std::sync::Arc;
+use a99_core::program::Reg;
 
 /// Registers of a frame.
 type Window = [Val; WINDOW];
 
 impl Machine {
-    /// Runs the current frame, charge by charge.
-    pub(super) fn run_precise(&mut self, host: &dyn Host) -> Exit {
-        let frame = self.frame();
-        let LoadedProgram {
-            exe,
-            main,
-            own_prices,
-            ..
-        } = &self.programs[frame.program as usize];
-        let loaded = LoadedProgram {
-            exe: Arc::clone(exe),
-            main: *main,
-            own_prices: own_prices.clone(),
-            args: Vec::new(),
-        };
-        let function = &loaded.exe.program().functions[frame.function as usize];
-        let prices = &loaded.prices(self.options.cost_model)[frame.function as usize];
-        let base = frame.base as usize;
-        let mut pc = frame.pc as usize;
-        loop {
-            let op = function.code[pc];
-            self.set_pc(pc);
-            if let Err((fault, before)) = self.before(function, &loaded.exe, pc as u32, host) {
-                return Exit::Fault { fault, before };
-            }
-            match op {
-                Op::Fuel { block } => {
-                    let traced = self.tracer.is_some();
-                    let price = &prices[block.at()];
-                    if let Some(exit) = enter_precisely(&mut self.meter, price, traced) {
-                        // In fast mode the block is paid when the run comes back.
-                        self.set_pc(pc + usize::from(matches!(exit, Exit::Slice)));
-                        return exit;
-                    }
-                    pc += 1;
-                }
-                Op::LoadArg { dst, arg } => {
-                    let program = &self.programs[frame.program as usize];
-                    self.stack[base + dst.at()] = program.args[arg.at()];
-                    pc += 1;
-                }
-                Op::Ret { src } => return Exit::Return(self.stack[base + src.at()]),
-                Op::Call {
-                    dst, base, callee, ..
-                } => return Exit::Call { dst, base, callee },
-                op => match self.execute(&loaded, base, pc, op, host) {
-                    Ok(next) => pc = next,
-                    Err(exit) => return exit,
-                },
-            }
-        }
-    }
-
     /// Runs the current frame and the helpers that it calls, block by block.
     pub(super) fn run_fast(&mut self, host: &dyn Host) -> Exit {
         // Nothing that this loop calls looks at the list of programs, and a program that is
@@ -564,9 +508,6 @@ pub(super) fn split(stack: &mut [Val], base: usize) -> (&mut Window, &mut [Val])
     (window.try_into().expect("a window of registers"), slots)
 }
 
-/// How many times the work of a block its precise mode is.
-pub(super) const PRECISE_WORK: i64 = 4;
-
 /// Pays for a block in fast mode, or says why the loop is left instead.
 #[inline(always)]
 fn pay_block(meter: &mut Meter, price: &BlockPrice) -> Option<Exit> {
@@ -579,16 +520,6 @@ fn pay_block(meter: &mut Meter, price: &BlockPrice) -> Option<Exit> {
     }
     meter.fuel -= price.fuel;
     None
-}
-
-/// Enters a block in precise mode, where each charge is paid before its instruction, or says
-/// why the loop is left instead.
-fn enter_precisely(meter: &mut Meter, price: &BlockPrice, traced: bool) -> Option<Exit> {
-    if !traced && price.fuel < FORCE_PRECISE && meter.fuel > price.fuel {
-        return Some(Exit::Fast);
-    }
-    meter.slice -= PRECISE_WORK * price.work;
-    (meter.slice <= 0).then_some(Exit::Slice)
 }
 
 /// Puts the next item of an iteration into a register; whether there is one.

@@ -15,16 +15,18 @@ mod help;
 mod inline;
 mod operands;
 mod ops;
+mod precise;
 mod prices;
+mod room;
 mod saved;
 pub(crate) mod start;
 mod suspend;
 mod tracing;
 
 use crate::atom::{AtomDef, Cancelled, HostCall, Locals};
-use crate::heap::{Heap, Val, Visit};
+use crate::heap::{Heap, Val};
 use crate::link::{Executable, Prices};
-use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown, Watch};
+use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown};
 use crate::options::{Outcome, RunOptions};
 use crate::run::RunClock;
 use a99_core::costs::CostModel;
@@ -45,14 +47,6 @@ pub(crate) use saved::save_prepared;
 
 /// Registers that an instruction can name.
 const WINDOW: usize = 256;
-
-/// Nanoseconds of a compaction that are part of the instruction it serves: a
-/// heap of some ten thousand bytes takes no longer, however low its ceiling and
-/// however often it runs, so that fuel does not depend on that.
-const SMALL_COMPACTION: usize = 16_384;
-
-/// Bytes whose allocation pays for a nanosecond of compaction.
-const ALLOCATED_A_NANOSECOND: usize = 2;
 
 /// So many remembered results are given back at once.
 const FEW_MEMOS: usize = 1024;
@@ -458,41 +452,6 @@ impl Machine {
         if let Some(frame) = self.frames.last_mut() {
             frame.precise = precise;
         }
-    }
-
-    /// Squeezes garbage out; every live value is reachable from here. `tight`
-    /// is for a heap that has run short.
-    ///
-    /// # Errors
-    /// The host says stop; nothing may read the heap any more.
-    fn compact(&mut self, tight: bool, host: &dyn Host) -> Result<(), StopReason> {
-        let top = self.top();
-        let Machine {
-            heap,
-            meter,
-            stack,
-            programs,
-            memo,
-            tracer,
-            unpaid,
-            ..
-        } = self;
-        let allocated = heap.allocated();
-        let mut roots = |visit: &mut Visit<'_>| {
-            stack[..top].iter_mut().try_for_each(&mut *visit)?;
-            memo.values_mut().try_for_each(&mut *visit)?;
-            for program in programs.iter_mut() {
-                program.args.iter_mut().try_for_each(&mut *visit)?;
-            }
-            tracer.as_mut().map_or(Ok(()), |tracer| tracer.roots(visit))
-        };
-        let work = heap.compact(tight, &mut roots, &mut Watch::new(host))?;
-        meter.did(work);
-        // What was allocated has paid for as much work. More is done only when
-        // memory runs short again and again.
-        let paid = SMALL_COMPACTION + allocated / ALLOCATED_A_NANOSECOND;
-        *unpaid = work.saturating_sub(paid);
-        Ok(())
     }
 
     /// Drops everything that belongs to the run and its host: a machine

@@ -1,7 +1,7 @@
 //! A machine that waits, seen from outside: what it holds, where it is, and more
 //! fuel for it.
 
-use super::exec::PRECISE_WORK;
+use super::precise::PRECISE_WORK;
 use super::{Machine, WINDOW, frame_size};
 use crate::heap::Val;
 use a99_core::fuel::Fuel;

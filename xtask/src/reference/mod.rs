@@ -366,8 +366,8 @@ fn write_rates(out: &mut String) {
          {apart} a unit. The value of a match costs {found}, {in_group} for each group and \
          {in_name} for each name; a part that is split off, a dollar of a replacement, and a \
          piece of it for each match {part}.\n\
-         * An operation that fails for want of memory: {compaction} for each microsecond of \
-         the search for garbage before, as far as what was allocated has not paid for it.\n\n",
+         * An operation that finds too little memory: {compaction} for each microsecond of the \
+         search for garbage that follows, as far as what was allocated has not paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),
         price(Formula::Sort.price(Sizes::elements(1024))),
         readers(Reads::All),

@@ -1,0 +1,37 @@
+//! Pools: many runs of an engine under one ceiling.
+
+use crate::engine::{Agent, Engine};
+use a99_capabilities::Capabilities;
+use a99_core::value::Value;
+use a99_vm::{Outcome, Pool, RunOptions};
+
+/// Bounds many runs of an engine together; see [`Engine::pool`].
+#[derive(Debug)]
+pub struct EnginePool {
+    engine: Engine,
+    pool: Pool,
+}
+
+impl EnginePool {
+    /// Runs an agent when there is room for its heap ceiling.
+    pub async fn run(
+        &self,
+        agent: &Agent,
+        args: impl Into<Value>,
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> Outcome {
+        let options = self.engine.granted(options, granted);
+        self.pool.run(&agent.exe, args.into(), options).await
+    }
+}
+
+impl Engine {
+    /// A pool whose runs together hold at most `heap_bytes`.
+    pub fn pool(&self, heap_bytes: usize) -> EnginePool {
+        EnginePool {
+            engine: self.clone(),
+            pool: Pool::new(self.0.vm.clone(), heap_bytes),
+        }
+    }
+}
