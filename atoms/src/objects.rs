@@ -168,8 +168,8 @@ fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         Source::Object(r) => {
             for (key, _) in cx.members(r)? {
                 cx.work(4)?;
-                let name = cx.heap.key_str(key)?;
-                cx.heap.push(out, Val::Str(name))?;
+                let name = cx.key_name(key)?;
+                cx.heap.push(out, name)?;
             }
         }
         Source::Array(_) | Source::Indices(_) => {

@@ -10,7 +10,7 @@
 //! within a millisecond (D23).
 
 use crate::atom::AtomError;
-use crate::heap::{Heap, Oom, Str};
+use crate::heap::{Heap, KeyId, Oom, Str, Val};
 use a99_core::costs::{COMPACTION, CostModel, Formula, READ, SHORT_TEXT, Sizes, name_units};
 use a99_core::error::{ErrorCode, HostCode};
 
@@ -543,7 +543,19 @@ impl Cx<'_> {
     /// # Errors
     /// Fuel, a stop.
     pub fn charge_name(&mut self, name: Str) -> Result<(), Fault> {
-        let bytes = name.len_bytes();
+        self.charge_name_of(name.len_bytes())
+    }
+
+    /// The text of a member's name as a value, paid for like a name that is looked up.
+    ///
+    /// # Errors
+    /// Fuel, memory, a stop.
+    pub fn key_name(&mut self, key: KeyId) -> Result<Val, Fault> {
+        self.charge_name_of(self.heap.shapes.key_text(key).len())?;
+        Ok(Val::Str(self.heap.key_str(key)?))
+    }
+
+    fn charge_name_of(&mut self, bytes: usize) -> Result<(), Fault> {
         if bytes <= SHORT_TEXT {
             return Ok(());
         }

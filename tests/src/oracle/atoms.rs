@@ -352,9 +352,10 @@ impl Machine<'_> {
                 if obj.is_nullish() {
                     return Ok(OVal::array(Vec::new()));
                 }
-                let keys = statics::members(&obj)?
-                    .into_iter()
-                    .map(|(k, _)| OVal::Str(k));
+                let keys = statics::members(&obj)?.into_iter().map(|(key, _)| {
+                    super::meter::owe_name(&key);
+                    OVal::Str(key)
+                });
                 Ok(OVal::array(keys.collect()))
             }
         }

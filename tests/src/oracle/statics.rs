@@ -198,6 +198,12 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
             members(&args.get(0))?.into_iter().map(f).collect(),
         ))
     };
+    if matches!(name, "keys" | "entries") {
+        let listed = members(&args.get(0))?;
+        listed
+            .iter()
+            .for_each(|(key, _)| super::meter::owe_name(key));
+    }
     match name {
         "keys" => list(|(k, _)| OVal::Str(k)),
         "values" => list(|(_, v)| v),

@@ -73,7 +73,7 @@ fn members(cx: &mut Cx<'_>, v: Val, with_keys: bool) -> Result<Vec<(Val, Val)>, 
             for (key, val) in cx.members(r)? {
                 cx.work(4)?;
                 let name = if with_keys {
-                    Val::Str(cx.heap.key_str(key)?)
+                    cx.key_name(key)?
                 } else {
                     Val::Undefined
                 };

@@ -334,7 +334,7 @@ fn write_rates(out: &mut String) {
          `localeCompare` {collated} for each unit of two texts that differ.\n\
          * A name that the program made and that is longer than {short} bytes, to look a member \
          up (`o[k]`, `Object.hasOwn`, `hasOwnProperty`), to name one (`pick`, `omit`, \
-         `Object.fromEntries`) or in a copy for the host or from it: a unit for 4 bytes.\n\
+         `Object.fromEntries`), to list it (`keys`, `Object.keys`, `Object.entries`) or in a copy for the host or from it: a unit for 4 bytes.\n\
          * `flat` and `join` read the elements of each array within that they enter.\n\
          * Looking for a text with `includes`, `indexOf`, `lastIndexOf`, `add`, `has` or \
          `remove` reads the units of each element that is a text of the same length.\n\
