@@ -146,6 +146,8 @@ fn mismatch(error: &SchemaError, value: &Value) -> Mismatch {
 ///
 /// # Errors
 /// What may not cross the boundary, [`Failure`]s, memory, a stop.
+// Where the function is known, reading its inputs and calling it is one piece of code.
+#[inline(always)]
 pub fn inline<I: Input>(
     cx: &mut Cx<'_>,
     scope: &mut Scope<'_>,
@@ -187,6 +189,7 @@ fn checked(
 /// # Errors
 /// What may not cross the boundary, memory, a stop; within, arguments that do
 /// not fit.
+#[inline(always)]
 fn read<I: Input>(
     copies: &mut Copies<'_, '_>,
     args: &[Val],

@@ -51,6 +51,7 @@ impl std::fmt::Debug for Pace<'_> {
 
 /// Works while `ask`, which is asked before each value, finds nothing against
 /// it: what was made, what is left of it, and how the asking ended.
+#[inline(always)]
 fn paced<T, E>(
     ask: impl FnMut() -> Result<(), E>,
     work: impl FnOnce(&Pace<'_>) -> T,
@@ -73,6 +74,7 @@ fn paced<T, E>(
 ///
 /// # Errors
 /// A stop.
+#[inline(always)]
 pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> Result<T, Fault> {
     let (made, left, ended) = paced(|| cx.work(VALUE), work);
     cx.discard(left)?;
