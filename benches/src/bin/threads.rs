@@ -42,10 +42,12 @@ const WORKS: [(&str, Make); 3] = [
 
 /// The agent of ten steps in a new context for each run.
 fn fresh() -> Work {
-    let (engine, args) = (engine(), programs::ten_steps_args());
+    let engine = engine();
     let agent = compiled(&engine, programs::TEN_STEPS);
     Box::new(move || {
-        let (engine, agent, args) = (engine.clone(), agent.clone(), args.clone());
+        let (engine, agent) = (engine.clone(), agent.clone());
+        // Each thread has arguments of its own, as requests have.
+        let args = programs::ten_steps_args();
         Box::new(move |runs| (0..runs).for_each(|_| drop(run(&engine, &agent, &args))))
     })
 }
