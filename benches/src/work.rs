@@ -7,12 +7,13 @@ use a99_bench_work::list;
 use a99_bench_work::protocol::{About, Entry, time};
 use a99_bench_work::{Size, Task, Work};
 use agent99::{
-    Agent, Arg, Capabilities, Engine, Next, Outcome, Part, Run, RunOptions, Value, json,
+    Agent, Arg, Bound, Capabilities, Engine, Next, Outcome, Part, Run, RunOptions, Value, json,
 };
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -197,17 +198,27 @@ fn condition_from_map(size: Size) -> Task {
 }
 
 fn condition_bound(size: Size) -> Task {
-    let [a, b, c, d, e, f] = inputs::CONDITION.map(|(_, number)| Arg::Number(number));
-    let args = [a, b, c, d, e, f, Arg::Text("x")];
+    let args = condition_inputs();
     conditions(size, move |place| args[place])
+}
+
+/// The condition, with places for its inputs.
+pub fn bound_condition() -> Arc<Bound> {
+    let engine = engine();
+    let agent = compiled(&engine, programs::CONDITION);
+    let bound = engine.bind(&agent, &CONDITION, limits(), Capabilities::none());
+    bound.expect("names of the program's")
+}
+
+/// Its inputs, in the order of the places.
+pub fn condition_inputs() -> [Arg<'static>; 7] {
+    let [a, b, c, d, e, f] = inputs::CONDITION.map(|(_, number)| Arg::Number(number));
+    [a, b, c, d, e, f, Arg::Text("x")]
 }
 
 /// Bound calls, each with what it is given for its names, one after the other.
 fn conditions(size: Size, arg: impl Fn(usize) -> Arg<'static> + 'static) -> Task {
-    let engine = engine();
-    let agent = compiled(&engine, programs::CONDITION);
-    let bound = engine.bind(&agent, &CONDITION, limits(), Capabilities::none());
-    let bound = bound.expect("names of the program's");
+    let bound = bound_condition();
     let (ok, mut caller) = (bound.result("ok"), bound.caller());
     Task::all(size.evaluations, move || {
         for _ in 0..size.evaluations {
@@ -307,14 +318,15 @@ fn timers() -> tokio::runtime::Runtime {
 }
 
 /// The agent that waits on its host, with what tells that it was heard.
-fn suspended() -> (Engine, Agent) {
+/// An agent that calls its host and returns what that answers.
+pub fn suspended() -> (Engine, Agent) {
     let engine = engine();
     let agent = compiled(&engine, programs::SUSPENDED);
     (engine, agent)
 }
 
 /// Runs that wait, and the call that each of them made.
-fn waiting(engine: &Engine, agent: &Agent, count: u32) -> Vec<(Run, agent99::CallId)> {
+pub fn waiting(engine: &Engine, agent: &Agent, count: u32) -> Vec<(Run, agent99::CallId)> {
     let start = |_| {
         let options: RunOptions = limits();
         let mut run = engine.start(agent, Value::Undefined, options, Capabilities::none());
@@ -327,7 +339,7 @@ fn waiting(engine: &Engine, agent: &Agent, count: u32) -> Vec<(Run, agent99::Cal
 }
 
 /// Answers a call and takes the run to its end.
-fn resumed((mut run, call): (Run, agent99::CallId)) {
+pub fn resumed((mut run, call): (Run, agent99::CallId)) {
     run.answer(&call, Ok(Value::from(2.0).into()))
         .expect("a call of this run");
     let Next::Done(outcome) = run.next(Duration::ZERO) else {

@@ -35,6 +35,16 @@ impl Numbers {
         (self.next() >> 16) as usize % n.max(1)
     }
 
+    /// Whether it is the turn of what happens once in `n` times.
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// A byte.
+    pub fn byte(&mut self) -> u8 {
+        self.below(256) as u8
+    }
+
     /// The bytes of a random program.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| (self.next() >> 32) as u8).collect()

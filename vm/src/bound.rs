@@ -428,11 +428,9 @@ impl<'a> Given<'a> {
         let Some(whole) = self.bound.whole[asked] else {
             return Ok(None);
         };
-        let arg = self.args[whole.place];
-        match arg {
-            Arg::Bool(_) | Arg::Number(_) => Ok(arg.plain()),
-            Arg::Text(_) | Arg::Value(_) if whole.is_only => arg.val(cx, limits).map(Some),
-            _ => Ok(None),
+        match self.args[whole.place] {
+            arg @ (Arg::Text(_) | Arg::Value(_)) if whole.is_only => arg.val(cx, limits).map(Some),
+            arg => Ok(arg.plain()),
         }
     }
 

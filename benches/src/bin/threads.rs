@@ -10,8 +10,9 @@
     reason = "a program for people"
 )]
 
-use a99_benches::{compiled, engine, limits, programs, run};
-use agent99::{Arg, Capabilities, Next, Value, json};
+use a99_benches::work::{bound_condition, condition_inputs, resumed, suspended, waiting};
+use a99_benches::{compiled, engine, programs, run};
+use agent99::json;
 use cpu_time::ThreadTime;
 use std::process::ExitCode;
 use std::sync::Barrier;
@@ -22,7 +23,7 @@ const USAGE: &str = "usage: threads [--json]";
 /// How long each measurement takes.
 const TIME: Duration = Duration::from_millis(500);
 
-/// How often each is made; the most counts.
+/// How often each is made; the least counts.
 const ROUNDS: usize = 5;
 
 /// Runs between two looks at the clock.
@@ -37,7 +38,7 @@ type Make = fn() -> Work;
 const WORKS: [(&str, Make); 3] = [
     ("fresh run", fresh),
     ("bound call", bound),
-    ("run that waits", waiting),
+    ("run that waits", runs_that_wait),
 ];
 
 /// The agent of ten steps in a new context for each run.
@@ -54,42 +55,20 @@ fn fresh() -> Work {
 
 /// A condition that each thread has a caller of.
 fn bound() -> Work {
-    let engine = engine();
-    let agent = compiled(&engine, programs::CONDITION);
-    let names = ["a", "b", "c", "d", "e", "f", "name"];
-    let bound = engine
-        .bind(&agent, &names, limits(), Capabilities::none())
-        .expect("names of arguments");
+    let bound = bound_condition();
     Box::new(move || {
-        let mut caller = bound.caller();
-        Box::new(move |runs| {
-            let numbers = [4.0, 3.0, 8.0, 2.0, 9.0, 4.0].map(Arg::Number);
-            let [a, b, c, d, e, f] = numbers;
-            for _ in 0..runs {
-                let reply = caller.call(&[a, b, c, d, e, f, Arg::Text("x")]);
-                assert!(reply.is_ok());
-            }
-        })
+        let (mut caller, args) = (bound.caller(), condition_inputs());
+        Box::new(move |runs| (0..runs).for_each(|_| assert!(caller.call(&args).is_ok())))
     })
 }
 
 /// A run that makes a call, is answered, and ends.
-fn waiting() -> Work {
-    let engine = engine();
-    let agent = compiled(&engine, programs::SUSPENDED);
+fn runs_that_wait() -> Work {
+    let (engine, agent) = suspended();
     Box::new(move || {
         let (engine, agent) = (engine.clone(), agent.clone());
         Box::new(move |runs| {
-            for _ in 0..runs {
-                let none = Capabilities::none();
-                let mut run = engine.start(&agent, Value::Undefined, limits(), none);
-                let Next::Call(call) = run.next(Duration::ZERO) else {
-                    panic!("a call");
-                };
-                run.answer(&call.id, Ok(Value::from(2.0).into()))
-                    .expect("a call of this run");
-                assert!(matches!(run.next(Duration::ZERO), Next::Done(_)));
-            }
+            (0..runs).for_each(|_| waiting(&engine, &agent, 1).into_iter().for_each(resumed));
         })
     })
 }

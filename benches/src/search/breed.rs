@@ -1,22 +1,22 @@
 //! Genomes out of others: new ones, changed ones, crossed ones.
 
-use super::random::Random;
 use a99_testkit::cost::{Genome, HEAD, MAX_STEPS, STEP};
+use a99_testkit::numbers::Numbers;
 
 /// A head and a step of random bytes.
-pub(crate) fn fresh(random: &mut Random) -> Genome {
+pub(crate) fn fresh(random: &mut Numbers) -> Genome {
     Genome {
         head: std::array::from_fn::<u8, HEAD, _>(|_| random.byte()),
         steps: vec![fresh_step(random)],
     }
 }
 
-fn fresh_step(random: &mut Random) -> [u8; STEP] {
+fn fresh_step(random: &mut Numbers) -> [u8; STEP] {
     std::array::from_fn(|_| random.byte())
 }
 
 /// One to four changes.
-pub(crate) fn mutated(of: &Genome, random: &mut Random) -> Genome {
+pub(crate) fn mutated(of: &Genome, random: &mut Numbers) -> Genome {
     let mut genome = of.clone();
     for _ in 0..1 + random.below(4) {
         let place = random.below(genome.steps.len().max(1));
@@ -51,7 +51,7 @@ pub(crate) fn mutated(of: &Genome, random: &mut Random) -> Genome {
 }
 
 /// The head of one, and steps of both.
-pub(crate) fn crossed(one: &Genome, other: &Genome, random: &mut Random) -> Genome {
+pub(crate) fn crossed(one: &Genome, other: &Genome, random: &mut Numbers) -> Genome {
     let mut genome = one.clone();
     if random.one_in(4) {
         let at = random.below(HEAD);
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_seed_determines_what_is_bred() {
         let bred = |seed: u64| {
-            let mut random = Random::new(seed);
+            let mut random = Numbers::new(seed);
             let (one, other) = (fresh(&mut random), fresh(&mut random));
             let crossed = crossed(&one, &other, &mut random);
             (0..50).fold(crossed, |genome, _| mutated(&genome, &mut random))
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn simpler_genomes_come_to_an_end() {
-        let mut genome = fresh(&mut Random::new(3));
+        let mut genome = fresh(&mut Numbers::new(3));
         let mut rounds = 0;
         while let Some(next) = simpler(&genome).pop() {
             genome = next;

@@ -8,15 +8,14 @@
 
 mod breed;
 mod measure;
-mod random;
 mod report;
 
 pub use measure::Figure;
 pub use report::{json, text};
 
 use a99_testkit::cost::{Counting, Genome};
+use a99_testkit::numbers::Numbers;
 use measure::Meter;
-use random::Random;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -105,7 +104,7 @@ pub fn search(plan: Plan, counting: &'static Counting, mut told: impl FnMut(&str
     let start = Instant::now();
     let end = start + plan.time.mul_f64(1.0 - LAST_PART);
     let mut meter = Meter::new(plan.goal, counting);
-    let mut random = Random::new(plan.seed);
+    let mut random = Numbers::new(plan.seed);
     let mut kept: BTreeMap<String, (f64, Genome)> = BTreeMap::new();
     let mut seen: HashSet<Genome> = HashSet::new();
     let (mut tried, mut measured) = (0, 0);
@@ -171,13 +170,13 @@ pub fn search(plan: Plan, counting: &'static Counting, mut told: impl FnMut(&str
 }
 
 /// The next program to try.
-fn next(kept: &BTreeMap<String, (f64, Genome)>, random: &mut Random) -> Genome {
+fn next(kept: &BTreeMap<String, (f64, Genome)>, random: &mut Numbers) -> Genome {
     if kept.len() < 20 || random.one_in(4) {
         return breed::fresh(random);
     }
     let all: Vec<&(f64, Genome)> = kept.values().collect();
     // The dearest of some.
-    let choose = |of: usize, random: &mut Random| {
+    let choose = |of: usize, random: &mut Numbers| {
         let places = (0..of).map(|_| all[random.below(all.len())]);
         let chosen = places.max_by(|a, b| a.0.total_cmp(&b.0));
         chosen.map_or_else(Genome::default, |(_, genome)| genome.clone())

@@ -352,10 +352,8 @@ impl Machine<'_> {
                 if obj.is_nullish() {
                     return Ok(OVal::array(Vec::new()));
                 }
-                let keys = statics::members(&obj)?.into_iter().map(|(key, _)| {
-                    super::meter::owe_name(&key);
-                    OVal::Str(key)
-                });
+                let members = statics::members(&obj)?.into_iter();
+                let keys = members.map(|(key, _)| statics::listed(key));
                 Ok(OVal::array(keys.collect()))
             }
         }

@@ -192,22 +192,22 @@ fn pair(entry: &OVal) -> Res<(super::value::JsStr, OVal)> {
     Ok((to_str(&get(0))?, get(1)))
 }
 
+/// The name of a member as a value.
+pub(super) fn listed(name: super::value::JsStr) -> OVal {
+    super::meter::owe_name(&name);
+    OVal::Str(name)
+}
+
 fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
     let list = |f: fn((super::value::JsStr, OVal)) -> OVal| -> Res<OVal> {
         Ok(OVal::array(
             members(&args.get(0))?.into_iter().map(f).collect(),
         ))
     };
-    if matches!(name, "keys" | "entries") {
-        let listed = members(&args.get(0))?;
-        listed
-            .iter()
-            .for_each(|(key, _)| super::meter::owe_name(key));
-    }
     match name {
-        "keys" => list(|(k, _)| OVal::Str(k)),
+        "keys" => list(|(k, _)| listed(k)),
         "values" => list(|(_, v)| v),
-        "entries" => list(|(k, v)| OVal::array(vec![OVal::Str(k), v])),
+        "entries" => list(|(k, v)| OVal::array(vec![listed(k), v])),
         "fromEntries" => {
             let out = Obj::new();
             for entry in arrays::iterate(&args.get(0))? {

@@ -13,7 +13,8 @@ use crate::coerce;
 use crate::heap::{Heap, Val};
 use crate::link::BlockPrice;
 use crate::native::{Fault, Host, Meter};
-use a99_core::program::Reg;
+use a99_core::program::{Count, Reg};
+use a99_ecma::arith::fmod;
 
 /// Registers of a frame.
 type Window = [Val; WINDOW];
@@ -276,20 +277,18 @@ impl Machine {
                     }
                 }
                 FastOp::Unbind { base, n } => {
-                    let base = base.at();
-                    regs[base..base + n.at()].fill(Val::Unbound);
+                    unbind(regs, *base, *n);
                     continue;
                 }
                 FastOp::NopUnbind { base, n } => {
-                    let base = base.at();
-                    regs[base..base + n.at()].fill(Val::Unbound);
+                    unbind(regs, *base, *n);
                     both!();
                 }
                 FastOp::Add { dst, l, r } => arith!(dst, l, r, |x, y| x + y),
                 FastOp::Sub { dst, l, r } => arith!(dst, l, r, |x, y| x - y),
                 FastOp::Mul { dst, l, r } => arith!(dst, l, r, |x, y| x * y),
                 FastOp::Div { dst, l, r } => arith!(dst, l, r, |x, y| x / y),
-                FastOp::Rem { dst, l, r } => arith!(dst, l, r, |x, y| remainder(x, y)),
+                FastOp::Rem { dst, l, r } => arith!(dst, l, r, |x, y| fmod(x, y)),
                 FastOp::AddK { at, dst, l, k } => arith_k!(at, dst, l, k, |x, y| x + y),
                 FastOp::SubK { at, dst, l, k } => arith_k!(at, dst, l, k, |x, y| x - y),
                 FastOp::MulK { at, dst, l, k } => arith_k!(at, dst, l, k, |x, y| x * y),
@@ -297,7 +296,7 @@ impl Machine {
                     arith_add!(at, l, r, dst, to, |x, y| x * y);
                 }
                 FastOp::RemAdd { at, l, r, dst, to } => {
-                    arith_add!(at, l, r, dst, to, |x, y| remainder(x, y));
+                    arith_add!(at, l, r, dst, to, |x, y| fmod(x, y));
                 }
                 FastOp::Not { dst, src } => {
                     if let Val::Bool(b) = regs[src.at()] {
@@ -401,8 +400,7 @@ impl Machine {
                     it,
                     to,
                 } => {
-                    let base = base.at();
-                    regs[base..base + n.at()].fill(Val::Unbound);
+                    unbind(regs, *base, *n);
                     if let Ok(is_there) = next_item(&self.heap, regs, *dst, *it) {
                         next.next();
                         jump!(!is_there, usize::from(*to));
@@ -476,10 +474,10 @@ impl Machine {
     }
 }
 
-/// The remainder of a division.
+/// Makes registers unbound.
 #[inline(always)]
-fn remainder(x: f64, y: f64) -> f64 {
-    a99_ecma::arith::fmod(x, y)
+fn unbind(regs: &mut Window, base: Reg, n: Count) {
+    regs[base.at()..base.at() + n.at()].fill(Val::Unbound);
 }
 
 /// What ends a run whose code leaves its blocks; the verifier accepts no such code.
