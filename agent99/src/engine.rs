@@ -17,6 +17,7 @@ use a99_core::value::Value;
 use a99_core::verify::{Artifact, verify_watched};
 use a99_vm::atom::AtomSet;
 use a99_vm::{Environment, Executable, HostState, Outcome, ProgramLoader, RunOptions, Vm};
+use std::future::Future;
 use std::sync::Arc;
 
 /// Why a program was refused.
@@ -450,15 +451,15 @@ impl Engine {
 
     /// Runs an agent with what it is granted. Dropping the future ends the
     /// run.
-    pub async fn run(
+    pub fn run(
         &self,
         agent: &Agent,
         args: impl Into<Value>,
         options: RunOptions,
         granted: Capabilities,
-    ) -> Outcome {
+    ) -> impl Future<Output = Outcome> + Send {
         let options = self.granted(options, granted);
-        self.0.vm.run(&agent.exe, args.into(), options).await
+        self.0.vm.run(&agent.exe, args.into(), options)
     }
 
     /// Runs an agent on this thread, granting it nothing. An atom that would

@@ -253,6 +253,7 @@ mod nodes;
 #[cfg(doctest)]
 mod pages;
 mod pool;
+mod profile;
 mod prompt;
 mod registry;
 mod run;
@@ -286,7 +287,7 @@ pub use a99_core::{builtins, codes, costs};
 #[cfg(feature = "macros")]
 pub use a99_macros::atom;
 pub use a99_vm::atom::{
-    AtomBody, AtomDef, AtomError, AtomSet, DuplicateAtom, HostCall, HostReply, IntoAtom,
+    AtomBody, AtomDef, AtomError, AtomSet, CallParts, DuplicateAtom, HostCall, HostReply, IntoAtom,
 };
 #[cfg(feature = "macros")]
 #[doc(hidden)]
@@ -305,6 +306,7 @@ pub use engine::{Agent, Engine, EngineBuilder, Refused};
 pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
 pub use pool::EnginePool;
+pub use profile::RunProfile;
 pub use prompt::PromptForm;
 pub use registry::{
     AgentRegistry, AgentRegistryBuilder, RegistryError, RunDriver, Share, SubAgent,

@@ -70,7 +70,7 @@ impl Engine {
     ///     match run.next(Duration::ZERO) {
     ///         Next::Call(call) => {
     ///             assert_eq!((call.id.to_string(), &*call.atom), ("0.0".into(), "httpFetch"));
-    ///             assert_eq!(call.pointer.as_deref(), Some("/steps/0"));
+    ///             assert_eq!(call.pointer().as_deref(), Some("/steps/0"));
     ///             assert_eq!(call.inputs().to_json(), json!({"url": "https://example.com"}));
     ///             run.answer(&call.id, Ok(Value::from("Hello!").into())).expect("it waits");
     ///         }

@@ -89,8 +89,8 @@ fn calls_have_places_and_a_limit() {
     let a = call(&mut run, 0);
     let b = call(&mut run, 0);
     assert!(waits(&mut run, 0).is_some());
-    assert_eq!(a.pointer.as_deref(), Some("/steps/0/calls/0"));
-    assert_eq!(b.pointer.as_deref(), Some("/steps/0/calls/2"));
+    assert_eq!(a.pointer().as_deref(), Some("/steps/0/calls/0"));
+    assert_eq!(b.pointer().as_deref(), Some("/steps/0/calls/2"));
     let answered = |id: &CallId| Err(RunFault::AnsweredCall(id.clone()));
     let unknown = |text: &str| text.parse::<CallId>().expect("an identity");
     for text in ["0.1", "0.4", "0.5", "1.0"] {

@@ -60,7 +60,7 @@ fn calls_are_numbered_and_answered() {
     let first = call(&mut run, 0);
     assert_eq!((first.step, first.index, &*first.atom), (0, 0, "httpFetch"));
     assert_eq!(first.id.to_string(), "0.0");
-    assert_eq!(first.pointer.as_deref(), Some("/steps/0"));
+    assert_eq!(first.pointer().as_deref(), Some("/steps/0"));
     assert_eq!(first.effect, Effect::Io);
     assert_eq!(
         first.inputs().to_json_string(),
@@ -70,7 +70,7 @@ fn calls_are_numbered_and_answered() {
         .expect("it waits");
     let second = call(&mut run, 0);
     assert_eq!(
-        (second.step, second.pointer.as_deref()),
+        (second.step, second.pointer().as_deref()),
         (1, Some("/steps/1/try/0"))
     );
     let refused = AtomError::new("no such host");
@@ -245,10 +245,7 @@ fn inline_programs_count_on() {
     loop {
         match next(&mut run, 0) {
             Next::Call(call) => {
-                seen.push((
-                    call.id.to_string(),
-                    call.pointer.clone().unwrap_or_default(),
-                ));
+                seen.push((call.id.to_string(), call.pointer().unwrap_or_default()));
                 run.answer(&call.id, Ok(Value::Null.into()))
                     .expect("it waits");
             }

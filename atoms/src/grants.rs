@@ -14,7 +14,7 @@ pub(crate) type Answer = BoxFuture<'static, Result<HostReply, AtomError>>;
 
 /// The capabilities of a run, if the host granted any.
 pub(crate) fn capabilities(call: &HostCall) -> Option<Arc<Capabilities>> {
-    call.grants.0.clone()?.downcast().ok()
+    call.options.grants.clone()?.downcast().ok()
 }
 
 /// One granted capability.
@@ -39,7 +39,7 @@ pub(crate) fn required<T: ?Sized>(
 pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
     let provider = granted(call, |c| &c.ai)?;
     let locals = Arc::clone(&call.locals);
-    let metered = MeteredAi::new(provider, call.account.clone());
+    let metered = MeteredAi::new(provider, call.account());
     let metered = metered.with_fuel(move |fuel| locals.charge(fuel));
     Some(match &call.events {
         None => Arc::new(metered),

@@ -4,9 +4,7 @@ use a99_capabilities::{Capabilities, Random, SystemRandom};
 use a99_core::costs::CostModel;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
-use a99_vm::atom::{
-    AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
-};
+use a99_vm::atom::{AtomBody, AtomError, CallParts, Cancelled, HostCall, HostReply, Locals, Scope};
 use a99_vm::heap::{Heap, Val};
 use a99_vm::json;
 use a99_vm::native::{Cx, Fault, Host, Meter, StopReason};
@@ -35,8 +33,7 @@ impl Host for TestHost {
 #[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) locals: Arc<Locals>,
-    grants: HostGrants,
-    context: Arc<Value>,
+    options: RunOptions,
     now_ms: f64,
     events: Option<EventSink>,
 }
@@ -46,23 +43,21 @@ impl Bench {
     pub(crate) fn new() -> Bench {
         Bench {
             locals: Arc::default(),
-            grants: HostGrants(None),
-            context: Arc::new(Value::Undefined),
+            options: RunOptions::new(),
             now_ms: 1_000.0,
             events: None,
         }
     }
 
     pub(crate) fn with(set: Capabilities) -> Bench {
-        Bench {
-            grants: HostGrants(Some(Arc::new(set))),
-            ..Bench::new()
-        }
+        let mut bench = Bench::new();
+        bench.options.grants = Some(Arc::new(set));
+        bench
     }
 
     pub(crate) fn context(&self, json: &str) -> Bench {
         Bench {
-            context: Arc::new(value(json)),
+            options: self.options.clone().context(value(json)),
             ..self.clone()
         }
     }
@@ -91,14 +86,11 @@ impl Bench {
         let Value::Array(args) = value(args) else {
             panic!("inputs are a list")
         };
-        let call = HostCall {
+        let call = HostCall::from(CallParts {
             op: op.to_owned().into(),
             args,
-            context: self.context.clone(),
-            grants: self.grants.clone(),
-            host: a99_vm::HostState::default(),
+            options: Arc::new(self.options.clone()),
             locals: self.locals.clone(),
-            account: Default::default(),
             fuel_left: Fuel::from_micro(1_000_000),
             depth: 0,
             cancelled: Cancelled::default(),
@@ -106,7 +98,7 @@ impl Bench {
             deadline: None,
             id: Default::default(),
             events: self.events.clone(),
-        };
+        });
         let mut future = pin!(body(call));
         loop {
             let mut cx = Context::from_waker(Waker::noop());
@@ -149,13 +141,8 @@ impl Bench {
         };
         let mut vals = heap.items(list).to_vec();
         vals.resize(8, Val::Undefined);
-        let options = RunOptions {
-            context: self.context.clone(),
-            grants: self.grants.0.clone(),
-            ..RunOptions::default()
-        };
         let mut scope = Scope {
-            options: &options,
+            options: &self.options,
             locals: &self.locals,
         };
         let mut meter = Meter::new(FUEL, CostModel::Metered);

@@ -18,8 +18,8 @@ use a99_vm::coerce::to_number;
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
 use agent99::{
-    Agent, AtomBody, AtomDef, AtomSig, Binding, Engine, HostReply, Param, Params, RunOptions,
-    Value, all_atoms, atom,
+    Agent, AtomBody, AtomDef, AtomSig, Binding, Capabilities, Engine, HostReply, Param, Params,
+    RunOptions, RunProfile, Value, all_atoms, atom,
 };
 
 /// A budget that no bench uses up: large but finite, so that it is counted.
@@ -83,6 +83,15 @@ pub fn run(engine: &Engine, agent: &Agent, args: &Value) -> Value {
         panic!("{error:?}");
     }
     outcome.result
+}
+
+/// What [`run`] says of a run, once for many: nothing is granted.
+///
+/// # Panics
+/// Never: the options name no op.
+pub fn profile(engine: &Engine) -> RunProfile {
+    let profile = engine.profile(limits(), Capabilities::none());
+    profile.unwrap_or_else(|refused| panic!("{refused:?}"))
 }
 
 fn host_atoms() -> [AtomDef; 3] {

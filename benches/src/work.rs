@@ -1,13 +1,13 @@
 //! Work that engines are compared by ([`a99_bench_work`]), done by this one: over its
 //! public interface, with fuel, heap ceiling and deadline on as a user has them.
 
-use crate::{compiled, engine, limits, programs, run};
+use crate::{compiled, engine, limits, profile, programs, run};
 use a99_bench_work::inputs::{self, TenSteps};
 use a99_bench_work::list;
 use a99_bench_work::protocol::{About, Entry, time};
 use a99_bench_work::{Size, Task, Work};
 use agent99::{
-    Agent, Arg, Bound, Capabilities, Engine, Next, Outcome, Part, Run, RunOptions, Value, json,
+    Agent, Arg, Bound, Capabilities, Engine, Next, Outcome, Part, Run, RunProfile, Value, json,
 };
 use std::collections::HashMap;
 use std::future::Future;
@@ -102,35 +102,36 @@ pub const TIMED: &[Entry] = &[
         let (engine, args) = (engine(), programs::ten_steps_args());
         let agent = compiled(&engine, programs::TEN_STEPS);
         check(&run(&engine, &agent, &args));
+        let profile = profile(&engine);
         Task::all(size.runs, move || {
             for _ in 0..size.runs {
-                let result = run(&engine, &agent, &args);
+                let outcome = profile.run_sync(&agent, args.clone());
                 // The whole is compared above; all of it every time would be most of the
                 // work.
-                assert_eq!(net(&result), Some(112.5));
+                assert_eq!(net(&result(outcome)), Some(112.5));
             }
         })
     }),
     (list::W9_START, |size| {
-        let (engine, agent) = suspended();
+        let (profile, agent) = suspended();
         Task::all(size.waiting, move || {
-            drop(waiting(&engine, &agent, size.waiting));
+            drop(waiting(&profile, &agent, size.waiting));
         })
     }),
     (list::W9_FUTURE, |size| {
-        let (engine, agent) = suspended();
-        let runtime = timers();
+        let (profile, agent) = suspended();
+        let (profile, runtime) = (Arc::new(profile), timers());
         Task::all(size.waiting, move || {
             let _timers = runtime.enter();
-            drop(futures(&engine, &agent, size.waiting));
+            drop(futures(&profile, &agent, size.waiting));
         })
     }),
     (list::W9_RESUME, |size| {
-        let (engine, agent) = suspended();
+        let (profile, agent) = suspended();
         Task::Part {
             operations: u64::from(size.waiting),
             run: Box::new(move || {
-                let waiting = waiting(&engine, &agent, size.waiting);
+                let waiting = waiting(&profile, &agent, size.waiting);
                 time(|| waiting.into_iter().for_each(resumed))
             }),
         }
@@ -141,21 +142,21 @@ pub const TIMED: &[Entry] = &[
 /// [`TIMED`], because counting slows those.
 pub const HELD: [&Work; 2] = [list::W9_BYTES, list::W9_FUTURE_BYTES];
 
-/// The bytes that a run holds which [`Engine::start`] gave, by what is allocated.
+/// The bytes that a run holds which [`RunProfile::start`] gave, by what is allocated.
 pub fn bytes(size: Size, allocated: fn() -> usize) -> Task {
-    let (engine, agent) = suspended();
+    let (profile, agent) = suspended();
     Task::held(size.waiting, allocated, move |count| {
-        waiting(&engine, &agent, count)
+        waiting(&profile, &agent, count)
     })
 }
 
 /// The bytes that the future of a run holds, by what is allocated.
 pub fn future_bytes(size: Size, allocated: fn() -> usize) -> Task {
-    let (engine, agent) = suspended();
-    let runtime = timers();
+    let (profile, agent) = suspended();
+    let (profile, runtime) = (Arc::new(profile), timers());
     Task::held(size.waiting, allocated, move |count| {
         let _timers = runtime.enter();
-        futures(&engine, &agent, count)
+        futures(&profile, &agent, count)
     })
 }
 
@@ -317,19 +318,17 @@ fn timers() -> tokio::runtime::Runtime {
     runtime.enable_time().build().expect("a runtime")
 }
 
-/// The agent that waits on its host, with what tells that it was heard.
-/// An agent that calls its host and returns what that answers.
-pub fn suspended() -> (Engine, Agent) {
+/// An agent that calls its host and returns what that answers, and how it is run.
+pub fn suspended() -> (RunProfile, Agent) {
     let engine = engine();
     let agent = compiled(&engine, programs::SUSPENDED);
-    (engine, agent)
+    (profile(&engine), agent)
 }
 
 /// Runs that wait, and the call that each of them made.
-pub fn waiting(engine: &Engine, agent: &Agent, count: u32) -> Vec<(Run, agent99::CallId)> {
+pub fn waiting(profile: &RunProfile, agent: &Agent, count: u32) -> Vec<(Run, agent99::CallId)> {
     let start = |_| {
-        let options: RunOptions = limits();
-        let mut run = engine.start(agent, Value::Undefined, options, Capabilities::none());
+        let mut run = profile.start(agent, Value::Undefined);
         match run.next(Duration::ZERO) {
             Next::Call(call) => (run, call.id),
             other => panic!("a call, not {other:?}"),
@@ -350,20 +349,18 @@ pub fn resumed((mut run, call): (Run, agent99::CallId)) {
     assert_eq!(answer.and_then(Value::as_f64), Some(2.0));
 }
 
-/// Futures of runs that wait.
+/// Futures of runs that wait, which own what they need as tasks do.
 fn futures(
-    engine: &Engine,
+    profile: &Arc<RunProfile>,
     agent: &Agent,
     count: u32,
 ) -> Vec<Pin<Box<dyn Future<Output = Outcome>>>> {
     let mut context = Context::from_waker(Waker::noop());
     (0..count)
         .map(|_| {
-            let (engine, agent) = (engine.clone(), agent.clone());
-            let mut run: Pin<Box<dyn Future<Output = Outcome>>> = Box::pin(async move {
-                let none = Capabilities::none();
-                engine.run(&agent, Value::Undefined, limits(), none).await
-            });
+            let (profile, agent) = (Arc::clone(profile), agent.clone());
+            let mut run: Pin<Box<dyn Future<Output = Outcome>>> =
+                Box::pin(async move { profile.run(&agent, Value::Undefined).await });
             assert!(run.as_mut().poll(&mut context).is_pending(), "it waits");
             run
         })

@@ -14,7 +14,6 @@ pub use set::{AtomSet, DuplicateAtom};
 use crate::convert::BoundaryLimits;
 use crate::driver::AbortSignal;
 use crate::heap::Val;
-use crate::host_state::HostState;
 use crate::native::{Cx, Fault};
 use crate::options::RunOptions;
 use a99_account::Account;
@@ -28,6 +27,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -125,7 +125,7 @@ pub struct Scope<'a> {
     /// What the host said of the run: its context, grants and limits.
     pub options: &'a RunOptions,
     /// Warnings and the run's own state.
-    pub locals: &'a Arc<Locals>,
+    pub locals: &'a Locals,
 }
 
 impl<'a> Scope<'a> {
@@ -158,11 +158,15 @@ pub type RestoreState = fn(&Value) -> Option<Arc<dyn RunState>>;
 pub struct Locals {
     warnings: Mutex<Vec<Text>>,
     store: OnceLock<Arc<dyn RunState>>,
+    /// That of a run whose host gives it none.
+    account: OnceLock<Account>,
     bytes: AtomicUsize,
     /// Micro-units that atoms took and the run did not pay yet.
     charges: AtomicI64,
     logging: AtomicBool,
     log: Mutex<Vec<(Text, Value)>>,
+    /// Something of it was used, or others than the run may use it.
+    used: AtomicBool,
 }
 
 /// The state of a run as a snapshot keeps it.
@@ -189,6 +193,7 @@ impl Locals {
         let text = text.into();
         let mut warnings = self.warnings.lock().unwrap_or_else(|e| e.into_inner());
         if warnings.len() < MAX_WARNINGS {
+            self.use_it();
             self.bytes.fetch_add(text.len_bytes(), Ordering::Relaxed);
             warnings.push(text);
         }
@@ -198,6 +203,7 @@ impl Locals {
     /// (`console.log`).
     pub fn log(&self, op: &'static str, value: impl FnOnce() -> Value) {
         if self.logging.load(Ordering::Relaxed) {
+            self.use_it();
             let mut log = self.log.lock().unwrap_or_else(|e| e.into_inner());
             log.push((Text::from(op), value()));
         }
@@ -211,8 +217,27 @@ impl Locals {
         self.logging.store(on, Ordering::Relaxed);
     }
 
-    /// Makes the state of a run that is over fit for the next.
-    pub(crate) fn reset(&mut self) {
+    fn use_it(&self) {
+        self.used.store(true, Ordering::Relaxed);
+    }
+
+    /// The state for a call, which may keep it.
+    pub(crate) fn share(self: &Arc<Self>) -> Arc<Locals> {
+        self.use_it();
+        Arc::clone(self)
+    }
+
+    /// The state of the next run in place of that of one that is over.
+    pub(crate) fn renew(self: &mut Arc<Self>) {
+        if self.used.load(Ordering::Relaxed) {
+            match Arc::get_mut(self) {
+                Some(locals) => locals.reset(),
+                None => *self = Arc::default(),
+            }
+        }
+    }
+
+    fn reset(&mut self) {
         self.warnings
             .get_mut()
             .unwrap_or_else(|e| e.into_inner())
@@ -222,8 +247,10 @@ impl Locals {
             .unwrap_or_else(|e| e.into_inner())
             .clear();
         self.store = OnceLock::new();
+        self.account = OnceLock::new();
         *self.bytes.get_mut() = 0;
         *self.charges.get_mut() = 0;
+        *self.used.get_mut() = false;
     }
 
     /// Takes the warnings collected so far.
@@ -237,7 +264,27 @@ impl Locals {
         &self,
         make: impl FnOnce() -> Arc<dyn RunState>,
     ) -> Arc<dyn Any + Send + Sync> {
+        self.use_it();
         self.store.get_or_init(make).clone().into_any()
+    }
+
+    /// The account of a run whose host gives it none: one without limits, made at its first
+    /// use.
+    fn account(&self) -> Account {
+        self.account.get_or_init(Account::default).clone()
+    }
+
+    /// The same, if it was used.
+    pub(crate) fn own_account(&self) -> Option<&Account> {
+        self.account.get()
+    }
+
+    /// State for one call of a run, which has the run's account.
+    pub(crate) fn for_a_call(run: &Locals) -> Locals {
+        Locals {
+            account: OnceLock::from(run.account()),
+            ..Locals::default()
+        }
     }
 
     /// What a snapshot keeps of it: warnings, own events that the trace has not taken,
@@ -253,6 +300,7 @@ impl Locals {
 
     /// Takes over what a snapshot kept; the store was made from its part.
     pub(crate) fn restore(&self, saved: SavedLocals, store: Option<Arc<dyn RunState>>) {
+        self.use_it();
         saved.warnings.into_iter().for_each(|text| self.warn(text));
         *self.log.lock().unwrap_or_else(|e| e.into_inner()) = saved.log;
         self.charges.store(saved.charges.max(0), Ordering::Relaxed);
@@ -266,12 +314,14 @@ impl Locals {
     /// Adds to the bytes that such state holds; counted against the heap
     /// ceiling after the call that changed it (D20).
     pub fn add_bytes(&self, bytes: usize) {
+        self.use_it();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Charges the run for what an asynchronous atom does. It is paid when the
     /// call ends, also by an error, a timeout or an abort.
     pub fn charge(&self, fuel: Fuel) {
+        self.use_it();
         let more = fuel.micro().max(0);
         let add = |now: i64| Some(now.saturating_add(more));
         // The closure never refuses.
@@ -282,7 +332,10 @@ impl Locals {
 
     /// Takes the charges that were not paid yet, in micro-units.
     pub(crate) fn take_charges(&self) -> i64 {
-        self.charges.swap(0, Ordering::Relaxed)
+        match self.charges.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.charges.swap(0, Ordering::Relaxed),
+        }
     }
 
     /// Bytes counted so far.
@@ -291,20 +344,41 @@ impl Locals {
     }
 }
 
-/// One execution of an asynchronous atom.
+/// One execution of an asynchronous atom: a box of its [`CallParts`], since it moves through
+/// many hands.
 #[derive(Clone, Debug)]
-pub struct HostCall {
+pub struct HostCall(Box<CallParts>);
+
+impl From<CallParts> for HostCall {
+    fn from(parts: CallParts) -> HostCall {
+        HostCall(Box::new(parts))
+    }
+}
+
+impl Deref for HostCall {
+    type Target = CallParts;
+
+    fn deref(&self) -> &CallParts {
+        &self.0
+    }
+}
+
+impl DerefMut for HostCall {
+    fn deref_mut(&mut self) -> &mut CallParts {
+        &mut self.0
+    }
+}
+
+/// What a call is made of.
+#[derive(Clone, Debug)]
+pub struct CallParts {
     /// The atom's name.
     pub op: Cow<'static, str>,
     /// Its inputs, in the order of the signature's parameters; one object for
     /// open and raw parameters.
     pub args: Vec<Value>,
-    /// The request context of the run.
-    pub context: Arc<Value>,
-    /// The host's grants.
-    pub grants: HostGrants,
-    /// State of the host, by type.
-    pub host: HostState,
+    /// What the host said of the run: its context, grants and state are there.
+    pub options: Arc<RunOptions>,
     /// State of the run.
     pub locals: Arc<Locals>,
     /// Fuel the run has left.
@@ -321,14 +395,19 @@ pub struct HostCall {
     /// Which call of the run this is; a run that answers it has it as its
     /// [`parent`](crate::RunOptions::parent).
     pub id: CallId,
-    /// The run's account: what the call uses beside fuel is used of it.
-    pub account: Account,
     /// Where the call may send what the host is to learn of it while it goes on; nothing
     /// where nobody listens.
     pub events: Option<EventSink>,
 }
 
 impl HostCall {
+    /// The run's account: what the call uses beside fuel is used of it.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        let own = || self.locals.account();
+        self.options.account.clone().unwrap_or_else(own)
+    }
+
     /// Sends the host of the run a chunk, as `streamChunk` does, and waits until there is
     /// room for it. Nothing happens where nobody listens.
     pub async fn send_chunk(&self, value: Value) {
@@ -384,16 +463,6 @@ impl Drop for TimeCharge {
     }
 }
 
-/// [`Grants`] with a `Debug` that shows nothing of the host.
-#[derive(Clone, Default)]
-pub struct HostGrants(pub Grants);
-
-impl fmt::Debug for HostGrants {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Grants" } else { "None" })
-    }
-}
-
 /// Set when the run no longer wants an answer, because it was aborted, timed
 /// out or dropped.
 #[derive(Clone, Debug, Default)]
@@ -409,6 +478,17 @@ impl Cancelled {
             signal,
             ..Cancelled::default()
         }
+    }
+
+    /// The same with a flag that another call had.
+    pub(crate) fn again(set: Arc<AtomicBool>, signal: Option<AbortSignal>) -> Cancelled {
+        Cancelled { set, signal }
+    }
+
+    /// Its flag for another call, if nobody else has it.
+    pub(crate) fn into_flag(mut self) -> Option<Arc<AtomicBool>> {
+        let is_clear = !*Arc::get_mut(&mut self.set)?.get_mut();
+        is_clear.then_some(self.set)
     }
 
     /// Whether the answer is no longer wanted.

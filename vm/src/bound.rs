@@ -7,11 +7,11 @@
 //! Fuel, heap, deadline and errors are those of a run with the same arguments.
 
 use crate::convert::{self, BoundaryLimits};
-use crate::driver;
+use crate::driver::{self, Drive};
 use crate::heap::{KeyId, Val};
 use crate::link::Executable;
 use crate::native::{Cx, Fault};
-use crate::options::{Quota, RunOptions};
+use crate::options::RunOptions;
 use crate::run::{Session, Stopwatch};
 use crate::vm::Vm;
 use a99_core::error::{ErrorCode, RunError};
@@ -54,6 +54,7 @@ impl Arg<'_> {
     }
 
     /// The value of one that is there and no more than a flag or a number.
+    #[inline]
     fn plain(self) -> Option<Val> {
         match self {
             Arg::Null => Some(Val::Null),
@@ -142,7 +143,7 @@ pub struct Bound {
     places: Box<[(TextRange, usize)]>,
     /// For each argument that the program asks for, the place of its whole name.
     whole: Box<[Option<Whole>]>,
-    options: RunOptions,
+    options: Arc<RunOptions>,
 }
 
 impl std::fmt::Debug for Bound {
@@ -165,8 +166,9 @@ impl Vm {
         self: &Arc<Self>,
         exe: &Arc<Executable>,
         names: &[&str],
-        options: RunOptions,
+        options: impl Into<Arc<RunOptions>>,
     ) -> Result<Bound, RunError> {
+        let options = options.into();
         let refused = |code, why: String, help: Option<String>| {
             let mut error = RunError::new(code, "vm.bind", why);
             error.help = help;
@@ -237,20 +239,14 @@ impl Bound {
     /// One who makes calls, with a machine of its own.
     #[must_use]
     pub fn caller(self: &Arc<Self>) -> Caller {
-        let mut session = Session::new(Box::default(), &self.options);
-        session.machine.clean(self.options.clone());
+        // A count of its own: callers of other threads do not write it.
+        let options = Arc::new(RunOptions::clone(&self.options));
+        let mut session = Session::new(Box::default(), &options);
+        session.machine.clean(options);
         Caller {
             bound: Arc::clone(self),
             session,
         }
-    }
-
-    /// Quotas of which nothing is used.
-    fn quotas(&self) -> std::collections::HashMap<String, Quota> {
-        let quotas = self.options.quotas.iter();
-        quotas
-            .map(|(op, quota)| (op.clone(), Quota::new(quota.limit())))
-            .collect()
     }
 
     /// The arguments as a run that is not bound is given them.
@@ -300,7 +296,7 @@ impl Caller {
     pub async fn call_async(&mut self, args: &[Arg<'_>]) -> Result<Reply<'_>, RunError> {
         let clock = Stopwatch::lazy();
         self.begin(args, &clock)?;
-        driver::drive(&self.bound.vm, &mut self.session, &clock).await;
+        Drive::new(&self.bound.vm, &mut self.session, &clock).await;
         self.end(&clock)
     }
 
@@ -312,9 +308,8 @@ impl Caller {
             return Err(RunError::new(ErrorCode::Options, "vm.call", why));
         }
         if !bound.options.quotas.is_empty() {
-            session.machine.set_quotas(bound.quotas());
+            session.machine.set_options(bound.options.for_a_run());
         }
-        session.machine.set_account(&bound.options.account);
         let whole = bound.exe.input_schema.as_ref().map(|_| bound.named(args));
         session.begin_bound(&bound.vm, clock, |machine, host| {
             machine.start_bound(bound, args, whole.as_ref(), host);
@@ -416,8 +411,13 @@ impl<'a> Given<'a> {
     }
 
     /// The value of the argument that the program asks for at this position, if nobody need
-    /// look for it: one that is there under its whole name, a flag or a number, or asked for
-    /// nowhere else.
+    /// look for it: one that is there under its whole name, and is a flag or a number.
+    #[inline]
+    pub(crate) fn plain(&self, asked: usize) -> Option<Val> {
+        self.args[self.bound.whole[asked]?.place].plain()
+    }
+
+    /// The same of another value that is asked for nowhere else.
     #[inline]
     pub(crate) fn direct(
         &self,
@@ -425,12 +425,12 @@ impl<'a> Given<'a> {
         asked: usize,
         limits: &BoundaryLimits,
     ) -> Result<Option<Val>, Fault> {
-        let Some(whole) = self.bound.whole[asked] else {
-            return Ok(None);
-        };
-        match self.args[whole.place] {
-            arg @ (Arg::Text(_) | Arg::Value(_)) if whole.is_only => arg.val(cx, limits).map(Some),
-            arg => Ok(arg.plain()),
+        match self.bound.whole[asked] {
+            Some(whole) if whole.is_only => match self.args[whole.place] {
+                Arg::Undefined => Ok(None),
+                arg => arg.val(cx, limits).map(Some),
+            },
+            _ => Ok(None),
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) mod temp;
 mod tests;
 
 #[cfg(feature = "typed")]
+pub(crate) use count::ESCAPED;
+#[cfg(feature = "typed")]
 pub(crate) use count::LONGEST_SCALAR;
 #[cfg(feature = "typed")]
 pub(crate) use inward::text_answer;

@@ -1,23 +1,25 @@
 //! The tokio side of a run: waiting, timers, abort. Only this module names tokio;
 //! it is one user of [`crate::run`], which needs no runtime.
 
+mod active;
 mod admission;
 mod call_all;
 
+use active::{ActiveCall, Listener};
 pub(crate) use admission::{Admission, NO_TIMERS, Refusal};
+use call_all::Calls;
 
-use crate::atom::{AtomError, Cancelled, HostReply};
-use crate::machine::Request;
+use crate::atom::{AtomError, HostReply};
+use crate::machine::{Request, Requests};
 use crate::native::{Host, StopReason};
-use crate::run::{Answered, Session, Stopwatch, Turn, earlier, late, limit_of, wall_clock};
+use crate::run::{Answered, Session, Stopwatch, Turn, limit_of};
 use crate::vm::{AnswerFuture, Vm};
 use a99_core::error::ErrorCode;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 /// Stops runs from outside; clones are one signal.
 #[derive(Clone, Debug, Default)]
@@ -67,25 +69,146 @@ impl AbortSignal {
     }
 }
 
-/// Runs a started session to its end.
-pub(crate) async fn drive(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
-    let mut turn = session.next(vm, clock);
-    loop {
-        turn = match turn {
-            Turn::Done => return,
-            Turn::Pause => {
-                yield_now().await;
-                session.next(vm, clock)
-            }
-            Turn::Call(request) => match call(vm, session, request, clock).await {
-                Waited::Answer(answer) => session.deliver(vm, clock, answer),
-                Waited::Stopped(reason) => return session.machine.stop(reason),
-            },
-            Turn::CallAll(requests) => match call_all::wait(vm, session, *requests, clock).await {
-                Ok(answers) => session.deliver_all(vm, clock, answers),
-                Err(reason) => return session.machine.stop(reason),
-            },
+/// The future of a started session, until it ends.
+///
+/// Calls that are answered at once are done within one poll; what is waited for is in here,
+/// and dropped with it (D22).
+pub(crate) struct Drive<'a> {
+    vm: &'a Vm,
+    session: &'a mut Session,
+    clock: &'a Stopwatch,
+    waits: Waits,
+}
+
+/// What a run waits for.
+enum Waits {
+    /// For its next turn.
+    Turn,
+    Call(Box<OneCall>),
+    CallAll(Box<Calls>),
+}
+
+/// A call that the run waits for.
+struct OneCall {
+    call: ActiveCall,
+    listener: Listener,
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) fn new(vm: &'a Vm, session: &'a mut Session, clock: &'a Stopwatch) -> Drive<'a> {
+        Drive {
+            vm,
+            session,
+            clock,
+            waits: Waits::Turn,
+        }
+    }
+
+    /// Makes a call; nothing if the run waits for it.
+    fn call(&mut self, request: Request, context: &mut Context<'_>) -> Option<Turn> {
+        let limit = limit_of(&self.session.machine, &request);
+        let deadline = self.session.deadline.and_then(|at| self.clock.at(at));
+        let mut call = ActiveCall::start(request, limit, deadline);
+        if let Poll::Ready(answer) = call.poll_answer(context) {
+            return Some(self.answered(call, answer));
+        }
+        let listener = Listener::of(self.session.signal.as_ref());
+        self.session.machine.shrink();
+        let one = Box::new(OneCall { call, listener });
+        self.look_at(one, true, context)
+    }
+
+    /// Looks at a call that the run waits for; `polled` is one that has just said that it waits.
+    fn look_at(
+        &mut self,
+        mut one: Box<OneCall>,
+        polled: bool,
+        context: &mut Context<'_>,
+    ) -> Option<Turn> {
+        one.listener.listen(context);
+        if let Some(reason) = self.stop() {
+            return Some(self.stopped(reason));
+        }
+        if !polled && let Poll::Ready(answer) = one.call.poll_answer(context) {
+            return Some(self.answered(one.call, answer));
+        }
+        let Poll::Ready(late) = one.call.poll_time(context) else {
+            self.waits = Waits::Call(one);
+            return None;
         };
+        // Its time may have been the run's.
+        Some(match self.stop() {
+            Some(reason) => self.stopped(reason),
+            None => self.answered(one.call, Err(late)),
+        })
+    }
+
+    /// Goes on with the answer of a call.
+    fn answered(&mut self, call: ActiveCall, answer: Answered) -> Turn {
+        // Its future is gone before the run goes on.
+        if let Some(cancelled) = call.end(&answer) {
+            self.session.machine.reuse(cancelled);
+        }
+        self.session.deliver(self.vm, self.clock, answer)
+    }
+
+    /// Looks at several calls.
+    fn look_at_all(&mut self, mut calls: Box<Calls>, context: &mut Context<'_>) -> Option<Turn> {
+        let polled = calls.poll(context, &self.session.host(self.vm, self.clock));
+        let Poll::Ready(ended) = polled else {
+            self.waits = Waits::CallAll(calls);
+            return None;
+        };
+        if let Err(reason) = ended {
+            return Some(self.stopped(reason));
+        }
+        let answers = calls.into_answers();
+        Some(self.session.deliver_all(self.vm, self.clock, answers))
+    }
+
+    fn call_all(&mut self, requests: Requests, context: &mut Context<'_>) -> Option<Turn> {
+        let calls = Calls::of(requests, self.session, self.clock);
+        let turn = self.look_at_all(Box::new(calls), context);
+        if turn.is_none() {
+            // Most atoms answer at once: memory is given back by those that wait.
+            self.session.machine.shrink();
+        }
+        turn
+    }
+
+    fn stop(&self) -> Option<StopReason> {
+        self.session.host(self.vm, self.clock).stop()
+    }
+
+    fn stopped(&mut self, reason: StopReason) -> Turn {
+        self.session.machine.stop(reason);
+        Turn::Done
+    }
+}
+
+impl Future for Drive<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let mut turn = match std::mem::replace(&mut this.waits, Waits::Turn) {
+            Waits::Turn => Some(this.session.next(this.vm, this.clock)),
+            Waits::Call(one) => this.look_at(one, false, context),
+            Waits::CallAll(calls) => this.look_at_all(calls, context),
+        };
+        loop {
+            turn = match turn {
+                None => return Poll::Pending,
+                Some(Turn::Done) => return Poll::Ready(()),
+                Some(Turn::Pause) => {
+                    // Lets other tasks run.
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Some(Turn::Call(request)) => this.call(request, context),
+                Some(Turn::CallAll(requests)) => this.call_all(*requests, context),
+            };
+        }
     }
 }
 
@@ -97,7 +220,7 @@ pub(crate) fn drive_sync(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
             Turn::Done => return,
             Turn::Pause => session.next(vm, clock),
             Turn::Call(request) => {
-                let answer = answer_now(*request, session, clock);
+                let answer = answer_now(request, session, clock);
                 session.deliver(vm, clock, answer)
             }
             Turn::CallAll(requests) => match call_all::now(vm, session, *requests, clock) {
@@ -116,7 +239,7 @@ fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answere
         cancelled,
     } = request;
     call.deadline = session.deadline.and_then(|at| clock.at(at));
-    call.events = call.events.map(|events| events.without_waiting());
+    call.events = call.events.take().map(|events| events.without_waiting());
     let op = call.op.clone();
     let mut future = Vm::start_atom(&atom, call);
     let mut context = Context::from_waker(Waker::noop());
@@ -146,142 +269,4 @@ pub(crate) fn poll_caught(
         future.as_mut().poll(context)
     }));
     polled.unwrap_or_else(|_| Poll::Ready(Err(AtomError::new("The atom failed"))))
-}
-
-/// How a wait on the host ended.
-enum Waited {
-    Answer(Answered),
-    Stopped(StopReason),
-}
-
-/// Waits for an atom until it answers, its time is up, or the run must stop.
-/// Whatever ends the wait, the atom's future is dropped with it (D22).
-async fn call(
-    vm: &Vm,
-    session: &mut Session,
-    mut request: Box<Request>,
-    clock: &Stopwatch,
-) -> Waited {
-    let limit = limit_of(&session.machine, &request);
-    let own = limit.and_then(|limit| wall_clock()?.checked_add(limit));
-    let wake_at = earlier(own, session.deadline.and_then(|at| clock.at(at)));
-    request.call.deadline = wake_at;
-    let op = request.call.op.clone();
-    let cancelled = request.cancelled;
-    let mut future = Vm::start_atom(&request.atom, request.call);
-    let mut first = true;
-    // Most atoms answer at once: timers are made only for those that wait.
-    let ready = std::future::poll_fn(|context| {
-        if !std::mem::replace(&mut first, false) {
-            return Poll::Ready(None);
-        }
-        Poll::Ready(match poll_caught(&mut future, context) {
-            Poll::Ready(answer) => Some(answer),
-            Poll::Pending => None,
-        })
-    })
-    .await;
-    if let Some(answer) = ready {
-        return Waited::Answer(answer);
-    }
-    session.machine.shrink();
-    let guard = CancelOnDrop {
-        cancelled: Some(cancelled),
-        signal: session.signal.clone().map(|s| (s.ticket(), s)),
-    };
-    let sleep = match timer(wake_at) {
-        Ok(sleep) => sleep,
-        Err(NoTimers) => return Waited::Answer(Err(no_timers(&op))),
-    };
-    let mut sleep = pin!(sleep);
-    let host = session.host(vm, clock);
-    let waited = std::future::poll_fn(|context| {
-        if let Some((ticket, signal)) = &guard.signal {
-            signal.listen(*ticket, context.waker());
-        }
-        if let Some(reason) = host.stop() {
-            return Poll::Ready(Waited::Stopped(reason));
-        }
-        if let Poll::Ready(answer) = poll_caught(&mut future, context) {
-            return Poll::Ready(Waited::Answer(answer));
-        }
-        if let Some(sleep) = sleep.as_mut().get_mut()
-            && sleep.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(match host.stop() {
-                Some(reason) => Waited::Stopped(reason),
-                None => Waited::Answer(Err(late(&op))),
-            });
-        }
-        Poll::Pending
-    })
-    .await;
-    guard.done(&waited);
-    waited
-}
-
-/// The error of an atom that waits where nothing wakes it.
-fn no_timers(op: &str) -> AtomError {
-    cannot_wait(
-        op,
-        "run this program inside a tokio runtime whose time is enabled",
-    )
-}
-
-/// Nobody here wakes a future when its time has come.
-struct NoTimers;
-
-type Sleep = Option<Pin<Box<tokio::time::Sleep>>>;
-
-/// A future for a moment, if there is one; an error outside of a runtime that
-/// has timers.
-fn timer(at: Option<Instant>) -> Result<Sleep, NoTimers> {
-    let Some(at) = at else { return Ok(None) };
-    if tokio::runtime::Handle::try_current().is_err() {
-        return Err(NoTimers);
-    }
-    // Whether a runtime has timers can only be found out by asking for one.
-    std::panic::catch_unwind(|| Box::pin(tokio::time::sleep_until(at.into())))
-        .map(Some)
-        .map_err(|_| NoTimers)
-}
-
-/// Tells an atom that its answer is no longer wanted, also when the run's own
-/// future is dropped.
-struct CancelOnDrop {
-    cancelled: Option<Cancelled>,
-    signal: Option<(u64, AbortSignal)>,
-}
-
-impl CancelOnDrop {
-    fn done(mut self, waited: &Waited) {
-        let in_time = matches!(waited, Waited::Answer(Ok(_)));
-        if in_time {
-            self.cancelled = None;
-        }
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if let Some((ticket, signal)) = self.signal.take() {
-            signal.forget(ticket);
-        }
-        if let Some(cancelled) = self.cancelled.take() {
-            cancelled.set();
-        }
-    }
-}
-
-/// Lets other tasks run.
-async fn yield_now() {
-    let mut yielded = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

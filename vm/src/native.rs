@@ -184,16 +184,20 @@ pub const FLAT_MAX_ELEMENTS: u64 = 8 << 20;
 pub(crate) const WORK_SLICE: i64 = 16_384;
 
 /// Fuel and time of a run, as an instruction sees them.
+///
+/// `fuel` and `slice` are written one by one for each block: if they lay side by side, reading
+/// both at once ([`Meter::mark`]) would wait for these writes.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Meter {
     /// Micro-units left; in fast mode the current block is already paid.
     pub(crate) fuel: i64,
-    pub(crate) model: CostModel,
-    /// Work left until the run gives way to others; below zero it is overdue.
-    pub(crate) slice: i64,
     /// How low `slice` may fall within one instruction until the host is
     /// asked again.
     pub(crate) look: i64,
+    /// Work left until the run gives way to others; below zero it is overdue.
+    pub(crate) slice: i64,
+    pub(crate) model: CostModel,
     /// How long a slice is.
     size: i64,
 }

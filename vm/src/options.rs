@@ -233,48 +233,27 @@ fn nothing() -> Nothing {
     shared.unwrap_or_else(|_| new())
 }
 
+/// Options of no run, for a machine between two: one for each thread.
+pub(crate) fn of_no_run() -> Arc<RunOptions> {
+    thread_local! {
+        static OPTIONS: Arc<RunOptions> = Arc::default();
+    }
+    let shared = OPTIONS.try_with(Arc::clone);
+    shared.unwrap_or_default()
+}
+
 impl RunOptions {
-    /// Lets go of all that belongs to the host.
-    pub(crate) fn forget(&mut self) {
-        let RunOptions {
-            signal,
-            costs,
-            quotas,
-            timeouts,
-            context,
-            readable_context,
-            grants,
-            host,
-            trace_to,
-            events,
-            parent,
-            account,
-            environment,
-            // Plain values.
-            fuel: _,
-            timeout_ms: _,
-            cost_model: _,
-            limits: _,
-            trace: _,
-            equality: _,
-            depth: _,
-        } = self;
-        *signal = None;
-        if !(costs.is_empty() && quotas.is_empty() && timeouts.is_empty()) {
-            *costs = HashMap::new();
-            *quotas = HashMap::new();
-            *timeouts = HashMap::new();
+    /// The same for one more run: with quotas of its own, of which nothing is used.
+    #[must_use]
+    pub fn for_a_run(self: &Arc<Self>) -> Arc<RunOptions> {
+        if self.quotas.is_empty() {
+            return Arc::clone(self);
         }
-        if !matches!(**context, Value::Undefined) || !readable_context.is_empty() {
-            (*context, *readable_context) = nothing();
-        }
-        *grants = None;
-        *host = HostState::default();
-        *trace_to = None;
-        *events = None;
-        *parent = None;
-        *account = None;
-        *environment = None;
+        let unused = |(op, quota): (&String, &Quota)| (op.clone(), Quota::new(quota.limit()));
+        Arc::new(RunOptions {
+            quotas: self.quotas.iter().map(unused).collect(),
+            ..RunOptions::clone(self)
+        })
     }
 }
 

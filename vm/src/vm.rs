@@ -132,8 +132,14 @@ impl Vm {
     /// Runs a program. The future is `Send`; dropping it ends the run. Options that
     /// name an op which this machine does not have are refused with
     /// [`ErrorCode::UnknownOp`].
-    pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
-        self.run_for(&Stopwatch::start(), exe, args, options).await
+    pub fn run(
+        &self,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: impl Into<Arc<RunOptions>>,
+    ) -> impl Future<Output = Outcome> + Send {
+        let options = options.into();
+        async move { self.run_for(&Stopwatch::start(), exe, args, options).await }
     }
 
     async fn run_for(
@@ -141,15 +147,15 @@ impl Vm {
         clock: &Stopwatch,
         exe: &Arc<Executable>,
         args: Value,
-        options: RunOptions,
+        options: Arc<RunOptions>,
     ) -> Outcome {
         let mut session = Session::start(self, exe, args, options, clock);
-        driver::drive(self, &mut session, clock).await;
+        driver::Drive::new(self, &mut session, clock).await;
         session.finish(self, clock)
     }
 
     /// The outcome of a run that a pool does not let in.
-    fn refused(&self, refusal: Refusal, args: Value, options: RunOptions) -> Outcome {
+    fn refused(&self, refusal: Refusal, args: Value, options: Arc<RunOptions>) -> Outcome {
         let wanted = options.limits.heap_bytes;
         self.not_begun(args, options, |machine| match refusal {
             Refusal::Stopped(reason) => machine.stop(reason),
@@ -170,7 +176,7 @@ impl Vm {
     fn not_begun(
         &self,
         args: Value,
-        options: RunOptions,
+        options: Arc<RunOptions>,
         end: impl FnOnce(&mut Machine),
     ) -> Outcome {
         // However deep the host nested them.
@@ -195,6 +201,20 @@ impl Vm {
         Some((unknown.clone(), nearest))
     }
 
+    /// Refuses options that name an op which this machine does not have.
+    ///
+    /// # Errors
+    /// [`ErrorCode::UnknownOp`].
+    pub fn check_options(&self, options: &RunOptions) -> Result<(), RunError> {
+        let Some(unknown) = self.unknown_op(options) else {
+            return Ok(());
+        };
+        let (why, help) = Vm::misnamed(unknown);
+        let mut error = RunError::new(ErrorCode::UnknownOp, "vm.options", why);
+        error.help = Some(help);
+        Err(error)
+    }
+
     /// What is said of an op that options name and that is not there, and what helps.
     pub(crate) fn misnamed((op, nearest): (String, Option<String>)) -> (String, String) {
         let shown = excerpt(&op);
@@ -207,7 +227,13 @@ impl Vm {
     }
 
     /// Runs a program on this thread. An atom that would have to wait fails.
-    pub fn run_sync(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
+    pub fn run_sync(
+        &self,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: impl Into<Arc<RunOptions>>,
+    ) -> Outcome {
+        let options = options.into();
         let clock = Stopwatch::start();
         let mut session = Session::start(self, exe, args, options, &clock);
         driver::drive_sync(self, &mut session, &clock);
@@ -216,8 +242,13 @@ impl Vm {
 
     /// Starts a program for a host that answers its calls itself; nothing of it runs
     /// before [`Run::next`]. Needs no runtime, no thread and no clock.
-    pub fn start(self: &Arc<Self>, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Run {
-        Run::start(self.clone(), exe, args, options)
+    pub fn start(
+        self: &Arc<Self>,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: impl Into<Arc<RunOptions>>,
+    ) -> Run {
+        Run::start(self.clone(), exe, args, options.into())
     }
 
     /// Goes on with a snapshot of a run of this program ([`Run::snapshot`]), which
@@ -233,9 +264,9 @@ impl Vm {
         self: &Arc<Self>,
         exe: &Arc<Executable>,
         snapshot: &[u8],
-        options: RunOptions,
+        options: impl Into<Arc<RunOptions>>,
     ) -> Result<Run, SnapshotError> {
-        Run::restore(self.clone(), exe, snapshot, options)
+        Run::restore(self.clone(), exe, snapshot, options.into())
     }
 
     pub(crate) fn environment(&self) -> &dyn Environment {
@@ -409,7 +440,13 @@ impl Pool {
     /// Runs a program when there is room for it. Its deadline and its signal
     /// hold while it waits. One whose heap ceiling is above the pool's is refused
     /// with [`ErrorCode::Options`].
-    pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
+    pub async fn run(
+        &self,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: impl Into<Arc<RunOptions>>,
+    ) -> Outcome {
+        let options = options.into();
         let clock = Stopwatch::start();
         let host = RunHost {
             environment: self.vm.environment(),
@@ -430,8 +467,9 @@ impl Pool {
         &self,
         exe: &Arc<Executable>,
         args: Value,
-        options: RunOptions,
+        options: impl Into<Arc<RunOptions>>,
     ) -> Option<Outcome> {
+        let options = options.into();
         match self.admission.try_admit(options.limits.heap_bytes) {
             Ok(None) => None,
             Ok(Some(_permit)) => Some(self.vm.run(exe, args, options).await),

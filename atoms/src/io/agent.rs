@@ -50,9 +50,9 @@ fn run(mut call: HostCall) -> Answer {
         let about = AgentCall {
             fuel_left: call.fuel_left,
             depth: call.depth,
-            context: call.context.clone(),
+            context: call.options.context.clone(),
             id: call.id.clone(),
-            account: call.account.clone(),
+            account: call.account(),
             events: call.events.clone(),
         };
         let reply = agent.run(id, input, about).await.map_err(failed)?;

@@ -61,7 +61,7 @@ fn fetch(mut call: HostCall) -> Answer {
         let [url, method, headers, body, response_type] = inputs(&mut call);
         const MISSING: &str = "Capability 'fetch' missing and no global fetch available";
         let fetch = required(&call, |c| &c.fetch, MISSING)?;
-        let headers = with_depth(&call.context, headers)?;
+        let headers = with_depth(&call.options.context, headers)?;
         let options = present([
             ("method", method),
             ("headers", headers),

@@ -11,7 +11,7 @@
 )]
 
 use a99_benches::work::{bound_condition, condition_inputs, resumed, suspended, waiting};
-use a99_benches::{compiled, engine, programs, run};
+use a99_benches::{compiled, engine, profile, programs};
 use agent99::json;
 use cpu_time::ThreadTime;
 use std::process::ExitCode;
@@ -45,11 +45,17 @@ const WORKS: [(&str, Make); 3] = [
 fn fresh() -> Work {
     let engine = engine();
     let agent = compiled(&engine, programs::TEN_STEPS);
+    let profile = profile(&engine);
     Box::new(move || {
-        let (engine, agent) = (engine.clone(), agent.clone());
+        let (profile, agent) = (profile.clone(), agent.clone());
         // Each thread has arguments of its own, as requests have.
         let args = programs::ten_steps_args();
-        Box::new(move |runs| (0..runs).for_each(|_| drop(run(&engine, &agent, &args))))
+        Box::new(move |runs| {
+            (0..runs).for_each(|_| {
+                let outcome = profile.run_sync(&agent, args.clone());
+                assert!(outcome.error.is_none());
+            });
+        })
     })
 }
 
@@ -64,11 +70,11 @@ fn bound() -> Work {
 
 /// A run that makes a call, is answered, and ends.
 fn runs_that_wait() -> Work {
-    let (engine, agent) = suspended();
+    let (profile, agent) = suspended();
     Box::new(move || {
-        let (engine, agent) = (engine.clone(), agent.clone());
+        let (profile, agent) = (profile.clone(), agent.clone());
         Box::new(move |runs| {
-            (0..runs).for_each(|_| waiting(&engine, &agent, 1).into_iter().for_each(resumed));
+            (0..runs).for_each(|_| waiting(&profile, &agent, 1).into_iter().for_each(resumed));
         })
     })
 }

@@ -243,7 +243,7 @@ impl Rig {
         };
         let mut machine = Box::<Machine>::default();
         watch.begin.store(u64::MAX, Relaxed);
-        machine.start(exe, args, options, &watch);
+        machine.start(exe, args, options.into(), &watch);
         watch.begin();
         watch.begin.store(u64::MAX, Relaxed);
         let mut step = machine.resume(&watch);
@@ -251,7 +251,7 @@ impl Rig {
             step = match step {
                 Step::Done => break,
                 Step::Yield => machine.resume(&watch),
-                Step::Call(request) => hosts::answer(&mut machine, *request, &watch)?,
+                Step::Call(request) => hosts::answer(&mut machine, request, &watch)?,
                 Step::CallAll(requests) => hosts::answer_all(&mut machine, *requests, &watch)?,
                 Step::Load(request) => {
                     let loaded = hosts::load(&self.atoms, &request, &watch);

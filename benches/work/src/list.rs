@@ -173,17 +173,17 @@ works! {
     /// W8 with the compiled agent kept.
     W8_FRESH = work(
         "W8 fresh", "run", Of::Time,
-        "the compiled agent in a new isolated context for each run",
+        "the compiled agent in a new isolated context for each run; ours by a `RunProfile`",
     ).goal(700.0, 31_600.0);
     /// W9, starting.
     W9_START = work(
         "W9 start", "run", Of::Time,
-        "10,000 isolated runs started, each up to its call of the host; ours by `Engine::start`",
+        "10,000 isolated runs started, each up to its call of the host; ours by `RunProfile::start`",
     ).goal(500.0, 67_400.0);
     /// W9, starting by a future.
     W9_FUTURE = work(
         "W9 start, future", "run", Of::Time,
-        "the same by the future of `Engine::run`, which has a timer for its deadline",
+        "the same by the future of `RunProfile::run`, which has a timer for its deadline",
     );
     /// W9, what they hold.
     W9_BYTES = work(

@@ -88,7 +88,7 @@ impl Session {
                     Next::Wait(_) => break object([("wait", true.into())]),
                     Next::Done(outcome) => break object([("done", outcome.to_json())]),
                     Next::Call(call) => {
-                        let pointer = call.pointer.as_deref().unwrap_or_default();
+                        let pointer = call.pointer().unwrap_or_default();
                         break object([
                             ("call", call.id.to_string().into()),
                             ("atom", (*call.atom).into()),

@@ -12,6 +12,9 @@ const LONGEST_NUMBER: usize = 25;
 /// Bytes that the JSON text of nothing but texts, arrays and objects exceeds.
 pub(crate) const LONGEST_SCALAR: usize = LONGEST_NUMBER;
 
+/// Bytes of JSON text that a byte of a text takes at most.
+pub(crate) const ESCAPED: usize = 6;
+
 /// Fractions that may wait to be measured at once.
 const MAX_UNMEASURED: usize = 4096;
 

@@ -1,6 +1,6 @@
 //! From the host into the heap, and copies within it.
 
-use super::count::{Count, LONGEST_SCALAR};
+use super::count::{Count, ESCAPED, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Heap, KeyId, Oom, Ref, Val};
 use crate::native::{Clock, Cx, Fault};
@@ -8,6 +8,7 @@ use a99_core::costs::{
     READ, Sizes, copied, crossing_list, crossing_object, crossing_text, name_units,
 };
 use a99_core::value::Value;
+use a99_ecma::wtf8;
 use std::collections::HashMap;
 
 /// A container whose parts are on the stack of [`Builder`].
@@ -116,6 +117,9 @@ fn inward(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits, paid: bool) -> Re
         && let Some(val) = in_register(v)
     {
         return Ok(val);
+    }
+    if let Value::String(text) = v {
+        return whole_text(cx, text.as_bytes(), limits, paid);
     }
     let mut count = Count::new(limits);
     let (heap, mut clock) = cx.split();
@@ -235,7 +239,7 @@ pub(crate) fn from_text(
     text: &str,
     limits: &BoundaryLimits,
 ) -> Result<Val, Fault> {
-    whole_text(cx, text, limits, false)
+    whole_text(cx, text.as_bytes(), limits, false)
 }
 
 /// Copies a text of the host into the heap, as [`from_answer`] does.
@@ -248,18 +252,40 @@ pub(crate) fn text_answer(
     text: &str,
     limits: &BoundaryLimits,
 ) -> Result<Val, Fault> {
-    whole_text(cx, text, limits, true)
+    whole_text(cx, text.as_bytes(), limits, true)
 }
 
 fn whole_text(
     cx: &mut Cx<'_>,
-    text: &str,
+    text: &[u8],
     limits: &BoundaryLimits,
     paid: bool,
 ) -> Result<Val, Fault> {
+    if text.len() <= SHORT_TEXT && limits.max_bytes > ESCAPED * SHORT_TEXT {
+        return short_text(cx, text, paid);
+    }
     let (heap, mut clock) = cx.split();
     let mut count = Count::new(limits);
-    text_val(heap, text.as_bytes(), &mut count, &mut clock, paid)
+    text_val(heap, text, &mut count, &mut clock, paid)
+}
+
+/// Texts of this length may cross, however they are escaped, where more bytes than those of the
+/// longest escape for each may.
+const SHORT_TEXT: usize = 256;
+
+/// A text that is not counted, since it may cross.
+#[inline]
+fn short_text(cx: &mut Cx<'_>, text: &[u8], paid: bool) -> Result<Val, Fault> {
+    let (heap, mut clock) = cx.split();
+    clock.work(2 + text.len() as i64 / 2)?;
+    let units = wtf8::utf16_len(text);
+    if paid {
+        clock.pay_metered(crossing_text(units))?;
+    }
+    match heap.alloc_str_units(text, units) {
+        Ok(text) => Ok(Val::Str(text)),
+        Err(oom) => Err(oom.into()),
+    }
 }
 
 /// A copy within the heap of what a host copy would be: a tree in which

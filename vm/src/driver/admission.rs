@@ -1,6 +1,6 @@
 //! How many runs a pool lets in, and waiting for a place in it.
 
-use super::{CancelOnDrop, timer};
+use super::active::{Listener, timer};
 use crate::native::{Host, StopReason};
 use crate::run::{RunHost, Stopwatch};
 use std::future::Future;
@@ -70,15 +70,9 @@ impl Admission {
             return Err(Refusal::NoTimers);
         };
         let mut sleep = pin!(sleep);
-        // It listens to the signal until it is dropped.
-        let guard = CancelOnDrop {
-            cancelled: None,
-            signal: host.signal.cloned().map(|s| (s.ticket(), s)),
-        };
+        let listener = Listener::of(host.signal);
         std::future::poll_fn(|context| {
-            if let Some((ticket, signal)) = &guard.signal {
-                signal.listen(*ticket, context.waker());
-            }
+            listener.listen(context);
             if let Some(reason) = host.stop() {
                 return Poll::Ready(Err(Refusal::Stopped(reason)));
             }

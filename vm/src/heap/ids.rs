@@ -12,7 +12,14 @@ const SMALL: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     table: HashTable<u32>,
-    /// The table before it grew, until all that it has is in the new one.
+    /// What of a table before it grew is not in the new one yet; few tables are that large.
+    growth: Option<Box<Growth>>,
+}
+
+/// A table that has grown.
+#[derive(Debug)]
+struct Growth {
+    /// The table before.
     former: HashTable<u32>,
     /// Numbers below are in the new one.
     moved: u32,
@@ -34,22 +41,24 @@ impl Ids {
     /// Forgets all numbers and keeps the room.
     pub(super) fn clear(&mut self) {
         self.table.clear();
-        self.former = HashTable::new();
+        self.growth = None;
     }
 
     /// The number with that hash of which `same` holds.
     #[inline]
     pub(super) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         let found = self.table.find(hash, |id| same(*id));
-        if found.is_some() || self.former.is_empty() {
-            return found.copied();
+        match &self.growth {
+            Some(growth) if found.is_none() => growth.former.find(hash, |id| same(*id)).copied(),
+            _ => found.copied(),
         }
-        self.former.find(hash, |id| same(*id)).copied()
     }
 
     /// Numbers that may have that hash; one may come twice.
     pub(super) fn iter_hash(&self, hash: u64) -> impl Iterator<Item = u32> {
-        let former = self.former.iter_hash(hash);
+        let growth = self.growth.as_ref();
+        let former = growth.map(|growth| growth.former.iter_hash(hash));
+        let former = former.into_iter().flatten();
         self.table.iter_hash(hash).chain(former).copied()
     }
 
@@ -61,23 +70,27 @@ impl Ids {
             // All of the former is in it by now, unless almost all was left out.
             self.move_some(u32::MAX, &hash_of);
             let table = HashTable::with_capacity(2 * len);
-            self.former = std::mem::replace(&mut self.table, table);
-            (self.moved, self.end) = (0, id);
-            // As many insertions are left as the former has numbers.
-            self.step = 2 * (id / len as u32).max(1);
+            self.growth = Some(Box::new(Growth {
+                former: std::mem::replace(&mut self.table, table),
+                moved: 0,
+                end: id,
+                // As many insertions are left as the former has numbers.
+                step: 2 * (id / len as u32).max(1),
+            }));
         }
         // Only a small one is made anew here, and of that all is in the table.
         self.table
             .insert_unique(hash, id, |id| hash_of(*id).unwrap_or_default());
-        if !self.former.is_empty() {
-            self.move_some(self.step, &hash_of);
+        if let Some(growth) = &self.growth {
+            self.move_some(growth.step, &hash_of);
         }
     }
 
     /// Removes the number with that hash of which `same` holds. `hash_of` of it gives
     /// nothing from now on.
     pub(super) fn remove(&mut self, hash: u64, same: impl Fn(u32) -> bool) {
-        for table in [&mut self.table, &mut self.former] {
+        let former = self.growth.as_mut().map(|growth| &mut growth.former);
+        for table in std::iter::once(&mut self.table).chain(former) {
             if let Ok(found) = table.find_entry(hash, |id| same(*id)) {
                 found.remove();
             }
@@ -86,20 +99,21 @@ impl Ids {
 
     /// Takes so many numbers of the former into the table.
     fn move_some(&mut self, count: u32, hash_of: &impl Fn(u32) -> Option<u64>) {
-        if self.former.is_empty() {
+        let Some(growth) = &mut self.growth else {
             return;
-        }
-        let until = self.moved.saturating_add(count).min(self.end);
-        for id in self.moved..until {
-            let hash = hash_of(id).filter(|hash| self.former.find(*hash, |i| *i == id).is_some());
+        };
+        let until = growth.moved.saturating_add(count).min(growth.end);
+        for id in growth.moved..until {
+            let is_there = |hash: &u64| growth.former.find(*hash, |i| *i == id).is_some();
+            let hash = hash_of(id).filter(is_there);
             if let Some(hash) = hash {
                 self.table
                     .insert_unique(hash, id, |id| hash_of(*id).unwrap_or_default());
             }
         }
-        self.moved = until;
-        if until == self.end {
-            self.former = HashTable::new();
+        growth.moved = until;
+        if until == growth.end {
+            self.growth = None;
         }
     }
 }
@@ -124,7 +138,7 @@ mod tests {
             if !left_out(id) {
                 ids.insert(hash(id), id, hash_of);
             }
-            moving += usize::from(!ids.former.is_empty());
+            moving += usize::from(ids.growth.is_some());
             for look in [0, id / 3, id / 2, id.saturating_sub(1), id] {
                 let found = ids.find(hash(look), |i| i == look);
                 assert_eq!(found, (!left_out(look)).then_some(look), "{id}");
@@ -134,7 +148,8 @@ mod tests {
             assert_eq!(ids.find(hash(id + 2), |i| i == id + 2), None);
         }
         assert!(moving > 10_000, "it grew step by step: {moving}");
-        assert!(ids.table.len() + ids.former.len() >= 60_000 * 6 / 7);
+        let former = ids.growth.as_ref().map_or(0, |growth| growth.former.len());
+        assert!(ids.table.len() + former >= 60_000 * 6 / 7);
         ids.clear();
         assert_eq!(ids.find(hash(5), |i| i == 5), None);
     }

@@ -300,6 +300,7 @@ impl Heap {
 
     // ---- arrays ----
 
+    #[inline]
     fn new_cell(&mut self, cell: Cell) -> Result<Ref, Oom> {
         if self.cells.capacity() == self.cells.len() {
             self.make_room(CELL_BYTES);
@@ -414,11 +415,32 @@ impl Heap {
     // ---- objects ----
 
     /// A new object of this shape; `vals` are in slot order.
+    #[inline]
     pub fn alloc_obj(&mut self, shape: ShapeId, vals: &[Val]) -> Result<Ref, Oom> {
         debug_assert_eq!(self.shapes.keys(shape).len(), vals.len());
         let off = self.reserve_slots(vals.len())?;
         self.slots.extend_from_slice(vals);
         let len = vals.len() as u32;
+        self.new_cell(Cell {
+            kind: CellKind::Obj,
+            shape,
+            off,
+            len,
+            cap: len,
+        })
+    }
+
+    /// The same with values that come one by one.
+    #[inline]
+    pub(crate) fn alloc_obj_of(
+        &mut self,
+        shape: ShapeId,
+        vals: impl ExactSizeIterator<Item = Val>,
+    ) -> Result<Ref, Oom> {
+        debug_assert_eq!(self.shapes.keys(shape).len(), vals.len());
+        let len = vals.len() as u32;
+        let off = self.reserve_slots(vals.len())?;
+        self.slots.extend(vals);
         self.new_cell(Cell {
             kind: CellKind::Obj,
             shape,

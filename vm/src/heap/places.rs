@@ -23,7 +23,11 @@ const ENTRY: usize = 96;
 /// Noted places of texts, by their first byte; a text that begins there and is
 /// shorter shares them.
 #[derive(Debug, Default)]
-pub(super) struct UnitPositions(HashMap<u32, Vec<UnitPosition>>);
+#[allow(
+    clippy::box_collection,
+    reason = "few heaps note any, and the others hold a pointer"
+)]
+pub(super) struct UnitPositions(Option<Box<HashMap<u32, Vec<UnitPosition>>>>);
 
 /// The place of a unit: the first byte of its code point, and whether the unit
 /// is the second half of that.
@@ -46,13 +50,20 @@ impl UnitPosition {
 
 impl UnitPositions {
     pub(super) fn clear(&mut self) {
-        self.0 = HashMap::new();
+        self.0 = None;
+    }
+
+    /// The places of a text.
+    fn of(&self, key: u32) -> &[UnitPosition] {
+        let list = self.0.as_ref().and_then(|texts| texts.get(&key));
+        list.map_or(&[], |list| &list[..])
     }
 
     /// How many places are noted.
     #[cfg(test)]
     pub(super) fn noted(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
+        let texts = self.0.iter().flat_map(|texts| texts.values());
+        texts.map(Vec::len).sum()
     }
 
     /// Follows texts to their new places and forgets those that are gone;
@@ -63,11 +74,13 @@ impl UnitPositions {
         watch: &mut Watch<'_>,
     ) -> Result<usize, StopReason> {
         let mut freed = 0;
-        let old = std::mem::take(&mut self.0);
-        for (off, mut places) in old {
+        let Some(texts) = &mut self.0 else {
+            return Ok(0);
+        };
+        for (off, mut places) in std::mem::take(&mut **texts) {
             watch.work(64)?;
             if Str::offset_is_static(off) {
-                self.0.insert(off, places);
+                texts.insert(off, places);
                 continue;
             }
             let before = places.len();
@@ -77,7 +90,7 @@ impl UnitPositions {
                     places.truncate(places.partition_point(|p| p.byte() < len));
                     places.shrink_to_fit();
                     freed += (before - places.len()) * size_of::<UnitPosition>();
-                    self.0.insert(new + (off - start), places);
+                    texts.insert(new + (off - start), places);
                 }
                 _ => freed += ENTRY + before * size_of::<UnitPosition>(),
             }
@@ -105,11 +118,11 @@ impl Heap {
             return Ok((0, 0));
         }
         let (key, want) = (s.raw_offset(), unit.min(s.units()) / STEP);
-        let known = self.places.0.get(&key).map_or(0, Vec::len);
+        let known = self.places.of(key).len();
         if known <= want {
             self.note_places(s, known, clock)?;
         }
-        let place = match self.places.0.get(&key).and_then(|list| list.get(want)) {
+        let place = match self.places.of(key).get(want) {
             Some(place) => *place,
             None => return Ok((0, 0)),
         };
@@ -123,7 +136,8 @@ impl Heap {
         let total = s.units() / STEP + 1;
         let more = (total - known) * size_of::<UnitPosition>() + if known == 0 { ENTRY } else { 0 };
         self.add_external(more)?;
-        let mut list = self.places.0.remove(&key).unwrap_or_default();
+        let texts = self.places.0.get_or_insert_default();
+        let mut list = texts.remove(&key).unwrap_or_default();
         list.reserve_exact(total - known);
         let text = self.bytes(s);
         while list.len() < total {
@@ -135,7 +149,7 @@ impl Heap {
             let to = wtf8::unit_offset_to_byte(&text[from..], skip);
             list.push(UnitPosition::new(from + to.byte, to.mid_pair));
         }
-        self.places.0.insert(key, list);
+        self.places.0.get_or_insert_default().insert(key, list);
         Ok(())
     }
 }

@@ -36,6 +36,7 @@ impl Heap {
     }
 
     /// Copies text whose length in UTF-16 units is known.
+    #[inline]
     pub fn alloc_str_units(&mut self, text: &[u8], units: usize) -> Result<Str, Oom> {
         if text.is_empty() {
             return Ok(Str::EMPTY);

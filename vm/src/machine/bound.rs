@@ -1,29 +1,20 @@
 //! Bound calls on a machine that is one caller's: what a run of before left is used again.
 
 use super::args::{arg_value, check_args};
-use super::{LoadedProgram, Machine, cx, prices};
+use super::{End, LoadedProgram, Machine, cx, prices};
 use crate::bound::{Arg, Bound, Given};
 use crate::heap::{Heap, Val};
 use crate::native::{Fault, Host};
-use crate::options::Quota;
+use crate::options::RunOptions;
 use crate::run::RunClock;
-use a99_account::Account;
 use a99_core::error::RunError;
 use a99_core::value::Value;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Machine {
-    /// Gives the next call quotas of which nothing is used.
-    pub(crate) fn set_quotas(&mut self, quotas: HashMap<String, Quota>) {
-        self.options.quotas = quotas;
-    }
-
-    /// Gives the next call the account of its options, if they have one.
-    pub(crate) fn set_account(&mut self, account: &Option<Account>) {
-        if self.options.account.is_some() || account.is_some() {
-            self.options.account.clone_from(account);
-        }
+    /// Gives the next call other options, with the same prices and limits.
+    pub(crate) fn set_options(&mut self, options: Arc<RunOptions>) {
+        self.options = options;
     }
 
     /// Prepares a call of a bound program with these arguments; `whole` is all of them for a
@@ -73,6 +64,10 @@ impl Machine {
         values.clear();
         let mut given = Given::new(bound, args);
         for (asked, key) in program.args.iter().enumerate() {
+            if let Some(val) = given.plain(asked) {
+                values.push(val);
+                continue;
+            }
             values.push(match given.direct(&mut cx, asked, limits)? {
                 Some(val) => val,
                 None => arg_value(&mut cx, program, key, &mut |cx, name| {
@@ -85,7 +80,10 @@ impl Machine {
 
     /// How a bound call ended: its error, if it failed.
     pub(crate) fn end_bound(&mut self, clock: &impl RunClock) -> Option<RunError> {
-        let (_, error) = self.outcome.take()?;
+        let error = match self.outcome.take() {
+            Some(End::Failed(failed)) => Some(failed.error),
+            Some(End::Result(_)) | None => None,
+        };
         if let Some(account) = &self.options.account {
             account.note_run(self.fuel_used(), clock.elapsed(), error.is_some());
         }
@@ -107,8 +105,8 @@ impl Machine {
     /// The result that was given, or why not.
     pub(crate) fn take_result(&mut self) -> Result<Value, RunError> {
         match self.outcome.take() {
-            Some((_, Some(error))) => Err(error),
-            Some((value, None)) => Ok(value),
+            Some(End::Failed(failed)) => Err(failed.error),
+            Some(End::Result(value)) => Ok(value),
             None => Ok(Value::Undefined),
         }
     }

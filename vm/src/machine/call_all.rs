@@ -218,7 +218,7 @@ impl Machine {
             locals: &self.locals,
         };
         // What depends on the inputs is paid as for any call.
-        let val = call_atom(&mut cx, &mut scope, &self.rules, atom, args)?;
+        let val = call_atom(&mut cx, &mut scope, atom, args)?;
         if let Some(made) = made {
             self.heap.items_mut(made)[0] = val.unwrap_or(Val::Null);
             if self.locals.bytes() > self.locals_counted {
@@ -238,7 +238,8 @@ impl Machine {
             }
         };
         let number = self.prepared.len() as f64;
-        self.prepared.push(Prepared::of(request, lent, frame.pc));
+        self.prepared
+            .push(Prepared::of(Box::new(request), lent, frame.pc));
         Ok(Val::Num(number))
     }
 

@@ -1,13 +1,11 @@
 //! Helpers of the program, and calls that the host answers.
 
-use super::prices::{PriceRules, pay_dynamic};
+use super::prices::pay_dynamic;
 use super::{
     Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, WaitingCall, clear_frame,
     cx, frame_size,
 };
-use crate::atom::{
-    AtomBody, AtomDef, AtomError, Cancelled, HostCall, HostGrants, HostReply, Scope,
-};
+use crate::atom::{AtomBody, AtomDef, AtomError, CallParts, Cancelled, HostCall, HostReply, Scope};
 use crate::builtins;
 use crate::convert::{self, Copies};
 use crate::heap::Val;
@@ -32,12 +30,11 @@ pub(super) const HOST_CALL_WORK: usize = 512;
 pub(super) fn call_atom(
     cx: &mut Cx<'_>,
     scope: &mut Scope<'_>,
-    rules: &PriceRules,
     atom: &AtomDef,
     args: &[Val],
 ) -> Result<Option<Val>, Fault> {
     match atom.dynamic_cost {
-        Some(cost) if !rules.overrides(&atom.sig.name) => {
+        Some(cost) if !scope.options.costs.contains_key(&*atom.sig.name) => {
             pay_dynamic(cx, atom, cost, args, scope.limits())?;
         }
         _ => {}
@@ -84,7 +81,7 @@ impl Machine {
         };
         let val = match atom.plain() {
             Some(body) => body(&mut cx, &mut scope, args)?,
-            None => match call_atom(&mut cx, &mut scope, &self.rules, atom, args)? {
+            None => match call_atom(&mut cx, &mut scope, atom, args)? {
                 Some(val) => val,
                 None => return Ok(false),
             },
@@ -165,6 +162,7 @@ impl Machine {
             self.heap.sub_external(frame.counted);
             if matches!(frame.kind, FrameKind::Code | FrameKind::Agent) {
                 self.programs.truncate(frame.program as usize);
+                self.prepaid = None;
             }
         }
     }
@@ -235,7 +233,7 @@ impl Machine {
         n: Count,
         site: SiteIdx,
         host: &dyn Host,
-    ) -> Result<Box<Request>, Fault> {
+    ) -> Result<Request, Fault> {
         let (request, lent) = self.request(base, n, site, host)?;
         let price = request.atom.sig.charged_by_machine();
         self.call = Some(WaitingCall {
@@ -255,7 +253,7 @@ impl Machine {
         n: Count,
         site: SiteIdx,
         host: &dyn Host,
-    ) -> Result<(Box<Request>, usize), Fault> {
+    ) -> Result<(Request, usize), Fault> {
         let frame = self.frame();
         let (exe, program, _) = self.program_of(frame);
         let op = program.sites[site.at()].op as usize;
@@ -276,10 +274,14 @@ impl Machine {
             machine.heap.add_external(lent)?;
             Ok((args, lent))
         })?;
-        let account = self.options.account.get_or_insert_default();
-        if let Err(exhausted) = account.spend(Spend::CALL) {
-            self.heap.sub_external(lent);
-            return Err(Fault::coded(ErrorCode::Budget, exhausted.to_string()));
+        match &self.options.account {
+            None => self.calls += 1,
+            Some(account) => {
+                if let Err(exhausted) = account.spend(Spend::CALL) {
+                    self.heap.sub_external(lent);
+                    return Err(Fault::coded(ErrorCode::Budget, exhausted.to_string()));
+                }
+            }
         }
         Ok((self.request_of(atom, args, host.now_ms()), lent))
     }
@@ -290,28 +292,35 @@ impl Machine {
         atom: Arc<AtomDef>,
         args: Vec<Value>,
         now_ms: f64,
-    ) -> Box<Request> {
-        let cancelled = Cancelled::by(self.options.signal.clone());
-        Box::new(Request {
-            call: HostCall {
+    ) -> Request {
+        let signal = self.options.signal.clone();
+        let cancelled = match self.flag.take() {
+            Some(flag) => Cancelled::again(flag, signal),
+            None => Cancelled::by(signal),
+        };
+        let fuel_left = Fuel::from_micro(self.fuel_at_call().max(0));
+        Request {
+            call: HostCall::from(CallParts {
                 op: atom.sig.name.clone(),
                 args,
-                context: self.options.context.clone(),
-                grants: HostGrants(self.options.grants.clone()),
-                host: self.options.host.clone(),
-                locals: Arc::clone(&self.locals),
-                fuel_left: Fuel::from_micro(self.exact_fuel().max(0)),
+                options: Arc::clone(&self.options),
+                locals: self.locals.share(),
+                fuel_left,
                 depth: self.options.depth + self.frame().agent_depth,
                 cancelled: cancelled.clone(),
                 now_ms,
                 deadline: None,
                 id: CallId::default(),
-                account: self.options.account.get_or_insert_default().clone(),
                 events: self.options.events.clone(),
-            },
+            }),
             atom,
             cancelled,
-        })
+        }
+    }
+
+    /// Keeps what a call that was answered leaves to the next one.
+    pub(crate) fn reuse(&mut self, cancelled: Cancelled) {
+        self.flag = cancelled.into_flag();
     }
 
     /// How long one execution of an atom may take (D22).

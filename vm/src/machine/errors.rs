@@ -1,6 +1,6 @@
 //! Errors: from a fault to a handler, or to the end of the run.
 
-use super::{Caught, FrameKind, Machine};
+use super::{Caught, End, Failed, FrameKind, Machine};
 use crate::convert;
 use crate::native::{Fault, Host, Mark, StopReason, Thrown};
 use a99_core::error::{ErrorCode, RunError};
@@ -183,10 +183,8 @@ impl Machine {
             }
             if let Some(handler) = handler {
                 let message = error.message.as_bytes().to_vec();
-                self.caught = Some(Caught {
-                    message,
-                    op: error.op,
-                });
+                let op = error.op;
+                self.caught = Some(Box::new(Caught { message, op }));
                 let precise = self.tracer.is_some();
                 if let Some(top) = self.frames.last_mut() {
                     top.pc = handler.target;
@@ -227,7 +225,7 @@ impl Machine {
             error.help = Some(code.help().to_owned()).filter(|help| !help.is_empty());
         }
         let result = error.to_value();
-        self.outcome = Some((result, Some(error)));
+        self.outcome = Some(End::Failed(Box::new(Failed { result, error })));
     }
 
     /// Ends the run because its caller or its deadline says so.
@@ -254,7 +252,7 @@ impl Machine {
 
     /// Ends the run normally.
     pub(super) fn end_ok(&mut self, result: Value) {
-        self.outcome = Some((result, None));
+        self.outcome = Some(End::Result(result));
     }
 
     /// Ends the run with an error that no instruction made.

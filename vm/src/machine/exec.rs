@@ -231,7 +231,7 @@ impl Machine {
                 }
                 FastOp::BoundOrArg { dst, src, arg } => {
                     if matches!(regs[src.at()], Val::Unbound) {
-                        regs[dst.at()] = loaded.args[arg.at()];
+                        regs[dst.at()] = parts(&loaded.args[arg.at()]);
                     } else {
                         copy(regs, *dst, *src);
                     }
@@ -255,18 +255,17 @@ impl Machine {
                     _ => {}
                 },
                 FastOp::LoadArg { dst, arg } => {
-                    regs[dst.at()] = loaded.args[arg.at()];
+                    regs[dst.at()] = parts(&loaded.args[arg.at()]);
                     continue;
                 }
                 FastOp::LoadLit { dst, lit } => {
                     if main {
                         let before = self.meter.mark();
-                        match super::start::literal(&mut self.heap, &exe.literals[lit.at()]) {
-                            Ok(val) => regs[dst.at()] = val,
-                            Err(fault) => {
-                                self.set_pc(pc!());
-                                return Exit::Fault { fault, before };
-                            }
+                        let (code, register) = (&exe.literals[lit.at()], &mut regs[dst.at()]);
+                        let made = super::start::put_literal(&mut self.heap, code, register);
+                        if let Err(fault) = made {
+                            self.set_pc(pc!());
+                            return Exit::Fault { fault, before };
                         }
                         continue;
                     }
@@ -436,7 +435,7 @@ impl Machine {
                     // A block that goes on behind it is one that was prepaid too far.
                     let is_paid =
                         matches!(next.as_slice().first(), None | Some(FastOp::Fuel { .. }));
-                    let val = regs[src.at()];
+                    let val = parts(&regs[src.at()]);
                     if !is_paid || frame.kind != FrameKind::Helper {
                         self.set_pc(pc!());
                         return Exit::Return(val);
@@ -493,10 +492,17 @@ fn no_block(machine: &Machine) -> Exit {
 /// until both are in memory.
 #[inline(always)]
 fn copy(regs: &mut Window, dst: Reg, src: Reg) {
-    regs[dst.at()] = match &regs[src.at()] {
+    regs[dst.at()] = parts(&regs[src.at()]);
+}
+
+/// The same of a value that stands elsewhere.
+#[inline(always)]
+fn parts(val: &Val) -> Val {
+    match val {
         Val::Num(n) => Val::Num(*n),
+        Val::Obj(r) => Val::Obj(*r),
         val => *val,
-    };
+    }
 }
 
 /// The registers of a frame, and its slots behind them.

@@ -191,13 +191,13 @@ impl Machine {
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         let value = with_helpers(&mut cx, value, &exe, &needed)?;
         let names = outer.iter().map(|o| (o.name.clone(), o.constant)).collect();
-        self.waiting = Some(Waiting::Load(Pending {
+        self.waiting = Some(Waiting::Load(Box::new(Pending {
             dst,
             kind,
             args,
             outer,
             lent,
-        }));
+        })));
         Ok(Step::Load(Box::new(LoadRequest {
             program: value,
             outer: names,
@@ -287,7 +287,7 @@ impl Machine {
             return;
         }
         let entered = match loaded {
-            Ok(exe) => self.enter_program(&exe, pending, host),
+            Ok(exe) => self.enter_program(&exe, *pending, host),
             Err(message) => Err(super::thrown(
                 a99_core::error::ErrorCode::Program,
                 message.as_bytes(),

@@ -8,6 +8,7 @@ mod args;
 mod bound;
 mod call_all;
 mod calls;
+mod end;
 mod errors;
 mod exec;
 pub(crate) mod fast;
@@ -27,29 +28,27 @@ use crate::atom::{AtomDef, Cancelled, HostCall, Locals};
 use crate::heap::{Heap, Val};
 use crate::link::{Executable, Prices};
 use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown};
-use crate::options::{Outcome, RunOptions};
-use crate::run::RunClock;
+use crate::options::{self, RunOptions};
 use a99_core::costs::CostModel;
 use a99_core::costs::Formula;
-use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
 use a99_core::program::{Count, Function, FunctionIdx, NamesIdx, Program, Reg, SiteIdx};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use errors::OUT_OF_FUEL;
-use prices::PriceRules;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tracing::Tracer;
 
 pub use call_all::{PlacedRequest, Requests};
+pub(crate) use end::release;
+use end::{End, Failed};
 pub(crate) use saved::save_prepared;
+pub(crate) use suspend::CodePlace;
 
 /// Registers that an instruction can name.
 const WINDOW: usize = 256;
-
-/// So many remembered results are given back at once.
-const FEW_MEMOS: usize = 1024;
 
 /// How deep `callLocal` may nest (language section 2.1).
 const MAX_HELPER_DEPTH: u32 = 256;
@@ -124,7 +123,7 @@ pub enum Step {
     /// A slice of work is done; resume when others had their turn.
     Yield,
     /// An asynchronous atom was called; answer with [`Machine::deliver`].
-    Call(Box<Request>),
+    Call(Request),
     /// Several were called; answer with [`Machine::deliver_all`].
     CallAll(Box<Requests>),
     /// A program arrived at run time; answer with [`Machine::load`].
@@ -171,7 +170,7 @@ struct WaitingCall {
 /// What else the machine waits for.
 enum Waiting {
     All(Box<call_all::UnderWay>),
-    Load(inline::Pending),
+    Load(Box<inline::Pending>),
 }
 
 /// A run.
@@ -182,18 +181,23 @@ pub struct Machine {
     frames: Vec<Frame>,
     programs: Vec<LoadedProgram>,
     budget: i64,
-    caught: Option<Caught>,
+    caught: Option<Box<Caught>>,
     memo: HashMap<Box<[u8]>, Val>,
     locals: Arc<Locals>,
     locals_counted: usize,
-    rules: PriceRules,
     tracer: Option<Box<Tracer>>,
+    /// Calls that the run made, where it has no account of its own.
+    calls: u64,
     call: Option<WaitingCall>,
+    /// A flag that no call has.
+    flag: Option<Arc<AtomicBool>>,
+    /// What the top frame had prepaid at the last call.
+    prepaid: Option<suspend::Prepaid>,
     waiting: Option<Waiting>,
     /// Calls that the next `CallAll` makes.
     prepared: Vec<call_all::Prepared>,
-    options: RunOptions,
-    outcome: Option<(Value, Option<RunError>)>,
+    options: Arc<RunOptions>,
+    outcome: Option<End>,
     /// The execution that failed for lack of memory and was tried again: a
     /// later one of the same instruction has another mark.
     retried: Option<(usize, u32)>,
@@ -230,12 +234,14 @@ impl Machine {
             memo: HashMap::new(),
             locals: Arc::default(),
             locals_counted: 0,
-            rules: PriceRules::default(),
             tracer: None,
+            calls: 0,
             call: None,
+            flag: None,
+            prepaid: None,
             waiting: None,
             prepared: Vec::new(),
-            options: RunOptions::default(),
+            options: options::of_no_run(),
             outcome: None,
             retried: None,
             skip_charges: false,
@@ -453,65 +459,6 @@ impl Machine {
             frame.precise = precise;
         }
     }
-
-    /// Drops everything that belongs to the run and its host: a machine
-    /// that waits for its next run keeps no grant, program or signal alive.
-    fn reset(&mut self) {
-        self.frames.clear();
-        self.programs.clear();
-        if self.memo.len() <= FEW_MEMOS {
-            self.memo = HashMap::new();
-        }
-        self.caught = None;
-        self.call = None;
-        self.waiting = None;
-        self.prepared = Vec::new();
-        self.options.forget();
-        match Arc::get_mut(&mut self.locals) {
-            Some(locals) => locals.reset(),
-            None => self.locals = Arc::default(),
-        }
-    }
-
-    /// Gives back the memory of a large machine whose run was stopped, on a
-    /// thread of its own: tens of megabytes of pages, or hundreds of thousands
-    /// of names, take longer than the run may go on. Where there are no threads
-    /// it is given back here.
-    pub fn release(self: Box<Self>) {
-        release(self);
-    }
-
-    /// The outcome; the machine is empty afterwards, but for memory that takes
-    /// time to give back and that [`Machine::memory_bytes`] counts.
-    pub fn finish(&mut self, clock: &impl RunClock) -> Outcome {
-        let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
-        let mut warnings = self.locals.take_warnings();
-        let trace = self
-            .tracer
-            .take()
-            .and_then(|tracer| tracer.into_events(&mut warnings));
-        let fuel_used = self.fuel_used();
-        let usage = self.options.account.take().map(|account| {
-            account.note_run(fuel_used, clock.elapsed(), error.is_some());
-            Box::new(account.usage())
-        });
-        self.reset();
-        Outcome {
-            result,
-            error,
-            fuel_used,
-            trace,
-            warnings,
-            usage,
-        }
-    }
-}
-
-/// Drops on a thread of its own what takes long to drop.
-pub(crate) fn release(what: impl Send + 'static) {
-    let thread = std::thread::Builder::new().name("a99-release".to_owned());
-    // What fails to start drops what it was given.
-    let _ = thread.spawn(move || drop(what));
 }
 
 /// What a function takes on the stack: its registers; where it has slots, they

@@ -131,10 +131,11 @@ impl Machine {
                 }
             }
             Op::LoadLit { dst, lit } => {
-                regs[dst.at()] = attempt!(c => if main {
-                    super::start::literal(c.heap, &exe.literals[lit.at()])
+                attempt!(c => if main {
+                    super::start::put_literal(c.heap, &exe.literals[lit.at()], &mut regs[dst.at()])
                 } else {
                     super::start::foreign_literal(c.heap, program, lit)
+                        .map(|val| regs[dst.at()] = val)
                 });
             }
             Op::Unbind { base, n } => {
@@ -360,7 +361,7 @@ impl Machine {
             }
             Op::Catch { msg, op } => {
                 let caught = &self.caught;
-                let (message, by) = attempt!(c => caught_texts(c, caught.as_ref()));
+                let (message, by) = attempt!(c => caught_texts(c, caught.as_deref()));
                 (regs[msg.at()], regs[op.at()]) = (message, by);
                 self.caught = None;
             }

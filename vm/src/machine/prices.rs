@@ -23,31 +23,13 @@ pub(super) const FORCE_PRECISE: i64 = i64::MAX / 2;
 const PRICE_WORK: usize = 4_096;
 
 /// Whether the run has rules of its own for prices.
-#[derive(Debug, Default)]
-pub(super) struct PriceRules {
-    any: bool,
-    overridden: Vec<String>,
-}
-
-impl PriceRules {
-    pub(crate) fn new(options: &RunOptions) -> PriceRules {
-        let any = !options.costs.is_empty() || !options.quotas.is_empty();
-        PriceRules {
-            any,
-            overridden: options.costs.keys().cloned().collect(),
-        }
-    }
-
-    /// Whether the price of this op is overridden.
-    #[inline]
-    pub(crate) fn overrides(&self, op: &str) -> bool {
-        self.any && self.overridden.iter().any(|name| name == op)
-    }
+fn has_rules(options: &RunOptions) -> bool {
+    !options.costs.is_empty() || !options.quotas.is_empty()
 }
 
 /// The prices of a program's blocks under a run's options, if these change any.
 pub(super) fn own_prices(exe: &Executable, options: &RunOptions) -> Option<Arc<Prices>> {
-    if options.costs.is_empty() && options.quotas.is_empty() {
+    if !has_rules(options) {
         return None;
     }
     let program = exe.program();
@@ -136,7 +118,7 @@ impl Machine {
                 let model = self.options.cost_model;
                 let step_price = match charge.kind {
                     ChargeKind::Step => {
-                        if self.rules.any {
+                        if has_rules(&self.options) {
                             self.meter.did(PRICE_WORK);
                         }
                         self.step_price(f, exe, charge.step, host)

@@ -130,7 +130,7 @@ impl Machine {
         &mut self,
         vm: &Vm,
         exe: &Arc<Executable>,
-        options: RunOptions,
+        options: Arc<RunOptions>,
         r: &mut Reader<'_>,
     ) -> Taken<()> {
         self.heap
@@ -179,10 +179,8 @@ impl Machine {
         }
         if r.bool()? {
             let message = r.wtf8()?.to_vec();
-            self.caught = Some(Caught {
-                message,
-                op: r.text()?,
-            });
+            let op = r.text()?;
+            self.caught = Some(Box::new(Caught { message, op }));
         }
         Ok(())
     }
@@ -348,7 +346,8 @@ impl Machine {
                 .add_external(bytes + PREPARED_BYTES)
                 .map_err(|_| SnapshotError::too_large())?;
             let request = self.request_of(atom.clone(), args, now_ms);
-            self.prepared.push(Prepared::of(request, bytes, pc));
+            self.prepared
+                .push(Prepared::of(Box::new(request), bytes, pc));
         }
         Ok(())
     }
@@ -404,11 +403,7 @@ impl Machine {
     }
 
     /// Makes the call again that the top frame stands at; it is paid already.
-    pub(crate) fn call_again(
-        &mut self,
-        r: &mut Reader<'_>,
-        host: &dyn Host,
-    ) -> Taken<Box<Request>> {
+    pub(crate) fn call_again(&mut self, r: &mut Reader<'_>, host: &dyn Host) -> Taken<Request> {
         let now_ms = r.f64()?;
         let Some(frame) = self.frames.last().copied() else {
             return r.wrong("no program runs");

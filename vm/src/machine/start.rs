@@ -33,7 +33,7 @@ impl Machine {
         &mut self,
         exe: &Arc<Executable>,
         args: Value,
-        options: RunOptions,
+        options: Arc<RunOptions>,
         host: &dyn Host,
     ) {
         self.heap
@@ -49,7 +49,7 @@ impl Machine {
     }
 
     /// Ends a run that nobody started.
-    pub(crate) fn refuse(&mut self, options: RunOptions, end: impl FnOnce(&mut Machine)) {
+    pub(crate) fn refuse(&mut self, options: Arc<RunOptions>, end: impl FnOnce(&mut Machine)) {
         self.clean(options);
         end(self);
     }
@@ -62,9 +62,8 @@ impl Machine {
     }
 
     /// Makes the machine fit for a run with these options.
-    pub(crate) fn clean(&mut self, options: RunOptions) {
+    pub(crate) fn clean(&mut self, options: Arc<RunOptions>) {
         self.tracer = super::Tracer::of(&options);
-        self.rules = super::PriceRules::new(&options);
         self.options = options;
         self.programs.clear();
         self.keeps = false;
@@ -79,11 +78,10 @@ impl Machine {
         self.frames.clear();
         self.caught = None;
         self.memo.clear();
-        match Arc::get_mut(&mut self.locals) {
-            Some(locals) => locals.reset(),
-            None => self.locals = Arc::default(),
-        }
+        self.locals.renew();
         self.locals_counted = 0;
+        self.calls = 0;
+        self.prepaid = None;
         self.call = None;
         self.waiting = None;
         self.prepared.clear();
@@ -171,8 +169,29 @@ fn reserve(stack: &mut Stack, heap: &Heap, steps: usize) -> Result<(), Oom> {
     Ok(())
 }
 
-/// A fresh copy of a literal of the main program (D33).
-pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Fault> {
+/// Puts a fresh copy of a literal of the main program into a register (D33).
+pub(super) fn put_literal(
+    heap: &mut Heap,
+    code: &[LiteralOp],
+    register: &mut Val,
+) -> Result<(), Fault> {
+    // Most literals are objects of scalars.
+    if let Some((LiteralOp::Object(shape, n), members)) = code.split_last()
+        && members.len() == *n as usize
+        && members.iter().all(|op| matches!(op, LiteralOp::Push(_)))
+    {
+        let scalars = members.iter().map(|op| match op {
+            LiteralOp::Push(val) => *val,
+            LiteralOp::Array(_) | LiteralOp::Object(..) => Val::Undefined,
+        });
+        *register = Val::Obj(heap.alloc_obj_of(*shape, scalars)?);
+        return Ok(());
+    }
+    *register = literal(heap, code)?;
+    Ok(())
+}
+
+fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Fault> {
     let mut stack = Stack::new();
     reserve(&mut stack, heap, code.len())?;
     for op in code {

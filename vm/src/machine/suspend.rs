@@ -4,9 +4,11 @@
 use super::precise::PRECISE_WORK;
 use super::{Machine, WINDOW, frame_size};
 use crate::heap::Val;
+use crate::link::Executable;
 use a99_core::fuel::Fuel;
 use a99_core::program::{Op, Program};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// A stack that is larger than this is given back when its run waits.
 const MAX_SPARE_STACK: usize = 4 * WINDOW;
@@ -16,6 +18,32 @@ thread_local! {
     /// goes on here. What stands in it is another run's; nothing reads a register that its
     /// own run did not write, and collections look at live registers only.
     static SPARE: RefCell<Vec<Val>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A place in the code of a program.
+#[derive(Debug)]
+pub(crate) struct CodePlace {
+    exe: Arc<Executable>,
+    function: u32,
+    pc: u32,
+}
+
+impl CodePlace {
+    /// The JSON pointer of its step in the program's source.
+    pub(crate) fn pointer(&self) -> Option<String> {
+        let program = self.exe.program();
+        let function = program.functions.get(self.function as usize)?;
+        let place = Program::place_at(function, self.pc)?;
+        program.source.pointer(place.node)
+    }
+}
+
+/// What a frame has prepaid at an instruction, in micro-units; it does not change as long as its
+/// program is loaded.
+pub(super) struct Prepaid {
+    /// Program, function and place in its code.
+    at: (u32, u32, u32),
+    micro: i64,
 }
 
 impl Machine {
@@ -117,21 +145,41 @@ impl Machine {
         fuel
     }
 
+    /// The same of a run that makes a call: most calls are made by the one before's
+    /// instruction.
+    pub(super) fn fuel_at_call(&mut self) -> i64 {
+        let [.., frame] = &self.frames[..] else {
+            return self.meter.fuel;
+        };
+        if self.frames.len() > 1 || frame.precise {
+            return self.exact_fuel();
+        }
+        let at = (frame.program, frame.function, frame.pc);
+        match &self.prepaid {
+            Some(prepaid) if prepaid.at == at => self.meter.fuel.saturating_add(prepaid.micro),
+            _ => {
+                let fuel = self.exact_fuel();
+                let micro = fuel.saturating_sub(self.meter.fuel);
+                self.prepaid = Some(Prepaid { at, micro });
+                fuel
+            }
+        }
+    }
+
     /// Bytes that count against the heap ceiling, and the ceiling.
     pub(crate) fn heap_use(&self) -> (usize, usize) {
         (self.heap.used(), self.heap.limit())
     }
 
-    /// The JSON pointer of the step that runs now, in its program's source.
-    pub(crate) fn pointer(&self) -> Option<String> {
-        self.pointer_at(self.frames.last()?.pc)
-    }
-
-    /// The same of an instruction of the function that runs now.
-    pub(crate) fn pointer_at(&self, pc: u32) -> Option<String> {
+    /// The place of an instruction of the function that runs now; of the one that runs, if none
+    /// is said.
+    pub(crate) fn place(&self, pc: Option<u32>) -> Option<CodePlace> {
         let frame = self.frames.last()?;
-        let (_, program, f) = self.program_of(*frame);
-        let place = Program::place_at(f, pc)?;
-        program.source.pointer(place.node)
+        let (exe, ..) = self.program_of(*frame);
+        Some(CodePlace {
+            exe: Arc::clone(exe),
+            function: frame.function,
+            pc: pc.unwrap_or(frame.pc),
+        })
     }
 }

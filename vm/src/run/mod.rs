@@ -20,7 +20,7 @@ use waiting::{Made, Outstanding, Seen, Several, Waiting, until};
 use crate::atom::{AtomError, Cancelled, HostReply, Locals};
 use crate::driver::poll_caught;
 use crate::link::Executable;
-use crate::machine::Request;
+use crate::machine::{CodePlace, Request};
 use crate::native::StopReason;
 use crate::options::{Outcome, RunOptions};
 use crate::vm::{AnswerFuture, Vm};
@@ -85,9 +85,6 @@ pub struct Call {
     pub step: u64,
     /// [`CallId::index`].
     pub index: u32,
-    /// JSON pointer of the calling step, if the program has its source. In a program
-    /// that arrived at run time it points into that one.
-    pub pointer: Option<String>,
     /// The atom's name.
     pub atom: Cow<'static, str>,
     /// When the answer comes too late, in time of the run: the end of the atom's own
@@ -95,10 +92,18 @@ pub struct Call {
     pub deadline: Option<Duration>,
     /// Whether the atom talks to the world.
     pub effect: Effect,
+    place: Option<CodePlace>,
     request: Arc<Request>,
 }
 
 impl Call {
+    /// JSON pointer of the calling step, if the program has its source. In a program
+    /// that arrived at run time it points into that one.
+    #[must_use]
+    pub fn pointer(&self) -> Option<String> {
+        self.place.as_ref()?.pointer()
+    }
+
     /// The inputs by name: an object.
     pub fn inputs(&self) -> Value {
         let args = &self.request.call.args;
@@ -148,7 +153,7 @@ impl Call {
     /// State of the run's own (its store) is out of the atom's reach.
     pub fn start_measured(mut self, deadline: Option<Instant>) -> (Answer, CallCharges) {
         let request = Arc::make_mut(&mut self.request);
-        let own = Arc::<Locals>::default();
+        let own = Arc::new(Locals::for_a_call(&request.call.locals));
         let charges = CallCharges {
             run: std::mem::replace(&mut request.call.locals, own.clone()),
             own,
@@ -262,7 +267,7 @@ impl Run {
         vm: Arc<Vm>,
         exe: &Arc<Executable>,
         args: Value,
-        options: RunOptions,
+        options: Arc<RunOptions>,
     ) -> Run {
         let session = Session::start(&vm, exe, args, options, &Duration::ZERO);
         Run::of(vm, session)
@@ -308,7 +313,7 @@ impl Run {
                 let until = self.deadline_of(&request);
                 self.waiting = Some(Waiting::One(Outstanding::of(&request, until)));
                 Next::Call(Box::new(self.call(Made {
-                    request: Arc::from(request),
+                    request: Arc::new(request),
                     deadline: until,
                     pc: None,
                 })))
@@ -347,10 +352,7 @@ impl Run {
             step: id.step(),
             index: id.index(),
             id,
-            pointer: machine.and_then(|machine| match pc {
-                Some(pc) => machine.pointer_at(pc),
-                None => machine.pointer(),
-            }),
+            place: machine.and_then(|machine| machine.place(pc)),
             atom: request.call.op.clone(),
             deadline,
             effect: request.atom.sig.effect,

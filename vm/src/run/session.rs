@@ -21,7 +21,7 @@ use std::time::Duration;
 /// What a run wants next.
 pub(crate) enum Turn {
     /// A call was made; the next turn begins with its answer.
-    Call(Box<Request>),
+    Call(Request),
     /// Several were made; the next turn begins with all their answers.
     CallAll(Box<Requests>),
     /// Others may have their turn.
@@ -55,7 +55,7 @@ impl Session {
         vm: &Vm,
         exe: &Arc<Executable>,
         args: Value,
-        options: RunOptions,
+        options: Arc<RunOptions>,
         clock: &impl RunClock,
     ) -> Session {
         let mut session = Session::new(vm.machine(exe), &options);

@@ -30,13 +30,13 @@ impl AtomCx {
 
     /// The request context of the run, `undefined` if there is none.
     pub fn context(&self) -> &Value {
-        &self.call.context
+        &self.call.options.context
     }
 
     /// What the host grants, if it is a `T`. The facade grants its
     /// `Capabilities`.
     pub fn grants<T: Any>(&self) -> Option<&T> {
-        self.call.grants.0.as_deref()?.downcast_ref()
+        self.call.options.grants.as_deref()?.downcast_ref()
     }
 
     /// The host's value of type `T` for this run or, if it has none, for the
@@ -46,7 +46,7 @@ impl AtomCx {
     /// There is none: an error for the run (`capability.missing`), whose help
     /// names the type. Programs do not see the type.
     pub fn host<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, AtomError> {
-        self.call.host.get().ok_or_else(|| {
+        self.call.options.host.get().ok_or_else(|| {
             let name = type_name::<T>();
             AtomError::missing(format!(
                 "Atom '{}' needs state that its host did not give",

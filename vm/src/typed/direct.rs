@@ -10,7 +10,7 @@ use super::encode::to_value_in;
 use super::gives::AnswerType;
 use super::pace::Pace;
 use crate::atom::AtomError;
-use crate::convert::{self, BoundaryLimits, Copies, LONGEST_SCALAR};
+use crate::convert::{self, BoundaryLimits, Copies, ESCAPED, LONGEST_SCALAR};
 use crate::heap::{Heap, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::SCHEMA_NODE;
@@ -20,9 +20,6 @@ use std::marker::PhantomData;
 
 /// Longer texts go the long way, which looks at the host between their pieces.
 const MAX_TEXT: usize = 16 << 10;
-
-/// Bytes of JSON text that a byte of a text takes at most.
-const ESCAPED: usize = 6;
 
 /// Work that an argument stands for.
 const ARGUMENT_WORK: i64 = 16;

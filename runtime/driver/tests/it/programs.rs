@@ -150,7 +150,7 @@ async fn methods_are_answered_by_the_result_and_errors_change_nothing() {
 /// An atom that gives how often it was asked, and fails the second time.
 fn ask(asked: Arc<AtomicU32>) -> AtomDef {
     let body = move |call: HostCall| -> BoxFuture<'static, Result<HostReply, AtomError>> {
-        let factor = call.host.get::<u32>().map_or(1, |factor| *factor);
+        let factor = call.options.host.get::<u32>().map_or(1, |factor| *factor);
         let n = asked.fetch_add(1, Ordering::SeqCst) + 1;
         let answer = match n {
             2 => Err(AtomError::new("the world is down")),

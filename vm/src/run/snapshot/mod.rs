@@ -188,7 +188,7 @@ impl Run {
         vm: Arc<Vm>,
         exe: &Arc<Executable>,
         bytes: &[u8],
-        options: RunOptions,
+        options: Arc<RunOptions>,
     ) -> Result<Run, SnapshotError> {
         if let Some(unknown) = vm.unknown_op(&options) {
             let (why, _) = Vm::misnamed(unknown);
@@ -253,7 +253,7 @@ impl Run {
         request.call.id = CallId::new(session.parent.clone(), step, 0);
         let mut waiting = Outstanding::of(&request, still(session, &request, saved));
         waiting.answer = answer;
-        waiting.again = waiting.answer.is_none().then(|| request.into());
+        waiting.again = waiting.answer.is_none().then(|| Arc::new(request));
         self.waiting = Some(Waiting::One(waiting));
         Ok(())
     }

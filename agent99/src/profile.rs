@@ -1,0 +1,129 @@
+//! Run profiles: what a host says of many runs, said once.
+
+use crate::engine::{Agent, Engine};
+use a99_capabilities::Capabilities;
+use a99_core::error::RunError;
+use a99_core::value::Value;
+use a99_vm::{Bound, Outcome, Run, RunOptions, SnapshotError};
+use std::future::Future;
+use std::sync::Arc;
+
+/// Limits, prices, quotas, context and grants of many runs, made once
+/// ([`Engine::profile`]). A run of it copies nothing of them.
+///
+/// A quota is one for each run. A signal and an account are those of all runs, and so is
+/// whatever the capabilities keep.
+///
+/// A clone shares the signal, the account and the capabilities. Threads that run agents all the
+/// time have a clone each: then they write no memory in common when a run begins or ends.
+pub struct RunProfile {
+    engine: Engine,
+    options: Arc<RunOptions>,
+}
+
+impl Clone for RunProfile {
+    fn clone(&self) -> RunProfile {
+        RunProfile {
+            engine: self.engine.clone(),
+            options: Arc::new(RunOptions::clone(&self.options)),
+        }
+    }
+}
+
+impl std::fmt::Debug for RunProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunProfile")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Makes a profile for many runs, of the same agent or of several.
+    ///
+    /// ```
+    /// use agent99::{Engine, RunOptions, capabilities::Capabilities, json};
+    ///
+    /// let engine = Engine::new();
+    /// let agent = engine.compile(r#"{"op": "seq", "steps": [
+    ///     {"op": "varsImport", "keys": ["n"]},
+    ///     {"op": "mathCalc", "expr": "n * 2", "result": "twice"},
+    ///     {"op": "return", "schema": {"type": "object", "properties": {"twice": {}}}}
+    /// ]}"#)?;
+    /// let profile = engine.profile(RunOptions::new().timeout_ms(100), Capabilities::none())?;
+    /// for n in [1, 2] {
+    ///     let outcome = profile.run_sync(&agent, json!({"n": n}));
+    ///     assert_eq!(outcome.result.to_json(), json!({"twice": n * 2}));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorCode::UnknownOp`](crate::ErrorCode::UnknownOp) for options that name an op which
+    /// this engine does not have.
+    pub fn profile(
+        &self,
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> Result<RunProfile, RunError> {
+        self.vm().check_options(&options)?;
+        Ok(RunProfile {
+            options: Arc::new(self.granted(options, granted)),
+            engine: self.clone(),
+        })
+    }
+}
+
+impl RunProfile {
+    /// Runs an agent, as [`Engine::run`] does.
+    pub fn run(
+        &self,
+        agent: &Agent,
+        args: impl Into<Value>,
+    ) -> impl Future<Output = Outcome> + Send {
+        let options = self.options.for_a_run();
+        self.engine
+            .vm()
+            .run(agent.executable(), args.into(), options)
+    }
+
+    /// Runs an agent on this thread, as [`Engine::run_sync`] does: an atom that would have to
+    /// wait fails.
+    pub fn run_sync(&self, agent: &Agent, args: impl Into<Value>) -> Outcome {
+        let options = self.options.for_a_run();
+        self.engine
+            .vm()
+            .run_sync(agent.executable(), args.into(), options)
+    }
+
+    /// Starts an agent for a host that drives it itself, as [`Engine::start`] does.
+    pub fn start(&self, agent: &Agent, args: impl Into<Value>) -> Run {
+        let options = self.options.for_a_run();
+        self.engine
+            .vm()
+            .start(agent.executable(), args.into(), options)
+    }
+
+    /// Goes on with a snapshot, as [`Engine::restore`] does.
+    ///
+    /// # Errors
+    /// As [`Engine::restore`].
+    pub fn restore(&self, agent: &Agent, snapshot: &[u8]) -> Result<Run, SnapshotError> {
+        let options = self.options.for_a_run();
+        self.engine
+            .vm()
+            .restore(agent.executable(), snapshot, options)
+    }
+
+    /// Binds arguments of an agent to places, as [`Engine::bind`] does.
+    ///
+    /// # Errors
+    /// As [`Engine::bind`].
+    pub fn bind(&self, agent: &Agent, names: &[&str]) -> Result<Arc<Bound>, RunError> {
+        let options = Arc::clone(&self.options);
+        self.engine
+            .vm()
+            .bind(agent.executable(), names, options)
+            .map(Arc::new)
+    }
+}
