@@ -127,7 +127,7 @@ impl<'a> Drive<'a> {
     ) -> Option<Turn> {
         one.listener.listen(context);
         if let Some(reason) = self.stop() {
-            return Some(self.stopped(reason));
+            return Some(self.stopped(reason, one));
         }
         if !polled && let Poll::Ready(answer) = one.call.poll_answer(context) {
             return Some(self.answered(one.call, answer));
@@ -138,7 +138,7 @@ impl<'a> Drive<'a> {
         };
         // Its time may have been the run's.
         Some(match self.stop() {
-            Some(reason) => self.stopped(reason),
+            Some(reason) => self.stopped(reason, one),
             None => self.answered(one.call, Err(late)),
         })
     }
@@ -160,7 +160,7 @@ impl<'a> Drive<'a> {
             return None;
         };
         if let Err(reason) = ended {
-            return Some(self.stopped(reason));
+            return Some(self.stopped(reason, calls));
         }
         let answers = calls.into_answers();
         Some(self.session.deliver_all(self.vm, self.clock, answers))
@@ -180,7 +180,9 @@ impl<'a> Drive<'a> {
         self.session.host(self.vm, self.clock).stop()
     }
 
-    fn stopped(&mut self, reason: StopReason) -> Turn {
+    /// Ends the run, after what it waited for: that is paid up to here.
+    fn stopped<T>(&mut self, reason: StopReason, waited_for: T) -> Turn {
+        drop(waited_for);
         self.session.machine.stop(reason);
         Turn::Done
     }

@@ -475,9 +475,15 @@ impl Heap {
     /// A member of an object; own members are all there are (D16).
     #[inline]
     pub fn get(&self, r: Ref, key: KeyId) -> Option<Val> {
+        self.member(r, key).copied()
+    }
+
+    /// The same where it stands.
+    #[inline]
+    pub(crate) fn member(&self, r: Ref, key: KeyId) -> Option<&Val> {
         let c = self.cell(r);
         let slot = self.shapes.slot(c.shape, key)?;
-        Some(self.slots[c.off as usize + slot])
+        Some(&self.slots[c.off as usize + slot])
     }
 
     /// A member of an object by the text of its key.

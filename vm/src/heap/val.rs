@@ -146,6 +146,18 @@ pub enum Val {
 const _: () = assert!(size_of::<Val>() == 16);
 
 impl Val {
+    /// A copy that is read in the parts that numbers and objects are written in. One that was
+    /// just made is two writes to memory, and reading all of it at once waits for both.
+    #[inline(always)]
+    pub(crate) fn by_parts(&self) -> Val {
+        match self {
+            // What follows changes nothing; without it these would be copies of the whole.
+            Val::Num(n) => Val::Num(*n + -0.0),
+            Val::Obj(r) => Val::Obj(Ref(r.0.wrapping_add(0))),
+            val => *val,
+        }
+    }
+
     /// Whether this is `undefined` (or an unbound register) or `null`.
     #[inline]
     pub fn is_nullish(self) -> bool {

@@ -86,7 +86,7 @@ impl Machine {
                 None => return Ok(false),
             },
         };
-        self.stack[window + dst.at()] = val;
+        self.stack[window + dst.at()] = val.by_parts();
         if self.locals.bytes() > self.locals_counted {
             self.count_kept();
         }
@@ -118,7 +118,7 @@ impl Machine {
         }
         self.meter.did(size);
         for i in 0..callee_f.params as usize {
-            self.stack[to + i] = self.stack[from + i];
+            self.stack[to + i] = self.stack[from + i].by_parts();
         }
         self.push_frame(Frame {
             program: caller.program,
@@ -135,14 +135,22 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the top frame, a helper's, with a value for the one below it. Whether that one
-    /// runs charge by charge.
+    /// Ends the top frame, a helper's, with the value of a register for the one below it.
+    /// Whether that one runs charge by charge.
     #[inline(never)]
-    pub(super) fn leave_helper(&mut self, val: Val) -> bool {
-        let dst = self.frame().dst;
+    pub(super) fn leave_helper(&mut self, src: Reg) -> bool {
+        let frame = self.frame();
         self.pop_frame();
-        self.answer(dst, val);
-        self.frame().precise
+        let Some(top) = self.frames.last_mut() else {
+            return false;
+        };
+        top.pc += 1;
+        let (from, to) = (
+            frame.base as usize + src.at(),
+            top.base as usize + frame.dst.at(),
+        );
+        self.stack[to] = self.stack[from].by_parts();
+        top.precise
     }
 
     /// Counts a frame against the heap's ceiling (D20). One that lies within
@@ -221,7 +229,7 @@ impl Machine {
         if let Some(top) = self.frames.last_mut() {
             let at = top.base as usize + dst.at();
             top.pc += 1;
-            self.stack[at] = val;
+            self.stack[at] = val.by_parts();
         }
     }
 

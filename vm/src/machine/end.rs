@@ -1,6 +1,7 @@
 //! End of a run: its outcome, what it used, and the machine as it is for the next one.
 
 use super::Machine;
+use super::suspend::MAX_SPARE_STACK;
 use crate::options::{self, Outcome};
 use crate::run::RunClock;
 use a99_account::{Spend, Usage};
@@ -37,6 +38,9 @@ impl Machine {
     /// Drops everything that belongs to the run and its host: a machine
     /// that waits for its next run keeps no grant, program or signal alive.
     fn reset(&mut self) {
+        if self.stack.capacity() <= MAX_SPARE_STACK {
+            self.leave_stack(Vec::new());
+        }
         self.frames.clear();
         self.programs.clear();
         if self.memo.len() <= FEW_MEMOS {

@@ -7,7 +7,7 @@
 //! `match`, and the instruction of the program is executed behind it (`ops`).
 
 use super::fast::FastOp;
-use super::operands::stored;
+use super::operands::{stored, stored_by_parts};
 use super::{Exit, FrameKind, LoadedProgram, Machine, WINDOW};
 use crate::coerce;
 use crate::heap::{Heap, Val};
@@ -231,7 +231,7 @@ impl Machine {
                 }
                 FastOp::BoundOrArg { dst, src, arg } => {
                     if matches!(regs[src.at()], Val::Unbound) {
-                        regs[dst.at()] = parts(&loaded.args[arg.at()]);
+                        regs[dst.at()] = loaded.args[arg.at()].by_parts();
                     } else {
                         copy(regs, *dst, *src);
                     }
@@ -255,7 +255,7 @@ impl Machine {
                     _ => {}
                 },
                 FastOp::LoadArg { dst, arg } => {
-                    regs[dst.at()] = parts(&loaded.args[arg.at()]);
+                    regs[dst.at()] = loaded.args[arg.at()].by_parts();
                     continue;
                 }
                 FastOp::LoadLit { dst, lit } => {
@@ -373,21 +373,51 @@ impl Machine {
                 }
                 FastOp::Member { dst, obj, key } => {
                     if main && let Val::Obj(r) = regs[obj.at()] {
-                        let member = self.heap.get(r, exe.keys[key.at()]);
-                        regs[dst.at()] = member.map_or(Val::Undefined, stored);
+                        let member = self.heap.member(r, exe.keys[key.at()]);
+                        regs[dst.at()] = member.map_or(Val::Undefined, |val| stored(*val));
                         continue;
                     }
                 }
                 FastOp::PathOne { dst, root, key } => {
                     if main && let Val::Obj(r) = regs[root.at()] {
-                        let member = self.heap.get(r, *key);
-                        regs[dst.at()] = member.unwrap_or(Val::Undefined);
+                        let member = self.heap.member(r, *key);
+                        regs[dst.at()] = member.copied().unwrap_or(Val::Undefined);
+                        continue;
+                    }
+                }
+                FastOp::Index { dst, obj, idx } | FastOp::OwnIndex { dst, obj, idx } => {
+                    if let (Val::Arr(r), Val::Num(n)) = (&regs[obj.at()], &regs[idx.at()]) {
+                        let at = *n as u32;
+                        if f64::from(at) == *n {
+                            let item = self.heap.items(*r).get(at as usize);
+                            regs[dst.at()] = item.copied().unwrap_or(Val::Undefined);
+                            continue;
+                        }
+                    }
+                }
+                FastOp::NewObj {
+                    dst,
+                    base,
+                    n,
+                    shape,
+                } => {
+                    if main {
+                        let before = self.meter.mark();
+                        let vals = &regs[base.at()..base.at() + n.at()];
+                        match super::start::new_obj(&mut self.heap, *shape, vals) {
+                            Ok(r) => regs[dst.at()] = Val::Obj(r),
+                            Err(oom) => {
+                                self.set_pc(pc!());
+                                let fault = oom.into();
+                                return Exit::Fault { fault, before };
+                            }
+                        }
                         continue;
                     }
                 }
                 FastOp::ArrPush { arr, src } => {
                     if let Val::Arr(r) = regs[arr.at()]
-                        && self.heap.push_in_place(r, stored(regs[src.at()]))
+                        && self.heap.push_in_place(r, stored_by_parts(&regs[src.at()]))
                     {
                         continue;
                     }
@@ -435,13 +465,13 @@ impl Machine {
                     // A block that goes on behind it is one that was prepaid too far.
                     let is_paid =
                         matches!(next.as_slice().first(), None | Some(FastOp::Fuel { .. }));
-                    let val = parts(&regs[src.at()]);
                     if !is_paid || frame.kind != FrameKind::Helper {
+                        let val = regs[src.at()];
                         self.set_pc(pc!());
                         return Exit::Return(val);
                     }
                     self.retried = None;
-                    if self.leave_helper(val) {
+                    if self.leave_helper(*src) {
                         return Exit::Precise;
                     }
                     enter_top!();
@@ -488,21 +518,10 @@ fn no_block(machine: &Machine) -> Exit {
     Exit::Fault { fault, before }
 }
 
-/// Copies a register. A number is written in two parts, and a read of the whole has to wait
-/// until both are in memory.
+/// Copies a register.
 #[inline(always)]
 fn copy(regs: &mut Window, dst: Reg, src: Reg) {
-    regs[dst.at()] = parts(&regs[src.at()]);
-}
-
-/// The same of a value that stands elsewhere.
-#[inline(always)]
-fn parts(val: &Val) -> Val {
-    match val {
-        Val::Num(n) => Val::Num(*n),
-        Val::Obj(r) => Val::Obj(*r),
-        val => *val,
-    }
+    regs[dst.at()] = regs[src.at()].by_parts();
 }
 
 /// The registers of a frame, and its slots behind them.

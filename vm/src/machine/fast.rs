@@ -13,7 +13,7 @@ use crate::heap::{KeyId, StaticShapes, Val};
 use a99_core::builtins::is_forbidden;
 use a99_core::program::{
     ArgIdx, BlockIdx, ConstIdx, Count, Function, FunctionIdx, KeyIdx, LiteralIdx, Op, PathIdx,
-    Program, Reg, SiteIdx, Target,
+    Program, Reg, ShapeIdx, SiteIdx, Target,
 };
 
 macro_rules! fast_ops {
@@ -78,6 +78,9 @@ fast_ops! {
         JEq { l: Reg, r: Reg, to: Target }
         JNe { l: Reg, r: Reg, to: Target }
         Member { dst: Reg, obj: Reg, key: KeyIdx }
+        Index { dst: Reg, obj: Reg, idx: Reg }
+        OwnIndex { dst: Reg, obj: Reg, idx: Reg }
+        NewObj { dst: Reg, base: Reg, n: Count, shape: ShapeIdx }
         ArrPush { arr: Reg, src: Reg }
         IterNext { dst: Reg, it: Reg, to: Target }
         CallAtom { dst: Reg, base: Reg, n: Count, site: SiteIdx }

@@ -25,6 +25,15 @@ pub(super) fn stored(val: Val) -> Val {
     }
 }
 
+/// The same of a value that was just made.
+#[inline(always)]
+pub(super) fn stored_by_parts(val: &Val) -> Val {
+    match val {
+        Val::Unbound => Val::Undefined,
+        val => val.by_parts(),
+    }
+}
+
 #[cold]
 pub(super) fn reassigned(name: &[u8]) -> Fault {
     let text = [&b"Cannot reassign const variable '"[..], name, b"'"].concat();

@@ -8,7 +8,7 @@ use super::operands::{caught_texts, equal, reassigned, redeclared, stored};
 use super::{Exit, LoadedProgram, Machine, cx};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
-use crate::heap::{ShapeId, Val};
+use crate::heap::Val;
 use crate::member;
 use crate::native::{Cx, Fault, Host};
 use crate::options::Equality;
@@ -204,7 +204,7 @@ impl Machine {
             }
             Op::Index { dst, obj, idx } => {
                 let (object, index) = (regs[obj.at()], regs[idx.at()]);
-                regs[dst.at()] = attempt!(c => member::index(c, object, index));
+                regs[dst.at()] = attempt!(c => member::index(c, object, index)).by_parts();
             }
             Op::Path { dst, root, path } => {
                 let root = regs[root.at()];
@@ -220,7 +220,7 @@ impl Machine {
             }
             Op::OwnIndex { dst, obj, idx } => {
                 let (object, index) = (regs[obj.at()], regs[idx.at()]);
-                regs[dst.at()] = attempt!(c => member::own_index(c, object, index));
+                regs[dst.at()] = attempt!(c => member::own_index(c, object, index)).by_parts();
             }
             Op::OwnPath { dst, root, path } => {
                 let (root, path) = (regs[root.at()], &program.paths[path.at()]);
@@ -249,11 +249,10 @@ impl Machine {
                 shape,
             } => {
                 let vals = &mut regs[base.at()..base.at() + n.at()];
-                vals.iter_mut().for_each(|v| *v = stored(*v));
-                let vals = &regs[base.at()..base.at() + n.at()];
                 regs[dst.at()] = if main {
-                    Val::Obj(attempt!(c => c.heap.alloc_obj(ShapeId(shape.0), vals)))
+                    Val::Obj(attempt!(c => super::start::new_obj(c.heap, shape, vals)))
                 } else {
+                    vals.iter_mut().for_each(|v| *v = stored(*v));
                     attempt!(c => super::start::foreign_obj(c.heap, program, shape, vals))
                 };
             }

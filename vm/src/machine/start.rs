@@ -1,10 +1,11 @@
 //! Starting a run, and what single instructions need beyond the loop.
 
 use super::args::{check_args, host_args};
+use super::operands::stored_by_parts;
 use super::{Frame, FrameKind, LoadedProgram, Machine, clear_frame, frame_size};
 use crate::convert;
 use crate::digest;
-use crate::heap::{Heap, Oom, Val};
+use crate::heap::{Heap, Oom, Ref, ShapeId, Val};
 use crate::link::{Executable, LiteralOp};
 use crate::native::{Clock, Cx, Fault, Host, Meter};
 use crate::options::RunOptions;
@@ -251,6 +252,12 @@ pub(super) fn foreign_literal(
     Ok(stack.pop().unwrap_or(Val::Undefined))
 }
 
+/// An object of the main program, of values that were just made.
+#[inline(never)]
+pub(super) fn new_obj(heap: &mut Heap, shape: ShapeIdx, vals: &[Val]) -> Result<Ref, Oom> {
+    heap.alloc_obj_of(ShapeId(shape.0), vals.iter().map(stored_by_parts))
+}
+
 /// An object of a shape of a program whose shapes are not the heap's own.
 pub(super) fn foreign_obj(
     heap: &mut Heap,
@@ -281,9 +288,7 @@ pub(super) fn wide_obj(
         return Err(Fault::invalid("an object with the wrong number of values"));
     }
     if main {
-        Ok(Val::Obj(
-            heap.alloc_obj(crate::heap::ShapeId(shape.0), &vals)?,
-        ))
+        Ok(Val::Obj(heap.alloc_obj(ShapeId(shape.0), &vals)?))
     } else {
         foreign_obj(heap, p, shape, &vals)
     }

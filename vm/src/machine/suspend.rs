@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A stack that is larger than this is given back when its run waits.
-const MAX_SPARE_STACK: usize = 4 * WINDOW;
+pub(super) const MAX_SPARE_STACK: usize = 4 * WINDOW;
 
 thread_local! {
     /// The stack that the last run which waits had on this thread, for the next one that
@@ -59,7 +59,12 @@ impl Machine {
     /// this thread.
     pub(crate) fn park(&mut self) {
         let live = self.stack[..self.top()].to_vec();
-        let stack = std::mem::replace(&mut self.stack, live);
+        self.leave_stack(live);
+    }
+
+    /// Leaves the stack to the next run of this thread, and has this one from now on.
+    pub(super) fn leave_stack(&mut self, own: Vec<Val>) {
+        let stack = std::mem::replace(&mut self.stack, own);
         if stack.capacity() <= MAX_SPARE_STACK {
             // Threads that end have no use for it.
             let _ = SPARE.try_with(|spare| *spare.borrow_mut() = stack);
