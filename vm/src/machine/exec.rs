@@ -94,7 +94,7 @@ impl Machine {
         }
         macro_rules! texts {
             ($l:ident, $r:ident, |$same:ident| $then:expr) => {
-                let (a, b) = (regs[$l.at()], regs[$r.at()]);
+                let (a, b) = (&regs[$l.at()], &regs[$r.at()]);
                 if let Some($same) = coerce::same_short_text(&self.heap, a, b) {
                     $then
                 }
@@ -293,6 +293,22 @@ impl Machine {
                 FastOp::MulK { at, dst, l, k } => arith_k!(at, dst, l, k, |x, y| x * y),
                 FastOp::MulAdd { at, l, r, dst, to } => {
                     arith_add!(at, l, r, dst, to, |x, y| x * y);
+                }
+                FastOp::MulRemAdd {
+                    at,
+                    l,
+                    r,
+                    m,
+                    dst,
+                    to,
+                } => {
+                    numbers!(l, r, |x, y| numbers!(m, to, |m, sum| {
+                        let part = fmod(x * y, m);
+                        regs[at.at()] = Val::Num(part);
+                        regs[dst.at()] = Val::Num(sum + part);
+                        next.next();
+                        both!();
+                    }));
                 }
                 FastOp::RemAdd { at, l, r, dst, to } => {
                     arith_add!(at, l, r, dst, to, |x, y| fmod(x, y));

@@ -7,7 +7,8 @@
 //! and its own form, so a place in the code means the same in both forms, and a run can go on
 //! in the middle of a pair.
 //!
-//! Pairs are those that are frequent in programs, or in the loops of programs.
+//! Pairs are those that are frequent in programs, or in the loops of programs; there is one of
+//! three instructions.
 
 use crate::heap::{KeyId, StaticShapes, Val};
 use a99_core::builtins::is_forbidden;
@@ -120,6 +121,8 @@ fast_ops! {
         MulAdd { at: Reg, l: Reg, r: Reg, dst: Reg, to: Reg }
         #[doc = "`Rem`, `Add` of something and the remainder."]
         RemAdd { at: Reg, l: Reg, r: Reg, dst: Reg, to: Reg }
+        #[doc = "`Mul`, `Rem` of the product, `Add` of something and the remainder: three at once."]
+        MulRemAdd { at: Reg, l: Reg, r: Reg, m: Reg, dst: Reg, to: Reg }
         #[doc = "`Add`, `JLt`: the end of a loop that counts."]
         AddJLt { dst: Reg, l: Reg, r: Reg, x: Reg, y: Reg, to: u16 }
         #[doc = "`Add`, `JLe`."]
@@ -168,6 +171,7 @@ impl<'p> FastCode<'p> {
             let both = code
                 .get(at + 1)
                 .and_then(|second| pair(*op, *second, self.consts));
+            let both = three(&code[at..]).or(both);
             both.unwrap_or_else(|| match *op {
                 Op::Path { dst, root, path } => self.path(dst, root, path),
                 op => alone(op),
@@ -181,6 +185,31 @@ impl<'p> FastCode<'p> {
             Some(key) => FastOp::PathOne { dst, root, key },
             None => FastOp::Other,
         }
+    }
+}
+
+/// Three instructions as one.
+fn three(code: &[Op]) -> Option<FastOp> {
+    let [Op::Mul { dst: at, l, r }, rem @ Op::Rem { .. }, add, ..] = *code else {
+        return None;
+    };
+    match (rem, pair(rem, add, &[])) {
+        (
+            Op::Rem {
+                dst,
+                l: product,
+                r: m,
+            },
+            Some(FastOp::RemAdd { dst: sum, to, .. }),
+        ) if dst == at && product == at && m != at => Some(FastOp::MulRemAdd {
+            at,
+            l,
+            r,
+            m,
+            dst: sum,
+            to,
+        }),
+        _ => None,
     }
 }
 
