@@ -74,6 +74,8 @@ pub mod options;
 pub mod run;
 pub mod schema;
 pub mod strict_schema;
+#[cfg(feature = "jit")]
+mod tier;
 pub mod trace;
 #[cfg(feature = "typed")]
 pub mod typed;
@@ -89,5 +91,7 @@ pub use host_state::HostState;
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};
 pub use run::{Answer, Call, CallCharges, Next, Run, RunClock, RunFault, RunMemory, SnapshotError};
+#[cfg(feature = "jit")]
+pub use tier::CompiledTier;
 pub use trace::{TraceCall, TraceCallEnd, TraceEvent, TraceSink};
 pub use vm::{Environment, Pool, ProgramLoader, Vm};

@@ -8,6 +8,8 @@ use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use crate::helpers::Helpers;
 use crate::machine::fast::{FastCode, FastOp};
+#[cfg(feature = "jit")]
+use crate::tier::{CompiledTier, Tier};
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
 use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
@@ -157,6 +159,8 @@ pub struct Executable {
     pub(crate) schemas: Box<[Schema]>,
     /// What arguments must match.
     pub(crate) input_schema: Option<Schema>,
+    #[cfg(feature = "jit")]
+    pub(crate) tier: Tier,
     program_hash: OnceLock<String>,
     helpers: OnceLock<Helpers>,
 }
@@ -271,10 +275,29 @@ impl Executable {
             statics,
             schemas: schemas.into(),
             input_schema,
+            #[cfg(feature = "jit")]
+            tier: Tier::new(CompiledTier::Off, 0),
             program_hash: OnceLock::new(),
             helpers: OnceLock::new(),
             artifact: artifact.clone(),
         })
+    }
+
+    /// The same with loops compiled when that says.
+    #[cfg(feature = "jit")]
+    #[must_use]
+    pub fn with_tier(mut self, when: CompiledTier) -> Executable {
+        self.tier = Tier::new(when, self.program().functions.len());
+        self
+    }
+
+    /// The code that the fast loop takes of a function.
+    #[inline(always)]
+    pub(crate) fn fast_code(&self, function: usize) -> &[FastOp] {
+        #[cfg(feature = "jit")]
+        return self.hot_code(function);
+        #[cfg(not(feature = "jit"))]
+        return &self.fast[function];
     }
 
     /// The artifact.

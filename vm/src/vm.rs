@@ -9,6 +9,8 @@ use crate::machine::{LoadRequest, Machine};
 use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
 use crate::run::{self, Run, RunClock, RunHost, Session, SnapshotError, Stopwatch};
+#[cfg(feature = "jit")]
+use crate::tier::CompiledTier;
 use a99_core::call_id::CallId;
 use a99_core::diag::{excerpt, suggest};
 use a99_core::error::{ErrorCode, RunError};
@@ -75,6 +77,8 @@ pub struct Vm {
     environment: Arc<dyn Environment>,
     loader: Option<Arc<dyn ProgramLoader>>,
     state: Option<RestoreState>,
+    #[cfg(feature = "jit")]
+    tier: CompiledTier,
     #[allow(clippy::vec_box, reason = "a machine is large and moves in and out")]
     spare: Mutex<Vec<Box<Machine>>>,
 }
@@ -93,6 +97,8 @@ impl Vm {
             environment,
             loader: None,
             state: None,
+            #[cfg(feature = "jit")]
+            tier: CompiledTier::default(),
             spare: Mutex::default(),
         }
     }
@@ -111,6 +117,14 @@ impl Vm {
         self
     }
 
+    /// When loops of the programs that this machine links are compiled.
+    #[cfg(feature = "jit")]
+    #[must_use]
+    pub fn with_tier(mut self, tier: CompiledTier) -> Vm {
+        self.tier = tier;
+        self
+    }
+
     /// How such state is made again.
     pub(crate) fn state(&self) -> Option<RestoreState> {
         self.state
@@ -126,7 +140,18 @@ impl Vm {
     /// # Errors
     /// An atom that the program needs is missing.
     pub fn link(&self, artifact: &Artifact) -> Result<Arc<Executable>, LinkError> {
-        Executable::link(artifact, &self.atoms).map(Arc::new)
+        Executable::link(artifact, &self.atoms).map(|exe| Arc::new(self.tiered(exe)))
+    }
+
+    #[cfg(feature = "jit")]
+    fn tiered(&self, exe: Executable) -> Executable {
+        exe.with_tier(self.tier)
+    }
+
+    #[cfg(not(feature = "jit"))]
+    #[allow(clippy::unused_self, reason = "there is one tier")]
+    fn tiered(&self, exe: Executable) -> Executable {
+        exe
     }
 
     /// Runs a program. The future is `Send`; dropping it ends the run. Options that
@@ -341,7 +366,9 @@ impl Vm {
             false => Executable::link_watched(&artifact, &self.atoms, &stop),
         };
         match linked {
-            Some(linked) => linked.map(Arc::new).map_err(|e| Text::from(e.to_string())),
+            Some(linked) => linked
+                .map(|exe| Arc::new(self.tiered(exe)))
+                .map_err(|e| Text::from(e.to_string())),
             None => Err(Text::from("Loading was stopped")),
         }
     }

@@ -39,7 +39,7 @@ impl Machine {
         let (program, main) = (&**exe.program(), *main);
         let all_prices = loaded.prices(self.options.cost_model);
         let mut frame = self.frame();
-        let mut code = &*exe.fast[frame.function as usize];
+        let mut code = exe.fast_code(frame.function as usize);
         let mut prices = &*all_prices[frame.function as usize];
         let mut regs = split(&mut self.stack, frame.base as usize).0;
         // What comes after the instruction that is executed.
@@ -60,7 +60,7 @@ impl Machine {
         macro_rules! enter_top {
             () => {{
                 frame = self.frame();
-                code = &*exe.fast[frame.function as usize];
+                code = exe.fast_code(frame.function as usize);
                 prices = &*all_prices[frame.function as usize];
                 regs = split(&mut self.stack, frame.base as usize).0;
                 go!(frame.pc as usize);
@@ -201,6 +201,17 @@ impl Machine {
                 FastOp::Nop {} => continue,
                 FastOp::Fuel { block } => {
                     pay!(block);
+                    continue;
+                }
+                #[cfg(feature = "jit")]
+                FastOp::LoopHead { number, block } => {
+                    let of = (frame.function as usize, *number);
+                    let is_default = loaded.own_prices.is_none();
+                    if is_default && let Some(at) = exe.run_loop(of, regs, &mut self.meter) {
+                        go!(at);
+                    } else {
+                        pay!(block);
+                    }
                     continue;
                 }
                 FastOp::Mov { dst, src } => {
@@ -479,8 +490,7 @@ impl Machine {
                 }
                 FastOp::Ret { src } => {
                     // A block that goes on behind it is one that was prepaid too far.
-                    let is_paid =
-                        matches!(next.as_slice().first(), None | Some(FastOp::Fuel { .. }));
+                    let is_paid = next.as_slice().first().is_none_or(FastOp::is_head);
                     if !is_paid || frame.kind != FrameKind::Helper {
                         let val = regs[src.at()];
                         self.set_pc(pc!());

@@ -20,7 +20,7 @@ use a99_core::program::{
 macro_rules! fast_ops {
     (
         alone { $( $name:ident { $($field:ident : $kind:ty),* } )* }
-        pairs { $( $(#[doc = $doc:literal])+ $pair:ident { $($operand:ident : $type:ty),* } )* }
+        pairs { $( $(#[$attr:meta])+ $pair:ident { $($operand:ident : $type:ty),* } )* }
     ) => {
         /// An instruction of the fast loop.
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ macro_rules! fast_ops {
             /// What [`Machine::execute`](super::Machine::execute) does.
             Other,
             $( $name { $($field: $kind),* }, )*
-            $( $(#[doc = $doc])+ $pair { $($operand: $type),* }, )*
+            $( $(#[$attr])+ $pair { $($operand: $type),* }, )*
         }
 
         /// An instruction by itself.
@@ -91,6 +91,9 @@ fast_ops! {
     pairs {
         #[doc = "`Path` of one name, which a key of the program has."]
         PathOne { dst: Reg, root: Reg, key: KeyId }
+        #[cfg(feature = "jit")]
+        #[doc = "`Fuel` of a block that heads a loop, which may be compiled."]
+        LoopHead { number: u16, block: BlockIdx }
         #[doc = "`Unbind`, `IterNext`: the head of a loop over items."]
         UnbindIterNext { base: Reg, n: Count, dst: Reg, it: Reg, to: u16 }
         #[doc = "`Mov`, `JPresent` of the copy."]
@@ -131,6 +134,19 @@ fast_ops! {
 }
 
 const _: () = assert!(size_of::<FastOp>() == 8);
+
+impl FastOp {
+    /// Whether a block begins with it.
+    #[inline]
+    pub(super) fn is_head(&self) -> bool {
+        match self {
+            FastOp::Fuel { .. } => true,
+            #[cfg(feature = "jit")]
+            FastOp::LoopHead { .. } => true,
+            _ => false,
+        }
+    }
+}
 
 /// The longest name that is looked up when a program is linked.
 const MAX_NAME: usize = 64;

@@ -392,6 +392,8 @@ impl Machine {
                     // At a block's head nothing is prepaid.
                     self.set_precise(true);
                     self.new_slice();
+                    #[cfg(feature = "jit")]
+                    self.note_slice();
                     if let Some(reason) = host.stop() {
                         self.stop(reason);
                     } else {
@@ -452,6 +454,16 @@ impl Machine {
             }
         }
         Step::Done
+    }
+
+    /// Tells the compiled tier where a slice of work ended.
+    #[cfg(feature = "jit")]
+    fn note_slice(&self) {
+        let frame = self.frame();
+        let loaded = &self.programs[frame.program as usize];
+        if self.tracer.is_none() && loaded.own_prices.is_none() {
+            loaded.exe.note_slice(frame.function as usize);
+        }
     }
 
     fn set_precise(&mut self, precise: bool) {

@@ -1,0 +1,214 @@
+//! Loops of a function: which there are, and which may be compiled.
+
+use a99_core::program::{Block, Function, Op, OperandKind, Reg};
+
+/// The most blocks that a loop may have to be compiled.
+const MAX_BLOCKS: usize = 64;
+
+/// The most instructions that a loop may have to be compiled.
+const MAX_OPS: usize = 256;
+
+/// A loop: the blocks from which a jump back to its head is reached without passing the head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loop {
+    /// The block that every turn begins with.
+    pub(crate) head: u32,
+    /// Its blocks in order, the head among them.
+    pub(crate) blocks: Vec<u32>,
+}
+
+impl Loop {
+    /// Whether a block belongs to it.
+    pub(crate) fn has(&self, block: u32) -> bool {
+        self.blocks.binary_search(&block).is_ok()
+    }
+}
+
+/// The loops of a function that may be compiled: of a bounded size, with a way around on
+/// which there is nothing but work on numbers and flags.
+pub(crate) fn loops(f: &Function) -> Vec<Loop> {
+    let graph = Graph::of(f);
+    let mut found = Vec::new();
+    for head in 0..graph.next.len() as u32 {
+        let is_back = |from: &&u32| **from >= head;
+        let ends: Vec<u32> = graph.before[head as usize]
+            .iter()
+            .filter(is_back)
+            .copied()
+            .collect();
+        if ends.is_empty() {
+            continue;
+        }
+        if let Some(blocks) = graph.body(head, ends) {
+            let of_loop = Loop { head, blocks };
+            if is_small(f, &of_loop) && graph.has_way_around(f, &of_loop) {
+                found.push(of_loop);
+            }
+        }
+    }
+    found
+}
+
+fn is_small(f: &Function, of_loop: &Loop) -> bool {
+    let ops = of_loop.blocks.iter().map(|block| {
+        let block = f.blocks[*block as usize];
+        (block.end - block.start) as usize
+    });
+    ops.sum::<usize>() <= MAX_OPS
+}
+
+/// The block that begins at an instruction.
+pub(crate) fn block_at(f: &Function, pc: u32) -> Option<u32> {
+    let found = f.blocks.binary_search_by_key(&pc, |block| block.start);
+    found.ok().and_then(|block| u32::try_from(block).ok())
+}
+
+/// Blocks and the ways between them.
+struct Graph {
+    next: Vec<Vec<u32>>,
+    before: Vec<Vec<u32>>,
+}
+
+impl Graph {
+    fn of(f: &Function) -> Graph {
+        let targets = |block: &Block| -> Vec<u32> {
+            let code = &f.code[block.start as usize..block.end as usize];
+            let ends = matches!(code.last(), Some(Op::Jmp { .. } | Op::Ret { .. }) | None);
+            let after = (!ends).then_some(block.end);
+            let jumps = code.iter().filter_map(|op| op.target());
+            jumps
+                .chain(after)
+                .filter_map(|pc| block_at(f, pc))
+                .collect()
+        };
+        let next: Vec<Vec<u32>> = f.blocks.iter().map(targets).collect();
+        let mut before = vec![Vec::new(); next.len()];
+        for (from, targets) in (0u32..).zip(&next) {
+            for to in targets {
+                before[*to as usize].push(from);
+            }
+        }
+        Graph { next, before }
+    }
+
+    /// The blocks of the loop with this head whose jumps back stand at the end of these; none
+    /// if they are too many.
+    fn body(&self, head: u32, ends: Vec<u32>) -> Option<Vec<u32>> {
+        let mut blocks = vec![head];
+        let mut open = ends;
+        while let Some(block) = open.pop() {
+            let Err(at) = blocks.binary_search(&block) else {
+                continue;
+            };
+            blocks.insert(at, block);
+            if blocks.len() > MAX_BLOCKS {
+                return None;
+            }
+            open.extend(&self.before[block as usize]);
+        }
+        Some(blocks)
+    }
+
+    /// Whether the head is reached from itself through blocks that can be compiled whole.
+    fn has_way_around(&self, f: &Function, of_loop: &Loop) -> bool {
+        let is_pure = |block: u32| {
+            let block = f.blocks[block as usize];
+            let code = &f.code[block.start as usize + 1..block.end as usize];
+            code.iter().all(|op| is_pure(*op))
+        };
+        let mut seen = Vec::new();
+        let mut open = vec![of_loop.head];
+        while let Some(block) = open.pop() {
+            if !is_pure(block) {
+                continue;
+            }
+            for to in &self.next[block as usize] {
+                if *to == of_loop.head {
+                    return true;
+                }
+                if of_loop.has(*to) && !seen.contains(to) {
+                    seen.push(*to);
+                    open.push(*to);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Whether an instruction is one that compiled code has, for operands of some kinds.
+fn is_pure(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Nop {}
+            | Op::Mov { .. }
+            | Op::MovBound { .. }
+            | Op::MovDefined { .. }
+            | Op::LoadK { .. }
+            | Op::Unbind { .. }
+            | Op::Add { .. }
+            | Op::Sub { .. }
+            | Op::Mul { .. }
+            | Op::Div { .. }
+            | Op::Rem { .. }
+            | Op::Neg { .. }
+            | Op::Plus { .. }
+            | Op::Not { .. }
+            | Op::SEq { .. }
+            | Op::SNe { .. }
+            | Op::Lt { .. }
+            | Op::Le { .. }
+            | Op::Gt { .. }
+            | Op::Ge { .. }
+            | Op::Jmp { .. }
+            | Op::JTrue { .. }
+            | Op::JFalse { .. }
+            | Op::JNullish { .. }
+            | Op::JPresent { .. }
+            | Op::JLt { .. }
+            | Op::JNLt { .. }
+            | Op::JLe { .. }
+            | Op::JNLe { .. }
+            | Op::JEq { .. }
+            | Op::JNe { .. }
+            | Op::JSEq { .. }
+            | Op::JSNe { .. }
+    )
+}
+
+/// What an instruction does with registers.
+pub(crate) struct Touched {
+    /// Those that it may write.
+    pub(crate) written: Vec<Reg>,
+    /// Those that it reads.
+    pub(crate) read: Vec<Reg>,
+}
+
+/// The registers that an instruction names.
+pub(crate) fn touched(op: Op) -> Touched {
+    let operands = op.operands();
+    let count = operands
+        .iter()
+        .find(|operand| operand.1 == OperandKind::Count)
+        .map_or(0, |operand| operand.2);
+    let mut touched = Touched {
+        written: Vec::new(),
+        read: Vec::new(),
+    };
+    for (_, kind, number) in operands.iter() {
+        let range = |n: u32| (number..number.saturating_add(n)).filter_map(|r| r.try_into().ok());
+        let (written, read) = match kind {
+            OperandKind::Write => (1, 0),
+            OperandKind::Read => (0, 1),
+            OperandKind::ReadWrite => (1, 1),
+            OperandKind::IterWrite => (2, 0),
+            OperandKind::Iter => (2, 2),
+            OperandKind::Base => (0, count),
+            OperandKind::BaseWrite => (count, 0),
+            _ => (0, 0),
+        };
+        touched.written.extend(range(written).map(Reg));
+        touched.read.extend(range(read).map(Reg));
+    }
+    touched
+}

@@ -1,0 +1,378 @@
+//! The compiled tier: loops over numbers that run long become machine code.
+//!
+//! Slices of work that end in a function are counted. Once they are enough the function gets
+//! a second fast code, in which the heads of its loops are [`FastOp::LoopHead`]; there turns
+//! are counted, and a loop that makes enough of them is compiled (`a99-jit`) with the kinds
+//! that its registers have then. From then on whoever comes to its head with registers of the
+//! same kinds enters the machine code.
+//!
+//! The machine code takes the same blocks at the same prices. Where a block cannot be paid, or
+//! an instruction is not one that it has, it is left at that place, with every register as the
+//! interpreter would have it: slices end, fuel runs out and errors are raised by the
+//! interpreter alone. Runs in precise mode and runs with prices of their own never enter it.
+//!
+//! - `loops`: which loops a function has, and which may be compiled;
+//! - `kinds`: what instructions do with operands of known kinds;
+//! - `lower`: from bytecode to what `a99-jit` compiles.
+
+mod kinds;
+mod loops;
+mod lower;
+
+use crate::heap::Val;
+use crate::link::Executable;
+use crate::machine::fast::FastOp;
+use crate::native::Meter;
+use a99_core::costs::CostModel;
+use a99_core::program::BlockIdx;
+use a99_jit::{Cell, CompiledLoop, MAX_CELLS, compile};
+use kinds::{Kind, Kinds};
+use loops::{Loop, loops};
+use lower::{Asked, Cells, Exit, Left, lower};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Slices that end in a function before its loops are looked at: as long as compiling takes,
+/// so that a loop that ends soon afterwards has cost no more than twice its time.
+const HOT_SLICES: u32 = 16;
+
+/// Turns of a loop before it is compiled.
+const HOT_TURNS: u32 = 64;
+
+/// How often a loop is compiled in vain before it is left alone.
+const MAX_ATTEMPTS: u32 = 4;
+
+/// Entries that are in vain, or worth less than [`WORTH`], one after the other, before a loop
+/// is left alone.
+const MAX_VAIN: u32 = 512;
+
+/// Work that an entry must do to be worth it.
+const WORTH: i64 = 256;
+
+/// The most loops of a program that are compiled.
+const MAX_LOOPS: u32 = 64;
+
+/// The most loops of a function that are looked at.
+const MAX_LOOPS_OF_FUNCTION: usize = 64;
+
+/// When loops are compiled.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum CompiledTier {
+    /// Never.
+    Off,
+    /// When they have run for some time.
+    #[default]
+    Hot,
+    /// At once: for tests.
+    Eager,
+}
+
+/// What is compiled of a program.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    when: CompiledTier,
+    functions: Box<[Hotness]>,
+    /// Loops that were compiled.
+    compiled: AtomicU32,
+}
+
+/// How hot a function is.
+#[derive(Debug, Default)]
+struct Hotness {
+    slices: AtomicU32,
+    code: OnceLock<Option<HotCode>>,
+}
+
+/// The second fast code of a function.
+#[derive(Debug)]
+struct HotCode {
+    fast: Box<[FastOp]>,
+    loops: Box<[HotLoop]>,
+    /// How many of the loops are not left alone.
+    live: AtomicU32,
+}
+
+/// A loop and its machine code.
+#[derive(Debug)]
+struct HotLoop {
+    of: Loop,
+    turns: AtomicU32,
+    attempts: AtomicU32,
+    /// Entries in vain, one after the other.
+    vain: AtomicU32,
+    is_dead: AtomicBool,
+    /// In each cost model.
+    metered: OnceLock<Entry>,
+    flat: OnceLock<Entry>,
+}
+
+/// A way into machine code, and the ways out of it.
+#[derive(Debug)]
+struct Entry {
+    code: CompiledLoop,
+    /// Where the loop begins.
+    head: usize,
+    asked: Box<[Asked]>,
+    exits: Box<[Exit]>,
+    cells: Box<[Cells]>,
+    n_cells: usize,
+}
+
+impl Tier {
+    /// The tier of a program with so many functions.
+    pub(crate) fn new(when: CompiledTier, functions: usize) -> Tier {
+        let functions = match when {
+            CompiledTier::Off => 0,
+            CompiledTier::Hot | CompiledTier::Eager => functions,
+        };
+        Tier {
+            when,
+            functions: (0..functions).map(|_| Hotness::default()).collect(),
+            compiled: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Executable {
+    /// The code that the fast loop takes of a function.
+    #[inline]
+    pub(crate) fn hot_code(&self, function: usize) -> &[FastOp] {
+        match self.tier.functions.get(function) {
+            Some(hotness) => match hotness.code.get() {
+                Some(Some(hot)) if hot.live.load(Ordering::Relaxed) > 0 => &hot.fast,
+                None if self.tier.when == CompiledTier::Eager => self.heat(function, hotness),
+                _ => &self.fast[function],
+            },
+            None => &self.fast[function],
+        }
+    }
+
+    /// Notes that a slice of work ended in a function.
+    pub(crate) fn note_slice(&self, function: usize) {
+        let Some(hotness) = self.tier.functions.get(function) else {
+            return;
+        };
+        if count(&hotness.slices) == HOT_SLICES {
+            self.heat(function, hotness);
+        }
+    }
+
+    #[cold]
+    fn heat<'a>(&'a self, function: usize, hotness: &'a Hotness) -> &'a [FastOp] {
+        let hot = hotness.code.get_or_init(|| self.hot(function));
+        match hot {
+            Some(hot) => &hot.fast,
+            None => &self.fast[function],
+        }
+    }
+
+    /// The second code of a function that has loops.
+    fn hot(&self, function: usize) -> Option<HotCode> {
+        let f = &self.program().functions[function];
+        let mut found = loops(f);
+        found.truncate(MAX_LOOPS_OF_FUNCTION);
+        if found.is_empty() {
+            return None;
+        }
+        let mut fast = self.fast[function].clone();
+        for (number, of) in (0u16..).zip(&found) {
+            fast[f.blocks[of.head as usize].start as usize] = FastOp::LoopHead {
+                number,
+                block: BlockIdx(of.head),
+            };
+        }
+        let loops: Box<[HotLoop]> = found.into_iter().map(HotLoop::new).collect();
+        let live = AtomicU32::new(loops.len() as u32);
+        Some(HotCode { fast, loops, live })
+    }
+
+    /// Runs a loop of a function from its head on, where it is compiled and these registers
+    /// are such as it takes. Gives the place where the interpreter goes on; none where that
+    /// is the head, whose block is not paid then.
+    #[inline(never)]
+    pub(crate) fn run_loop(
+        &self,
+        (function, number): (usize, u16),
+        regs: &mut [Val],
+        meter: &mut Meter,
+    ) -> Option<usize> {
+        let hot = self.tier.functions.get(function)?.code.get()?.as_ref()?;
+        let hot_loop = &hot.loops[usize::from(number)];
+        if hot_loop.is_dead.load(Ordering::Relaxed) {
+            return None;
+        }
+        let Some(entry) = hot_loop.entry(meter.model).get() else {
+            self.count_turn(function, hot, hot_loop, (regs, meter.model));
+            return None;
+        };
+        let before = meter.slice;
+        let left = entry.run(regs, meter);
+        if before - meter.slice >= WORTH {
+            hot_loop.vain.store(0, Ordering::Relaxed);
+        } else if count(&hot_loop.vain) >= MAX_VAIN && self.tier.when == CompiledTier::Hot {
+            hot.give_up(hot_loop);
+        }
+        left.filter(|place| *place != entry.head)
+    }
+
+    /// Notes that a turn of a loop begins; compiles the loop when they were enough.
+    #[cold]
+    fn count_turn(
+        &self,
+        function: usize,
+        hot: &HotCode,
+        hot_loop: &HotLoop,
+        (regs, model): (&[Val], CostModel),
+    ) {
+        if count(&hot_loop.turns) < HOT_TURNS && self.tier.when == CompiledTier::Hot {
+            return;
+        }
+        hot_loop.turns.store(0, Ordering::Relaxed);
+        let is_room = count(&self.tier.compiled) <= MAX_LOOPS;
+        let is_last = count(&hot_loop.attempts) >= MAX_ATTEMPTS;
+        match self.compile_loop(function, hot_loop, (regs, model)) {
+            Ok(entry) if is_room => {
+                // Another thread may have been first.
+                let _ = hot_loop.entry(model).set(entry);
+            }
+            Err(Failed::Kinds) if !is_last && is_room => {}
+            Ok(_) | Err(_) => hot.give_up(hot_loop),
+        }
+    }
+
+    fn compile_loop(
+        &self,
+        function: usize,
+        hot_loop: &HotLoop,
+        (regs, model): (&[Val], CostModel),
+    ) -> Result<Entry, Failed> {
+        let f = &self.program().functions[function];
+        let kinds: Kinds = regs[..usize::from(f.registers)]
+            .iter()
+            .map(Kind::of)
+            .collect();
+        let prices = &self.default_prices(model)[function];
+        let of = &hot_loop.of;
+        let lowered = lower(f, of, &self.consts, prices, kinds).ok_or(Failed::Kinds)?;
+        Ok(Entry {
+            code: compile(&lowered.region).map_err(|_| Failed::Compiler)?,
+            head: f.blocks[of.head as usize].start as usize,
+            asked: lowered.entry.into(),
+            exits: lowered.exits.into(),
+            cells: lowered.cells.into(),
+            n_cells: lowered.region.cells.len(),
+        })
+    }
+}
+
+/// Why a loop was not compiled.
+enum Failed {
+    /// With other kinds it may be.
+    Kinds,
+    Compiler,
+}
+
+/// Counts one more. Some are lost where threads meet, which does no harm.
+fn count(counter: &AtomicU32) -> u32 {
+    let n = counter.load(Ordering::Relaxed).saturating_add(1);
+    counter.store(n, Ordering::Relaxed);
+    n
+}
+
+impl HotCode {
+    /// Leaves a loop alone from now on.
+    fn give_up(&self, hot_loop: &HotLoop) {
+        if !hot_loop.is_dead.swap(true, Ordering::Relaxed) {
+            self.live.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl HotLoop {
+    fn new(of: Loop) -> HotLoop {
+        HotLoop {
+            of,
+            turns: AtomicU32::new(0),
+            attempts: AtomicU32::new(0),
+            vain: AtomicU32::new(0),
+            is_dead: AtomicBool::new(false),
+            metered: OnceLock::new(),
+            flat: OnceLock::new(),
+        }
+    }
+
+    fn entry(&self, model: CostModel) -> &OnceLock<Entry> {
+        match model {
+            CostModel::Metered => &self.metered,
+            CostModel::Flat => &self.flat,
+        }
+    }
+}
+
+impl Entry {
+    /// Runs the loop from its head on if the registers are such as it asks, and gives the
+    /// place where it was left.
+    fn run(&self, regs: &mut [Val], meter: &mut Meter) -> Option<usize> {
+        // What code is entered for can be paid; the rest is the interpreter's.
+        if meter.slice <= 0 || meter.fuel <= 0 {
+            return None;
+        }
+        let mut cells = [0.0; MAX_CELLS];
+        let cells = cells.get_mut(..self.n_cells)?;
+        for asked in &self.asked {
+            let value = asked.value(&regs[asked.reg.at()])?;
+            if let Some(cell) = asked.cell {
+                cells[usize::from(cell)] = value;
+            }
+        }
+        let mut paid = a99_jit::Meter {
+            fuel: meter.fuel,
+            work: meter.slice,
+        };
+        let exit = &self.exits[self.code.run(cells, &mut paid) as usize];
+        meter.fuel = paid.fuel;
+        meter.slice = paid.work;
+        for (reg, left) in &exit.regs {
+            let of_reg = &self.cells[reg.at()];
+            if let Some(val) = left.value(of_reg, cells) {
+                regs[reg.at()] = val;
+            }
+        }
+        Some(exit.pc as usize)
+    }
+}
+
+impl Asked {
+    /// What the cell gets for this value; nothing if the value is another one than is asked.
+    #[inline]
+    fn value(&self, val: &Val) -> Option<f64> {
+        match (val, self.kind) {
+            (Val::Num(n), Kind::Number) => {
+                let is_it = self.number.is_none_or(|one| one.to_bits() == n.to_bits());
+                is_it.then_some(*n)
+            }
+            (Val::Bool(b), Kind::Flag) => Some(f64::from(u8::from(*b))),
+            (val, kind) => (kind.is_exact() && Kind::of(val) == kind).then_some(0.0),
+        }
+    }
+}
+
+impl Left {
+    /// What a register has; nothing where it keeps what it has.
+    #[inline]
+    fn value(self, of_reg: &Cells, cells: &[f64]) -> Option<Val> {
+        let cell = |cell: Option<Cell>| cell.map_or(0.0, |cell| cells[usize::from(cell)]);
+        let one = |kind| match kind {
+            Kind::Unbound => Some(Val::Unbound),
+            Kind::Undefined => Some(Val::Undefined),
+            Kind::Null => Some(Val::Null),
+            Kind::Flag => Some(Val::Bool(cell(of_reg.flag) != 0.0)),
+            Kind::Number => Some(Val::Num(cell(of_reg.number))),
+            Kind::Kept | Kind::Mixed => None,
+        };
+        match self {
+            Left::One(kind) => one(kind),
+            Left::Tagged => one(Kind::of_tag(cell(of_reg.tag))),
+        }
+    }
+}
