@@ -106,6 +106,8 @@ pub struct EngineBuilder {
     options: CompileOptions,
     limits: ReadLimits,
     admission: Admission,
+    #[cfg(feature = "jit")]
+    tier: a99_vm::CompiledTier,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -167,6 +169,15 @@ impl EngineBuilder {
         self
     }
 
+    /// When loops over numbers are compiled to machine code; by default when they have run
+    /// for some time. Results, fuel, errors and snapshots do not depend on it.
+    #[cfg(feature = "jit")]
+    #[must_use]
+    pub fn compiled_tier(mut self, tier: a99_vm::CompiledTier) -> EngineBuilder {
+        self.tier = tier;
+        self
+    }
+
     /// How large program texts may be.
     #[must_use]
     pub fn read_limits(mut self, limits: ReadLimits) -> EngineBuilder {
@@ -212,6 +223,8 @@ impl EngineBuilder {
         let vm = Vm::new(self.atoms, environment)
             .with_loader(compiler.clone())
             .with_state(a99_atoms::restore_store);
+        #[cfg(feature = "jit")]
+        let vm = vm.with_tier(self.tier);
         Engine(Arc::new(Parts {
             vm: Arc::new(vm),
             compiler,
@@ -289,6 +302,8 @@ impl Engine {
             options: CompileOptions::default(),
             limits: ReadLimits::default(),
             admission: Admission::default(),
+            #[cfg(feature = "jit")]
+            tier: a99_vm::CompiledTier::default(),
         }
     }
 

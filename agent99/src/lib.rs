@@ -286,6 +286,8 @@ pub use a99_core::verify::{Artifact, VerifyError};
 pub use a99_core::{builtins, codes, costs};
 #[cfg(feature = "macros")]
 pub use a99_macros::atom;
+#[cfg(feature = "jit")]
+pub use a99_vm::CompiledTier;
 pub use a99_vm::atom::{
     AtomBody, AtomDef, AtomError, AtomSet, CallParts, DuplicateAtom, HostCall, HostReply, IntoAtom,
 };

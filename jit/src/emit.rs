@@ -4,8 +4,8 @@
 //! registers what the loop uses. They are read from memory when the code is entered and
 //! written back at one place where it is left.
 
-use crate::code::MachineCode;
-use crate::region::{Arith, Condition, End, Kind, Op, Price, Region, Refused, Test};
+use crate::code::{LoopCode, Pages};
+use crate::region::{Arith, Condition, End, Kind, Op, Price, Refused, Region, Test};
 use crate::{ExitId, Meter};
 use a99_ecma::arith::fmod;
 use cranelift_codegen::Context;
@@ -14,7 +14,8 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{F64, I8, I32, I64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value,
+    AbiParam, Block, BlockArg, InstBuilder, MemFlagsData, SigRef, Signature, StackSlot,
+    StackSlotData, StackSlotKind, Type, Value,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -23,17 +24,13 @@ use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// The largest divisor that whole numbers are divided by, less one: [`fmod`] divides whole
-/// numbers below 2^51.
-const WHOLE_BITS: i64 = 51;
-
-/// Adding this shifts a whole number into the lowest bits of the fraction.
-const SHIFT: f64 = 6_755_399_441_055_744.0;
+/// What whole numbers are below whose remainders are computed here.
+const WHOLE_LIMIT: f64 = (1u64 << 51) as f64;
 
 /// A region as machine code.
 #[derive(Debug)]
 pub struct CompiledLoop {
-    code: MachineCode,
+    code: LoopCode,
     exits: u32,
 }
 
@@ -86,41 +83,77 @@ pub(crate) fn compile(region: &Region) -> Result<CompiledLoop, Refused> {
 }
 
 fn compile_for(region: &Region, isa: &dyn TargetIsa) -> Option<CompiledLoop> {
-    let mut context = Context::new();
-    context.func.signature = entry_signature(isa);
-    let mut of_builder = FunctionBuilderContext::new();
-    let mut builder = FunctionBuilder::new(&mut context.func, &mut of_builder);
-    Emitter::new(&mut builder, region, isa).emit(region);
-    builder.seal_all_blocks();
-    builder.finalize(isa.frontend_config());
-    let compiled = context.compile(isa, &mut ControlPlane::default()).ok()?;
-    if !compiled.buffer.relocs().is_empty() {
-        return None;
-    }
-    let code = compiled.code_buffer();
-    #[allow(unsafe_code, reason = "what was just compiled is put into memory")]
-    // SAFETY: `Emitter` writes a function of that signature. It accesses memory at two
-    // addresses, its parameters: cells below the number of the region's, and the two fields
-    // of the meter. It calls `remainder`, which does not unwind. `Region::check` was asked, so
-    // that each cell, block and exit exists.
-    let code = unsafe { MachineCode::new(code, region.cells.len()) }?;
+    let pointer = isa.pointer_type();
+    let mut signature = signature(CallConv::SystemV, &[pointer, pointer]);
+    signature.returns = vec![AbiParam::new(I32)];
+    let remainder = of_remainder(isa)?.address();
+    let pages = function(isa, signature, |builder| {
+        Emitter::new(builder, region, (pointer, remainder)).emit(region);
+    })?;
+    #[allow(unsafe_code, reason = "what was just compiled is code of a loop")]
+    // SAFETY: `Emitter` writes a function of that signature. It accesses memory at its two
+    // parameters, cells below the number of the region's and the fields of the meter, and on
+    // its stack. It calls the code of `of_remainder`, which does not unwind. `Region::check`
+    // was asked, so that each cell, block and exit exists.
+    let code = unsafe { LoopCode::new(pages, region.cells.len()) };
     Some(CompiledLoop {
         code,
         exits: region.exits,
     })
 }
 
-fn entry_signature(isa: &dyn TargetIsa) -> Signature {
-    let mut signature = Signature::new(CallConv::SystemV);
-    let pointer = isa.pointer_type();
-    signature.params = vec![AbiParam::new(pointer), AbiParam::new(pointer)];
-    signature.returns = vec![AbiParam::new(I32)];
+fn signature(convention: CallConv, params: &[Type]) -> Signature {
+    let mut signature = Signature::new(convention);
+    signature.params = params.iter().copied().map(AbiParam::new).collect();
     signature
 }
 
-/// What remainders are that are not of small whole numbers.
-extern "C" fn remainder(a: f64, b: f64) -> f64 {
-    fmod(a, b)
+/// Compiles a function that this writes.
+fn function(
+    isa: &dyn TargetIsa,
+    signature: Signature,
+    write: impl FnOnce(&mut FunctionBuilder<'_>),
+) -> Option<Pages> {
+    let mut context = Context::new();
+    context.func.signature = signature;
+    let mut of_builder = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut context.func, &mut of_builder);
+    write(&mut builder);
+    builder.seal_all_blocks();
+    builder.finalize(isa.frontend_config());
+    let compiled = context.compile(isa, &mut ControlPlane::default()).ok()?;
+    if !compiled.buffer.relocs().is_empty() {
+        return None;
+    }
+    Pages::new(compiled.code_buffer())
+}
+
+/// Puts the remainder of the two numbers in place of the first.
+extern "C" fn remainder(pair: &mut [f64; 2]) {
+    pair[0] = fmod(pair[0], pair[1]);
+}
+
+/// Code that calls [`remainder`] and keeps every register: a loop that calls it seldom has
+/// nothing to save for it.
+fn of_remainder(isa: &dyn TargetIsa) -> Option<&'static Pages> {
+    static CODE: OnceLock<Option<Pages>> = OnceLock::new();
+    let make = || {
+        let pointer = isa.pointer_type();
+        let keeping = signature(CallConv::PreserveAll, &[pointer]);
+        let usual = signature(CallConv::SystemV, &[pointer]);
+        function(isa, keeping, |builder| {
+            let entry = builder.create_block();
+            builder.append_block_params_for_function_params(entry);
+            builder.switch_to_block(entry);
+            let pair = builder.block_params(entry)[0];
+            let address = remainder as extern "C" fn(&mut [f64; 2]) as usize;
+            let address = builder.ins().iconst(pointer, address as i64);
+            let usual = builder.import_signature(usual);
+            builder.ins().call_indirect(usual, address, &[pair]);
+            builder.ins().return_(&[]);
+        })
+    };
+    CODE.get_or_init(make).as_ref()
 }
 
 /// Writes the function of a region.
@@ -133,19 +166,20 @@ struct Emitter<'b, 'f> {
     /// Where the code is left, with the number of the exit.
     leave: Block,
     pointer: Type,
-    /// The signature of [`remainder`].
-    remainder: SigRef,
+    /// Where the code of [`of_remainder`] is, and its signature.
+    remainder: (usize, SigRef),
+    /// Two numbers on the stack, for that.
+    pair: StackSlot,
 }
 
 impl<'b, 'f> Emitter<'b, 'f> {
     fn new(
         builder: &'b mut FunctionBuilder<'f>,
         region: &Region,
-        isa: &dyn TargetIsa,
+        (pointer, remainder): (Type, usize),
     ) -> Emitter<'b, 'f> {
-        let mut signature = Signature::new(CallConv::SystemV);
-        signature.params = vec![AbiParam::new(F64), AbiParam::new(F64)];
-        signature.returns = vec![AbiParam::new(F64)];
+        let keeping = signature(CallConv::PreserveAll, &[pointer]);
+        let pair = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 3);
         let variables = region.cells.iter().map(|kind| match kind {
             Kind::Number => builder.declare_var(F64),
             Kind::Flag => builder.declare_var(I8),
@@ -154,10 +188,15 @@ impl<'b, 'f> Emitter<'b, 'f> {
             cells: variables.collect(),
             fuel: builder.declare_var(I64),
             work: builder.declare_var(I64),
-            blocks: region.blocks.iter().map(|_| builder.create_block()).collect(),
+            blocks: region
+                .blocks
+                .iter()
+                .map(|_| builder.create_block())
+                .collect(),
             leave: builder.create_block(),
-            pointer: isa.pointer_type(),
-            remainder: builder.import_signature(signature),
+            pointer,
+            remainder: (remainder, builder.import_signature(keeping)),
+            pair: builder.create_sized_stack_slot(pair),
             builder,
         }
     }
@@ -247,7 +286,10 @@ impl<'b, 'f> Emitter<'b, 'f> {
         self.builder.set_cold_block(unpaid);
         let fuel = self.builder.use_var(self.fuel);
         let takes = self.builder.ins().iconst(I64, price.fuel);
-        let is_enough = self.builder.ins().icmp(IntCC::SignedGreaterThan, fuel, takes);
+        let is_enough = self
+            .builder
+            .ins()
+            .icmp(IntCC::SignedGreaterThan, fuel, takes);
         self.builder
             .ins()
             .brif(is_enough, affordable, &[], unpaid, &[]);
@@ -256,7 +298,10 @@ impl<'b, 'f> Emitter<'b, 'f> {
         let work = self.builder.use_var(self.work);
         let done = self.builder.ins().iconst(I64, price.work);
         let left = self.builder.ins().isub(work, done);
-        let is_time = self.builder.ins().icmp_imm_s(IntCC::SignedGreaterThan, left, 0);
+        let is_time = self
+            .builder
+            .ins()
+            .icmp_imm_s(IntCC::SignedGreaterThan, left, 0);
         self.builder.ins().brif(is_time, paid, &[], unpaid, &[]);
 
         self.builder.switch_to_block(unpaid);
@@ -314,7 +359,8 @@ impl<'b, 'f> Emitter<'b, 'f> {
             }
             Op::RemBy { dst, l, divisor } => {
                 let l = self.get(l);
-                (dst, self.remainder_by(l, divisor))
+                let r = self.builder.ins().f64const(divisor);
+                (dst, self.remainder(l, r, Some(divisor)))
             }
             Op::Neg { dst, src } => {
                 let src = self.get(src);
@@ -359,53 +405,36 @@ impl<'b, 'f> Emitter<'b, 'f> {
             Arith::Sub => self.builder.ins().fsub(l, r),
             Arith::Mul => self.builder.ins().fmul(l, r),
             Arith::Div => self.builder.ins().fdiv(l, r),
-            Arith::Rem => {
-                let (whole_l, is_l) = self.small_whole(l);
-                let (whole_r, is_r) = self.small_whole(r);
-                let is_some = self.builder.ins().icmp_imm_u(IntCC::NotEqual, whole_r, 0);
-                let are_whole = self.builder.ins().band(is_l, is_r);
-                let is_fast = self.builder.ins().band(are_whole, is_some);
-                self.either(is_fast, l, r, |emitter| {
-                    emitter.builder.ins().urem(whole_l, whole_r)
-                })
-            }
+            Arith::Rem => self.remainder(l, r, None),
         }
     }
 
-    /// A remainder whose divisor is known: no division where it is a small whole number.
-    fn remainder_by(&mut self, l: Value, divisor: f64) -> Value {
-        let r = self.builder.ins().f64const(divisor);
-        let size = divisor.abs();
-        let is_small = size >= 1.0 && size < (1u64 << WHOLE_BITS) as f64 && size.fract() == 0.0;
-        if !is_small {
-            return self.call_remainder(l, r);
-        }
-        let (whole_l, is_fast) = self.small_whole(l);
-        self.either(is_fast, l, r, |emitter| {
-            let by = emitter.builder.ins().iconst(I64, size as i64);
-            emitter.builder.ins().urem(whole_l, by)
-        })
-    }
-
-    /// The remainder of two numbers, of whole ones where that is so.
-    fn either(
-        &mut self,
-        is_fast: Value,
-        l: Value,
-        r: Value,
-        whole: impl FnOnce(&mut Self) -> Value,
-    ) -> Value {
-        let fast = self.builder.create_block();
-        let slow = self.builder.create_block();
+    /// A remainder, whose divisor may be known.
+    ///
+    /// Of whole numbers `a` and `b` below 2^51 it is `a - trunc(a / b) * b`, and nothing of
+    /// that but the quotient is rounded: `a / b` is at least `1 / b` below the next whole
+    /// number, and rounding moves it by no more than `a / b` / 2^53, which is less. All other
+    /// ones are computed by [`fmod`].
+    fn remainder(&mut self, l: Value, r: Value, divisor: Option<f64>) -> Value {
         let join = self.builder.create_block();
+        let slow = self.builder.create_block();
         let result = self.builder.append_block_param(join, F64);
         self.builder.set_cold_block(slow);
-        self.builder.ins().brif(is_fast, fast, &[], slow, &[]);
 
-        self.builder.switch_to_block(fast);
-        let rest = whole(self);
-        let rest = self.builder.ins().fcvt_from_sint(F64, rest);
-        let rest = self.builder.ins().fcopysign(rest, l);
+        let (dividend, sign) = self.size_and_sign(l);
+        self.unless_small_whole(dividend, slow);
+        let (size, _) = self.size_and_sign(r);
+        if !divisor.is_some_and(is_small_whole) {
+            self.unless_small_whole(size, slow);
+            let zero = self.builder.ins().f64const(0.0);
+            let is_some = self.builder.ins().fcmp(FloatCC::GreaterThan, size, zero);
+            self.unless(is_some, slow);
+        }
+        let quotient = self.builder.ins().fdiv(dividend, size);
+        let quotient = self.builder.ins().trunc(quotient);
+        let whole = self.builder.ins().fmul(quotient, size);
+        let rest = self.builder.ins().fsub(dividend, whole);
+        let rest = self.builder.ins().bor(rest, sign);
         self.builder.ins().jump(join, &[BlockArg::Value(rest)]);
 
         self.builder.switch_to_block(slow);
@@ -416,35 +445,51 @@ impl<'b, 'f> Emitter<'b, 'f> {
         result
     }
 
-    fn call_remainder(&mut self, l: Value, r: Value) -> Value {
-        let address = remainder as extern "C" fn(f64, f64) -> f64 as usize;
-        let address = self.builder.ins().iconst(self.pointer, address as i64);
-        let call = self
-            .builder
-            .ins()
-            .call_indirect(self.remainder, address, &[l, r]);
-        self.builder.inst_results(call)[0]
+    /// A number without its sign, and the bit of that.
+    fn size_and_sign(&mut self, number: Value) -> (Value, Value) {
+        let bit = self.builder.ins().f64const(-0.0);
+        let sign = self.builder.ins().band(number, bit);
+        (self.builder.ins().bxor(number, sign), sign)
     }
 
-    /// The whole number from 0 to 2^51 - 1 that a number is without its sign, and whether
-    /// it is one, as in [`fmod`].
-    fn small_whole(&mut self, number: Value) -> (Value, Value) {
-        let size = self.builder.ins().fabs(number);
-        let shift = self.builder.ins().f64const(SHIFT);
-        let shifted = self.builder.ins().fadd(size, shift);
-        let bits = self.builder.ins().bitcast(I64, MemFlagsData::new(), shifted);
-        let zero = self.builder.ins().iconst(I64, SHIFT.to_bits() as i64);
-        let whole = self.builder.ins().isub(bits, zero);
-        let back = self.builder.ins().fsub(shifted, shift);
-        let is_whole = self.builder.ins().fcmp(FloatCC::Equal, back, size);
-        let limit = 1i64 << WHOLE_BITS;
-        let is_small = self
-            .builder
-            .ins()
-            .icmp_imm_u(IntCC::UnsignedLessThan, whole, limit);
-        let is_both = self.builder.ins().band(is_whole, is_small);
-        (whole, is_both)
+    /// Goes elsewhere unless a number that is not below zero is a whole one below 2^51.
+    fn unless_small_whole(&mut self, size: Value, elsewhere: Block) {
+        let limit = self.builder.ins().f64const(WHOLE_LIMIT);
+        let is_small = self.builder.ins().fcmp(FloatCC::LessThan, size, limit);
+        self.unless(is_small, elsewhere);
+        let whole = self.builder.ins().trunc(size);
+        let code = FloatCC::GreaterThanOrEqual;
+        let is_whole = self.builder.ins().fcmp(code, whole, size);
+        self.unless(is_whole, elsewhere);
     }
+
+    /// Goes elsewhere unless a condition holds.
+    fn unless(&mut self, condition: Value, elsewhere: Block) {
+        let here = self.builder.create_block();
+        self.builder
+            .ins()
+            .brif(condition, here, &[], elsewhere, &[]);
+        self.builder.switch_to_block(here);
+    }
+
+    fn call_remainder(&mut self, l: Value, r: Value) -> Value {
+        let (address, signature) = self.remainder;
+        let (slot, first) = (self.pair, offset32(0));
+        let pair = self.builder.ins().stack_addr(self.pointer, slot, first);
+        self.store(l, pair, of_cell(0));
+        self.store(r, pair, of_cell(1));
+        let address = self.builder.ins().iconst(self.pointer, address as i64);
+        self.builder
+            .ins()
+            .call_indirect(signature, address, &[pair]);
+        self.load(F64, pair, of_cell(0))
+    }
+}
+
+/// Whether a divisor is one whose remainders are computed here.
+fn is_small_whole(divisor: f64) -> bool {
+    let size = divisor.abs();
+    (1.0..WHOLE_LIMIT).contains(&size) && size.fract() == 0.0
 }
 
 fn of_cell(at: usize) -> usize {

@@ -29,8 +29,8 @@ mod tests;
 
 pub use emit::CompiledLoop;
 pub use region::{
-    Arith, Block, BlockId, Cell, Condition, End, ExitId, Kind, MAX_CELLS, Op, Price, Refused, Region,
-    Test,
+    Arith, Block, BlockId, Cell, Condition, End, ExitId, Kind, MAX_CELLS, Op, Price, Refused,
+    Region, Test,
 };
 
 /// What entering blocks is paid from.

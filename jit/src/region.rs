@@ -63,6 +63,7 @@ pub enum Test {
 
 /// An instruction.
 #[derive(Copy, Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each form shows what its fields are")]
 pub enum Op {
     /// `dst = value`
     Number { dst: Cell, value: f64 },
@@ -89,6 +90,7 @@ pub enum Op {
 
 /// What a branch or a flag follows from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "a comparison's operands")]
 pub enum Condition {
     /// A comparison of numbers.
     Numbers { test: Test, l: Cell, r: Cell },
@@ -100,6 +102,7 @@ pub enum Condition {
 
 /// How a block ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "a condition, and where it leads")]
 pub enum End {
     /// Goes on in that block.
     Jump(BlockId),
@@ -214,9 +217,7 @@ impl Region {
         match op {
             Op::Number { dst, .. } => self.are_numbers(&[dst]),
             Op::Flag { dst, .. } => self.is_flag(dst),
-            Op::Copy { dst, src } => {
-                self.kind(dst).is_some() && self.kind(dst) == self.kind(src)
-            }
+            Op::Copy { dst, src } => self.kind(dst).is_some() && self.kind(dst) == self.kind(src),
             Op::Arith { dst, l, r, .. } => self.are_numbers(&[dst, l, r]),
             Op::RemBy { dst, l, .. } => self.are_numbers(&[dst, l]),
             Op::Neg { dst, src } => self.are_numbers(&[dst, src]),

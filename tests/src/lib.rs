@@ -13,4 +13,6 @@ pub mod numbers;
 pub mod oracle;
 pub mod pages;
 pub mod sources;
+#[cfg(feature = "jit-eager")]
+pub mod tier;
 pub mod vectors;

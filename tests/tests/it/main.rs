@@ -35,4 +35,6 @@ mod source;
 mod source_printed;
 mod source_random;
 mod sub_agents;
+#[cfg(feature = "jit-eager")]
+mod tier;
 mod vectors;

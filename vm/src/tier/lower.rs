@@ -135,7 +135,6 @@ struct Lowering<'l> {
     f: &'l Function,
     consts: &'l [Val],
     prices: &'l [BlockPrice],
-    heads: &'l BTreeMap<u32, Kinds>,
     at_head: &'l Kinds,
     /// The block of the region that each block of the loop is.
     ids: BTreeMap<u32, BlockId>,
@@ -170,7 +169,6 @@ impl<'l> Lowering<'l> {
             f,
             consts,
             prices,
-            heads,
             at_head: &heads[&of_loop.head],
             blocks: vec![None; ids.len()],
             ids,

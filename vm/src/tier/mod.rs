@@ -56,15 +56,24 @@ const MAX_LOOPS: u32 = 64;
 const MAX_LOOPS_OF_FUNCTION: usize = 64;
 
 /// When loops are compiled.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CompiledTier {
     /// Never.
     Off,
     /// When they have run for some time.
-    #[default]
     Hot,
     /// At once: for tests.
     Eager,
+}
+
+impl Default for CompiledTier {
+    /// [`CompiledTier::Hot`]; in builds for tests [`CompiledTier::Eager`].
+    fn default() -> CompiledTier {
+        match cfg!(feature = "jit-eager") {
+            true => CompiledTier::Eager,
+            false => CompiledTier::Hot,
+        }
+    }
 }
 
 /// What is compiled of a program.
