@@ -18,6 +18,15 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
+    /// How many instructions it has.
+    pub(crate) fn instructions(&self, f: &Function) -> usize {
+        let instructions = self.blocks.iter().map(|block| {
+            let block = f.blocks[*block as usize];
+            (block.end - block.start) as usize
+        });
+        instructions.sum()
+    }
+
     /// Whether a block belongs to it.
     pub(crate) fn has(&self, block: u32) -> bool {
         self.blocks.binary_search(&block).is_ok()
@@ -41,20 +50,12 @@ pub(crate) fn loops(f: &Function) -> Vec<Loop> {
         }
         if let Some(blocks) = graph.body(head, ends) {
             let of_loop = Loop { head, blocks };
-            if is_small(f, &of_loop) && graph.has_way_around(f, &of_loop) {
+            if of_loop.instructions(f) <= MAX_OPS && graph.has_way_around(f, &of_loop) {
                 found.push(of_loop);
             }
         }
     }
     found
-}
-
-fn is_small(f: &Function, of_loop: &Loop) -> bool {
-    let ops = of_loop.blocks.iter().map(|block| {
-        let block = f.blocks[*block as usize];
-        (block.end - block.start) as usize
-    });
-    ops.sum::<usize>() <= MAX_OPS
 }
 
 /// The block that begins at an instruction.

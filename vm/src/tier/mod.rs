@@ -2,8 +2,8 @@
 //!
 //! Slices of work that end in a function are counted. Once they are enough the function gets
 //! a second fast code, in which the heads of its loops are [`FastOp::LoopHead`]; there turns
-//! are counted, and a loop that makes enough of them is compiled (`a99-jit`) with the kinds
-//! that its registers have then. From then on whoever comes to its head with registers of the
+//! are counted, and a loop that makes enough of them is compiled (`a99-jit`) for the kinds
+//! that its registers have then, by a thread aside. Once that is done whoever comes to its head with registers of the
 //! same kinds enters the machine code.
 //!
 //! The machine code takes the same blocks at the same prices. Where a block cannot be paid, or
@@ -28,16 +28,21 @@ use a99_core::program::BlockIdx;
 use a99_jit::{Cell, CompiledLoop, MAX_CELLS, compile};
 use kinds::{Kind, Kinds};
 use loops::{Loop, loops};
-use lower::{Asked, Cells, Exit, Left, lower};
-use std::sync::OnceLock;
+use lower::{Asked, Cells, Exit, Left, Lowered, lower};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
-/// Slices that end in a function before its loops are looked at: as long as compiling takes,
-/// so that a loop that ends soon afterwards has cost no more than twice its time.
+/// Slices that end in a function before its loops are looked at.
 const HOT_SLICES: u32 = 16;
 
-/// Turns of a loop before it is compiled.
-const HOT_TURNS: u32 = 64;
+/// Instructions that take the interpreter as long as the compiler takes for any loop, and
+/// for each instruction of one: a loop is compiled when it has run for about as long as
+/// compiling it takes, so that the machine never does more than twice the work.
+const HOT_LOOP: usize = 60_000;
+const HOT_INSTRUCTION: usize = 7_000;
+
+/// Loops that are compiled at the same time, in all runs of the process.
+const MAX_COMPILING: u32 = 2;
 
 /// How often a loop is compiled in vain before it is left alone.
 const MAX_ATTEMPTS: u32 = 4;
@@ -105,14 +110,24 @@ struct HotCode {
 #[derive(Debug)]
 struct HotLoop {
     of: Loop,
+    /// Turns that it makes before it is compiled.
+    hot: u32,
     turns: AtomicU32,
     attempts: AtomicU32,
     /// Entries in vain, one after the other.
     vain: AtomicU32,
     is_dead: AtomicBool,
     /// In each cost model.
-    metered: OnceLock<Entry>,
-    flat: OnceLock<Entry>,
+    metered: Slot,
+    flat: Slot,
+}
+
+/// Where machine code is, or comes to be.
+#[derive(Debug, Default)]
+struct Slot {
+    is_asked: AtomicBool,
+    /// Nothing in it if the compiler failed. A thread that compiles holds it, too.
+    entry: Arc<OnceLock<Option<Entry>>>,
 }
 
 /// A way into machine code, and the ways out of it.
@@ -190,7 +205,13 @@ impl Executable {
                 block: BlockIdx(of.head),
             };
         }
-        let loops: Box<[HotLoop]> = found.into_iter().map(HotLoop::new).collect();
+        let loops: Box<[HotLoop]> = found
+            .into_iter()
+            .map(|of| {
+                let instructions = of.instructions(f);
+                HotLoop::new(of, instructions)
+            })
+            .collect();
         let live = AtomicU32::new(loops.len() as u32);
         Some(HotCode { fast, loops, live })
     }
@@ -210,8 +231,13 @@ impl Executable {
         if hot_loop.is_dead.load(Ordering::Relaxed) {
             return None;
         }
-        let Some(entry) = hot_loop.entry(meter.model).get() else {
-            self.count_turn(function, hot, hot_loop, (regs, meter.model));
+        let slot = hot_loop.slot(meter.model);
+        let Some(entry) = slot.entry.get() else {
+            self.count_turn((function, hot, hot_loop), regs, meter.model);
+            return None;
+        };
+        let Some(entry) = entry else {
+            hot.give_up(hot_loop);
             return None;
         };
         let before = meter.slice;
@@ -224,61 +250,84 @@ impl Executable {
         left.filter(|place| *place != entry.head)
     }
 
-    /// Notes that a turn of a loop begins; compiles the loop when they were enough.
-    #[cold]
+    /// Notes that a turn of a loop begins; has the loop compiled when they were enough.
     fn count_turn(
         &self,
-        function: usize,
-        hot: &HotCode,
-        hot_loop: &HotLoop,
-        (regs, model): (&[Val], CostModel),
+        (function, hot, hot_loop): (usize, &HotCode, &HotLoop),
+        regs: &[Val],
+        model: CostModel,
     ) {
-        if count(&hot_loop.turns) < HOT_TURNS && self.tier.when == CompiledTier::Hot {
+        let slot = hot_loop.slot(model);
+        if slot.is_asked.load(Ordering::Relaxed) {
             return;
         }
-        hot_loop.turns.store(0, Ordering::Relaxed);
-        let is_room = count(&self.tier.compiled) <= MAX_LOOPS;
-        let is_last = count(&hot_loop.attempts) >= MAX_ATTEMPTS;
-        match self.compile_loop(function, hot_loop, (regs, model)) {
-            Ok(entry) if is_room => {
-                // Another thread may have been first.
-                let _ = hot_loop.entry(model).set(entry);
-            }
-            Err(Failed::Kinds) if !is_last && is_room => {}
-            Ok(_) | Err(_) => hot.give_up(hot_loop),
+        let is_hot = count(&hot_loop.turns) >= hot_loop.hot;
+        if is_hot || self.tier.when == CompiledTier::Eager {
+            hot_loop.turns.store(0, Ordering::Relaxed);
+            self.compile_loop((function, hot, hot_loop), regs, model);
         }
     }
 
+    #[cold]
     fn compile_loop(
         &self,
-        function: usize,
-        hot_loop: &HotLoop,
-        (regs, model): (&[Val], CostModel),
-    ) -> Result<Entry, Failed> {
+        (function, hot, hot_loop): (usize, &HotCode, &HotLoop),
+        regs: &[Val],
+        model: CostModel,
+    ) {
+        let slot = hot_loop.slot(model);
         let f = &self.program().functions[function];
-        let kinds: Kinds = regs[..usize::from(f.registers)]
-            .iter()
-            .map(Kind::of)
-            .collect();
+        let registers = &regs[..usize::from(f.registers)];
+        let kinds: Kinds = registers.iter().map(Kind::of).collect();
         let prices = &self.default_prices(model)[function];
-        let of = &hot_loop.of;
-        let lowered = lower(f, of, &self.consts, prices, kinds).ok_or(Failed::Kinds)?;
-        Ok(Entry {
-            code: compile(&lowered.region).map_err(|_| Failed::Compiler)?,
-            head: f.blocks[of.head as usize].start as usize,
-            asked: lowered.entry.into(),
-            exits: lowered.exits.into(),
-            cells: lowered.cells.into(),
-            n_cells: lowered.region.cells.len(),
-        })
+        let Some(lowered) = lower(f, &hot_loop.of, &self.consts, prices, kinds) else {
+            // With other kinds it may be.
+            if count(&hot_loop.attempts) >= MAX_ATTEMPTS {
+                hot.give_up(hot_loop);
+            }
+            return;
+        };
+        let head = f.blocks[hot_loop.of.head as usize].start as usize;
+        if self.tier.compiled.load(Ordering::Relaxed) >= MAX_LOOPS {
+            hot.give_up(hot_loop);
+        } else if self.tier.when == CompiledTier::Eager {
+            slot.is_asked.store(true, Ordering::Relaxed);
+            // Another thread may have been first.
+            let _ = slot.entry.set(Entry::new(lowered, head));
+            count(&self.tier.compiled);
+        } else if slot.compile_aside(lowered, head) {
+            count(&self.tier.compiled);
+        }
+    }
+
+    /// How many loops of the program were compiled, or are being.
+    pub fn compiled_loops(&self) -> usize {
+        self.tier.compiled.load(Ordering::Relaxed) as usize
     }
 }
 
-/// Why a loop was not compiled.
-enum Failed {
-    /// With other kinds it may be.
-    Kinds,
-    Compiler,
+impl Slot {
+    /// Compiles on a thread of its own, while the run goes on; whether there is one for it.
+    fn compile_aside(&self, lowered: Lowered, head: usize) -> bool {
+        static COMPILING: AtomicU32 = AtomicU32::new(0);
+        if COMPILING.fetch_add(1, Ordering::Relaxed) >= MAX_COMPILING {
+            COMPILING.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        self.is_asked.store(true, Ordering::Relaxed);
+        let to = Arc::clone(&self.entry);
+        let thread = std::thread::Builder::new().name("a99-jit".to_owned());
+        let started = thread.spawn(move || {
+            let _ = to.set(Entry::new(lowered, head));
+            COMPILING.fetch_sub(1, Ordering::Relaxed);
+        });
+        if started.is_err() {
+            // There are no threads, or too many.
+            COMPILING.fetch_sub(1, Ordering::Relaxed);
+            let _ = self.entry.set(None);
+        }
+        true
+    }
 }
 
 /// Counts one more. Some are lost where threads meet, which does no harm.
@@ -298,19 +347,21 @@ impl HotCode {
 }
 
 impl HotLoop {
-    fn new(of: Loop) -> HotLoop {
+    fn new(of: Loop, instructions: usize) -> HotLoop {
+        let hot = HOT_LOOP / instructions.max(1) + HOT_INSTRUCTION;
         HotLoop {
             of,
+            hot: hot as u32,
             turns: AtomicU32::new(0),
             attempts: AtomicU32::new(0),
             vain: AtomicU32::new(0),
             is_dead: AtomicBool::new(false),
-            metered: OnceLock::new(),
-            flat: OnceLock::new(),
+            metered: Slot::default(),
+            flat: Slot::default(),
         }
     }
 
-    fn entry(&self, model: CostModel) -> &OnceLock<Entry> {
+    fn slot(&self, model: CostModel) -> &Slot {
         match model {
             CostModel::Metered => &self.metered,
             CostModel::Flat => &self.flat,
@@ -319,6 +370,18 @@ impl HotLoop {
 }
 
 impl Entry {
+    /// Compiles a loop; nothing if the compiler fails.
+    fn new(lowered: Lowered, head: usize) -> Option<Entry> {
+        Some(Entry {
+            code: compile(&lowered.region).ok()?,
+            head,
+            asked: lowered.entry.into(),
+            exits: lowered.exits.into(),
+            cells: lowered.cells.into(),
+            n_cells: lowered.region.cells.len(),
+        })
+    }
+
     /// Runs the loop from its head on if the registers are such as it asks, and gives the
     /// place where it was left.
     fn run(&self, regs: &mut [Val], meter: &mut Meter) -> Option<usize> {
