@@ -234,12 +234,13 @@
 //!
 //! # Features
 //!
-//! Both are on by default; what needs neither builds sooner without.
+//! The first two are on by default; what needs neither builds sooner without.
 //!
 //! | feature | what it brings |
 //! |---|---|
 //! | `macros` | [`macro@atom`], and schemas of Rust types |
 //! | `signing` | signatures of artifacts |
+//! | `jit` | machine code for loops over numbers that run long, by Cranelift |
 
 #![warn(unreachable_pub)]
 

@@ -54,7 +54,11 @@ pub fn engine() -> Engine {
     for atom in host_atoms() {
         atoms.insert(atom);
     }
-    Engine::builder().atoms(atoms.with(INC_TYPED)).build()
+    let engine = Engine::builder().atoms(atoms.with(INC_TYPED));
+    // Rows of the interpreter are of that alone.
+    #[cfg(feature = "jit")]
+    let engine = engine.compiled_tier(agent99::CompiledTier::Off);
+    engine.build()
 }
 
 /// A host function for benches.

@@ -44,6 +44,22 @@ pub const TIMED: &[Entry] = &[
             inputs::sum_of_squares(size.turns),
         )
     }),
+    #[cfg(feature = "jit")]
+    (list::W2_COMPILED, |size| {
+        compiled_loop(
+            &programs::sum_of_remainders(),
+            size,
+            inputs::sum_of_remainders(size.turns),
+        )
+    }),
+    #[cfg(feature = "jit")]
+    (list::W2D_COMPILED, |size| {
+        compiled_loop(
+            &programs::sum_of_squares(),
+            size,
+            inputs::sum_of_squares(size.turns),
+        )
+    }),
     (list::W2_CALC, |size| {
         let sum = inputs::sum_of_remainders(size.turns);
         looped(&programs::sum_by_calc(), size, sum)
@@ -162,7 +178,16 @@ pub fn future_bytes(size: Size, allocated: fn() -> usize) -> Task {
 
 /// Runs of one agent with its result, which each of them is compared with.
 fn runs(program: &str, args: Value, result: serde_json::Value, operations: u64) -> Task {
-    let engine = engine();
+    runs_by(engine(), program, args, result, operations)
+}
+
+fn runs_by(
+    engine: Engine,
+    program: &str,
+    args: Value,
+    result: serde_json::Value,
+    operations: u64,
+) -> Task {
     let agent = compiled(&engine, program);
     let wanted = Value::from(result);
     Task::all(operations, move || {
@@ -174,6 +199,14 @@ fn runs(program: &str, args: Value, result: serde_json::Value, operations: u64) 
 fn looped(program: &str, size: Size, sum: f64) -> Task {
     let args = programs::turns(size.turns);
     runs(program, args, json!({"s": sum}), u64::from(size.turns))
+}
+
+/// The same by an engine that compiles what runs long; the round that warms up does.
+#[cfg(feature = "jit")]
+fn compiled_loop(program: &str, size: Size, sum: f64) -> Task {
+    let (args, result) = (programs::turns(size.turns), json!({"s": sum}));
+    let turns = u64::from(size.turns);
+    runs_by(Engine::new(), program, args, result, turns)
 }
 
 fn condition_run(size: Size) -> Task {

@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::input::{Source, parse_value};
 use a99_core::diag::excerpt;
 use a99_core::json::{Document, Limits};
-use agent99::Engine;
 use agent99::capabilities::{self, Capabilities, FixedClock, SeededRandom};
+use agent99::{Engine, EngineBuilder};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -130,6 +130,11 @@ impl Script {
 
     /// An engine with the time and the randomness of the settings, else the script's.
     pub(crate) fn engine(&self, set: &Settings) -> Result<Engine, Failure> {
+        Ok(self.engine_builder(set)?.build())
+    }
+
+    /// The same before it is built.
+    pub(crate) fn engine_builder(&self, set: &Settings) -> Result<EngineBuilder, Failure> {
         let mut engine = Engine::builder();
         if let Some(clock) = self.clock(set)? {
             engine = engine.clock(Arc::new(clock));
@@ -138,7 +143,7 @@ impl Script {
         if let Some(random) = set.seed.map(SeededRandom::new).or(random) {
             engine = engine.random(Arc::new(random));
         }
-        Ok(engine.build())
+        Ok(engine)
     }
 
     /// The time that stands, of the settings, else the script's.

@@ -12,9 +12,9 @@ use std::process::Command;
 /// The profile of everything with wasmtime in it.
 const PROFILE: [&str; 2] = ["--profile", "sandbox"];
 
-/// The packages with wasmtime in them, always together: so cargo chooses the
+/// The packages with wasmtime or its compiler in them, always together: so cargo chooses the
 /// same features of all dependencies each time, and compiles wasmtime once.
-const PACKAGES: [&str; 12] = [
+const PACKAGES: [&str; 14] = [
     "-p",
     "a99-cli",
     "-p",
@@ -25,6 +25,8 @@ const PACKAGES: [&str; 12] = [
     "a99-sandbox-c2w",
     "-p",
     "a99-batteries",
+    "-p",
+    "a99-jit",
     "--features",
     "a99-cli/sandbox,a99-sandbox/build,a99-sandbox/c2w,a99-sandbox/testing,a99-batteries/sandbox",
 ];
@@ -36,6 +38,8 @@ pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--workspace",
     "--features",
     "a99-cli/full",
+    "--exclude",
+    "a99-jit",
     "--exclude",
     "a99-sandbox",
     "--exclude",
@@ -191,7 +195,12 @@ mod tests {
     fn wasmtime_is_compiled_only_where_it_is_said() {
         let metadata = metadata().expect("the manifests");
         let packages = metadata["packages"].as_array().expect("packages");
-        let mut brings: Vec<&str> = vec!["wasmtime", "wasmtime-wasi", "wasmtime-wizer"];
+        let mut brings: Vec<&str> = vec![
+            "cranelift-codegen",
+            "wasmtime",
+            "wasmtime-wasi",
+            "wasmtime-wizer",
+        ];
         let ours = brings.len();
         loop {
             let known = brings.len();

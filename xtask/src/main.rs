@@ -51,13 +51,14 @@ Usage: cargo xtask TASK
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
                              replay conformance vectors
-  bench [--peers] [--only PEERS] [--rounds N] [--work TEXT] [--baseline FILE]
+  bench [--peers] [--only PEERS] [--jit] [--rounds N] [--work TEXT] [--baseline FILE]
         [--save FILE] [--json]
                              measure the work that engines are compared by, each
                              piece in processes of its own (bench profile): beside
                              the recorded figures (benches/results/work.json) or a
                              file's; with --peers beside other engines in the same
-                             rounds, of which --only names some (C and C++ compiler)
+                             rounds, of which --only names some (C and C++ compiler);
+                             with --jit the rows of the compiled tier, too
   bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]
                              count the instructions of each row of the benchmark
                              (valgrind); fails where one is more than 3 % above

@@ -31,6 +31,17 @@ const CLUSTER: [&str; 2] = [
     "a99-postgres/cluster,a99-vectors/cluster,a99-cli/cluster",
 ];
 
+/// The packages whose tests are run with every loop compiled: the compiler, the machine, and
+/// the vectors, the differential tests and those of snapshots, limits and attacks.
+const COMPILED: [&str; 6] = [
+    "--package",
+    "a99-jit",
+    "--package",
+    "a99-vm",
+    "--package",
+    "a99-testkit",
+];
+
 /// Random programs in the source form that CI asks Node about.
 const SOURCES_OF_CI: u64 = 2_000;
 
@@ -62,7 +73,7 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
 /// what needs Node, Python, PostgreSQL, valgrind, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(13);
+    let mut stages = Stages::of(15);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -84,6 +95,19 @@ pub(crate) fn slow() -> Result<(), Failed> {
         let mut test = cargo("test");
         test.args(guest::WITHOUT_WASMTIME).args(CLUSTER);
         progress.tests(test.args(["--test", "server"]))
+    });
+    // A feature, because it brings in Cranelift.
+    stages.run("clippy with the compiled tier", |_| {
+        let mut clippy = cargo("clippy");
+        clippy.args(COMPILED).args(["--package", "a99-cli"]);
+        clippy.args(["--features", "a99-cli/jit,a99-testkit/jit-eager"]);
+        run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
+    });
+    stages.run("tests with the compiled tier", |progress| {
+        let mut test = cargo("test");
+        test.args(COMPILED)
+            .args(["--features", "a99-testkit/jit-eager"]);
+        progress.tests(test.args(["--lib", "--test", "it", "--no-fail-fast"]))
     });
     stages.attempt("instructions", |_| bench::instructions());
     stages.attempt("power cuts", power::short);

@@ -121,6 +121,14 @@ works! {
     W2 = work("W2", "turn", Of::Time, "a loop, `s = s + i * i % 7`").goal(10.0, 43.0);
     /// W2 without the remainder.
     W2D = work("W2d", "turn", Of::Time, "a loop, `s = s + i * i`").goal(6.0, 24.0);
+    /// W2 by the compiled tier.
+    W2_COMPILED = work(
+        "W2 compiled", "turn", Of::Time,
+        "W2 with the compiled tier (`cargo xtask bench --jit`), after a run that it was compiled in",
+    ).goal_by(3.0, "W2", 43.0);
+    /// W2 without the remainder, by the compiled tier.
+    W2D_COMPILED = work("W2d compiled", "turn", Of::Time, "W2d in the same way")
+        .goal_by(2.5, "W2d", 24.0);
     /// W2 by an expression's text.
     W2_CALC = work("W2 mathCalc", "turn", Of::Time, "W2 by the atom `mathCalc`");
     /// W3.

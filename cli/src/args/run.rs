@@ -46,6 +46,10 @@ pub(crate) struct RunArgs {
     /// JSON file with the answers of networks, models and agents (see --help)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,
+    /// Compile no loop to machine code, however long it runs
+    #[cfg(feature = "jit")]
+    #[arg(long)]
+    pub no_jit: bool,
     /// Let the program run commands (shellExec) in a Linux of its own, which
     /// starts with the first one and ends with the run
     #[arg(long, hide = cfg!(not(feature = "sandbox")))]

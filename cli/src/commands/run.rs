@@ -47,7 +47,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let computer = Computer::of(args)?;
     let config = InForce::of(&args.config, Some(&args.program.program))?;
     let input = Inputs::read(args, &config)?;
-    let engine = input.script.engine(&config.set)?;
+    let engine = input.script.engine_builder(&config.set)?;
+    #[cfg(feature = "jit")]
+    let engine = match args.no_jit {
+        true => engine.compiled_tier(agent99::CompiledTier::Off),
+        false => engine,
+    };
+    let engine = engine.build();
     check_ops(&config, &engine)?;
     if let (Some(granted), false) = (config.granted_by_file(), args.program.json) {
         output::note("grants", &granted);

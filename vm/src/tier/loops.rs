@@ -8,6 +8,12 @@ const MAX_BLOCKS: usize = 64;
 /// The most instructions that a loop may have to be compiled.
 const MAX_OPS: usize = 256;
 
+/// The most instructions of a function whose loops are looked for.
+const MAX_CODE: usize = 4_096;
+
+/// Steps that looking for them takes at most: some tenths of a millisecond.
+const MAX_STEPS: usize = 16_384;
+
 /// A loop: the blocks from which a jump back to its head is reached without passing the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loop {
@@ -36,7 +42,10 @@ impl Loop {
 /// The loops of a function that may be compiled: of a bounded size, with a way around on
 /// which there is nothing but work on numbers and flags.
 pub(crate) fn loops(f: &Function) -> Vec<Loop> {
-    let graph = Graph::of(f);
+    if f.code.len() > MAX_CODE {
+        return Vec::new();
+    }
+    let mut graph = Graph::of(f);
     let mut found = Vec::new();
     for head in 0..graph.next.len() as u32 {
         let is_back = |from: &&u32| **from >= head;
@@ -68,6 +77,8 @@ pub(crate) fn block_at(f: &Function, pc: u32) -> Option<u32> {
 struct Graph {
     next: Vec<Vec<u32>>,
     before: Vec<Vec<u32>>,
+    /// Steps that may still be taken.
+    left: usize,
 }
 
 impl Graph {
@@ -89,15 +100,20 @@ impl Graph {
                 before[*to as usize].push(from);
             }
         }
-        Graph { next, before }
+        Graph {
+            next,
+            before,
+            left: MAX_STEPS,
+        }
     }
 
     /// The blocks of the loop with this head whose jumps back stand at the end of these; none
     /// if they are too many.
-    fn body(&self, head: u32, ends: Vec<u32>) -> Option<Vec<u32>> {
+    fn body(&mut self, head: u32, ends: Vec<u32>) -> Option<Vec<u32>> {
         let mut blocks = vec![head];
         let mut open = ends;
         while let Some(block) = open.pop() {
+            self.left = self.left.checked_sub(1)?;
             let Err(at) = blocks.binary_search(&block) else {
                 continue;
             };

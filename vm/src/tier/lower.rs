@@ -10,8 +10,11 @@ use super::loops::{Loop, block_at, touched};
 use crate::heap::Val;
 use crate::link::BlockPrice;
 use a99_core::program::{Function, Op, Reg};
-use a99_jit::{Arith, Block, BlockId, Cell, End, ExitId, Price, Region, Test};
+use a99_jit::{Arith, Block, BlockId, Cell, End, ExitId, MAX_CELLS, Price, Region, Test};
 use std::collections::BTreeMap;
+
+/// How often blocks are visited to find their kinds: most once or twice.
+const MAX_VISITS: usize = 512;
 
 /// What an entry of the loop asks of a register.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -70,19 +73,30 @@ pub(crate) fn lower(
     prices: &[BlockPrice],
     at_head: Kinds,
 ) -> Option<Lowered> {
-    let heads = flow(f, of_loop, consts, at_head);
+    let heads = flow(f, of_loop, consts, at_head)?;
     let mut lowering = Lowering::new(f, of_loop, consts, prices, &heads);
+    if lowering.written.len() > MAX_CELLS {
+        return None;
+    }
     for (block, kinds) in &heads {
         lowering.block(*block, kinds.clone());
     }
     lowering.finish()
 }
 
-/// The kinds at the head of each block of the loop that is reached.
-fn flow(f: &Function, of_loop: &Loop, consts: &[Val], at_head: Kinds) -> BTreeMap<u32, Kinds> {
+/// The kinds at the head of each block of the loop that is reached; none if finding them
+/// takes too long.
+fn flow(
+    f: &Function,
+    of_loop: &Loop,
+    consts: &[Val],
+    at_head: Kinds,
+) -> Option<BTreeMap<u32, Kinds>> {
     let mut heads = BTreeMap::from([(of_loop.head, at_head)]);
     let mut open = vec![of_loop.head];
+    let mut left = MAX_VISITS;
     while let Some(block) = open.pop() {
+        left = left.checked_sub(1)?;
         let Some(kinds) = heads.get(&block) else {
             continue;
         };
@@ -128,7 +142,7 @@ fn flow(f: &Function, of_loop: &Loop, consts: &[Val], at_head: Kinds) -> BTreeMa
             go(range.end, &kinds);
         }
     }
-    heads
+    Some(heads)
 }
 
 struct Lowering<'l> {

@@ -18,6 +18,8 @@
 mod kinds;
 mod loops;
 mod lower;
+#[cfg(test)]
+mod tests;
 
 use crate::heap::Val;
 use crate::link::Executable;
@@ -316,6 +318,7 @@ impl Slot {
         }
         self.is_asked.store(true, Ordering::Relaxed);
         let to = Arc::clone(&self.entry);
+        // Not the run's thread: it may take longer than a run may go on that must stop.
         let thread = std::thread::Builder::new().name("a99-jit".to_owned());
         let started = thread.spawn(move || {
             let _ = to.set(Entry::new(lowered, head));

@@ -56,8 +56,14 @@ pub(crate) fn instructions() -> Result<Outcome, Failed> {
 
 /// Builds programs that do work, as benchmarks are built; gives their folder.
 fn build(programs: &[&str]) -> Result<PathBuf, Failed> {
+    build_with(&[], programs)
+}
+
+/// The same with arguments of cargo's.
+fn build_with(args: &[&str], programs: &[&str]) -> Result<PathBuf, Failed> {
     let mut build = cargo("build");
     build.args(["--quiet", "--profile", "bench", "-p", "a99-benches"]);
+    build.args(args);
     for program in programs {
         build.args(["--bin", program]);
     }

@@ -3,7 +3,7 @@
 
 use super::peers::{self, PEERS, Peer};
 use super::report::{OURS, Report, table};
-use super::{COUNTS, FIGURES, build, read};
+use super::{COUNTS, FIGURES, build, build_with, read};
 use crate::shell::{Failed, failed, output, root};
 use a99_bench_work::Work;
 use a99_bench_work::list::{ALL, named};
@@ -22,6 +22,7 @@ struct Options<'a> {
     work: Option<&'a str>,
     rounds: u32,
     has_peers: bool,
+    has_jit: bool,
     is_json: bool,
 }
 
@@ -32,7 +33,7 @@ struct Program {
     works: Vec<&'static Work>,
 }
 
-/// `bench [--peers] [--only PEERS] [--rounds N] [--work TEXT] [--baseline FILE]
+/// `bench [--peers] [--only PEERS] [--jit] [--rounds N] [--work TEXT] [--baseline FILE]
 /// [--save FILE] [--json]`.
 pub(super) fn bench(args: &[&str]) -> Result<(), Failed> {
     let options = parse(args)?;
@@ -63,7 +64,10 @@ pub(super) fn bench(args: &[&str]) -> Result<(), Failed> {
         )));
     }
     eprintln!("==> building {OURS}");
-    let ours = build(&["work", "held"])?;
+    let ours = match options.has_jit {
+        true => build_with(&["--features", "a99-benches/jit"], &["work", "held"])?,
+        false => build(&["work", "held"])?,
+    };
     let mut found = vec![(OURS, ours.join("work")), (OURS, ours.join("held"))];
     let built = peers::build(&chosen)?;
     found.extend(built.into_iter().map(|(peer, path)| (peer.name, path)));
@@ -113,12 +117,14 @@ fn parse<'a>(args: &[&'a str]) -> Result<Options<'a>, Failed> {
         work: None,
         rounds: ROUNDS,
         has_peers: false,
+        has_jit: false,
         is_json: false,
     };
     let mut rest = args.iter().copied();
     while let Some(arg) = rest.next() {
         match arg {
             "--peers" => options.has_peers = true,
+            "--jit" => options.has_jit = true,
             "--json" => options.is_json = true,
             "--baseline" | "--save" | "--only" | "--work" | "--rounds" => {
                 let value = rest.next().ok_or_else(|| failed(arg, "needs a value"))?;
