@@ -2,4 +2,6 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| a99_testkit::tier::agree(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    a99_testkit::tier::agree(data);
+});

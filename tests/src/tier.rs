@@ -74,11 +74,11 @@ pub fn program(bytes: &[u8]) -> (Json, Value) {
 }
 
 /// Runs the program of some bytes in both ways, whole and with budgets that end within it,
-/// and pause by pause.
+/// and pause by pause; how many of its loops were compiled.
 ///
 /// # Panics
 /// If the runs differ.
-pub fn agree(bytes: &[u8]) {
+pub fn agree(bytes: &[u8]) -> usize {
     let (program, args) = program(bytes);
     let text = program.to_string();
     let agent = |engine: &Engine| {
@@ -105,6 +105,7 @@ pub fn agree(bytes: &[u8]) {
     for slice in SLICES {
         both.follow(slice, &text);
     }
+    both.compiled.executable().compiled_loops()
 }
 
 /// A program in both engines.

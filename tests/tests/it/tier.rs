@@ -4,6 +4,7 @@
 //! form.
 
 use super::differential::config;
+use a99_testkit::numbers::Numbers;
 use a99_testkit::tier;
 use proptest::prelude::*;
 
@@ -19,4 +20,16 @@ proptest! {
     ) {
         tier::agree(&bytes);
     }
+}
+
+/// What the comparison is worth: most of the programs have loops that are compiled.
+#[test]
+fn loops_of_random_programs_are_compiled() {
+    const PROGRAMS: usize = 40;
+    let mut numbers = Numbers::new(102);
+    let compiled: Vec<usize> = (0..PROGRAMS)
+        .map(|_| tier::agree(&numbers.bytes(300)))
+        .collect();
+    let with_some = compiled.iter().filter(|loops| **loops > 0).count();
+    assert!(with_some > PROGRAMS / 2, "{compiled:?}");
 }
