@@ -31,8 +31,7 @@ const CLUSTER: [&str; 2] = [
     "a99-postgres/cluster,a99-vectors/cluster,a99-cli/cluster",
 ];
 
-/// The packages whose tests are run with every loop compiled: the compiler, the machine, and
-/// the vectors, the differential tests and those of snapshots, limits and attacks.
+/// The packages that are tested with every loop compiled.
 const COMPILED: [&str; 6] = [
     "--package",
     "a99-jit",
@@ -104,10 +103,15 @@ pub(crate) fn slow() -> Result<(), Failed> {
         run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
     });
     stages.run("tests with the compiled tier", |progress| {
-        let mut test = cargo("test");
-        test.args(COMPILED)
-            .args(["--features", "a99-testkit/jit-eager"]);
-        progress.tests(test.args(["--lib", "--test", "it", "--no-fail-fast"]))
+        let compiled = || {
+            let mut test = cargo("test");
+            test.args(COMPILED);
+            test.args(["--features", "a99-testkit/jit-eager"]);
+            test
+        };
+        progress.tests(compiled().args(["--lib", "--test", "tier"]))?;
+        let of_it = ["vectors", "differential", "snapshots", "tier"];
+        progress.tests(compiled().args(["--test", "it", "--"]).args(of_it))
     });
     stages.attempt("instructions", |_| bench::instructions());
     stages.attempt("power cuts", power::short);
