@@ -255,6 +255,9 @@ impl Locals {
 
     /// Takes the warnings collected so far.
     pub fn take_warnings(&self) -> Vec<Text> {
+        if !self.used.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(|e| e.into_inner()))
     }
 

@@ -150,8 +150,8 @@ impl Machine {
         fuel
     }
 
-    /// The same of a run that makes a call: most calls are made by the one before's
-    /// instruction.
+    /// The same of a run that makes a call. In a loop it is the instruction of the call before,
+    /// and what is prepaid there is remembered.
     pub(super) fn fuel_at_call(&mut self) -> i64 {
         let [.., frame] = &self.frames[..] else {
             return self.meter.fuel;
