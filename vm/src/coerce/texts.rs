@@ -32,14 +32,14 @@ pub(super) fn same_text(cx: &mut Cx<'_>, a: Str, b: Str, paid: Paid) -> Result<b
 /// Whether two values that are texts are the same, where telling costs nothing: they are
 /// short, or not of one length.
 #[inline]
-pub fn same_short_text(heap: &Heap, a: &Val, b: &Val) -> Option<bool> {
+pub fn same_short_text(heap: &Heap, a: Val, b: Val) -> Option<bool> {
     let (Val::Str(a), Val::Str(b)) = (a, b) else {
         return None;
     };
     if a.len_bytes() != b.len_bytes() {
         return Some(false);
     }
-    (a.len_bytes() <= SHORT_TEXT).then(|| a == b || heap.bytes(*a) == heap.bytes(*b))
+    (a.len_bytes() <= SHORT_TEXT).then(|| a == b || heap.bytes(a) == heap.bytes(b))
 }
 
 /// The bytes at the start of two texts that are the same, up to the piece in

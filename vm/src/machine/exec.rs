@@ -94,7 +94,7 @@ impl Machine {
         }
         macro_rules! texts {
             ($l:ident, $r:ident, |$same:ident| $then:expr) => {
-                let (a, b) = (&regs[$l.at()], &regs[$r.at()]);
+                let (a, b) = (regs[$l.at()], regs[$r.at()]);
                 if let Some($same) = coerce::same_short_text(&self.heap, a, b) {
                     $then
                 }
@@ -213,6 +213,12 @@ impl Machine {
                         pay!(block);
                     }
                     continue;
+                }
+                FastOp::Enter { base, n, block } => {
+                    pay!(block);
+                    unbind(regs, *base, *n);
+                    next.next();
+                    both!();
                 }
                 FastOp::Mov { dst, src } => {
                     copy(regs, *dst, *src);

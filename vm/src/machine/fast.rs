@@ -7,7 +7,7 @@
 //! and its own form, so a place in the code means the same in both forms, and a run can go on
 //! in the middle of a pair.
 //!
-//! Pairs are those that are frequent in programs, or in the loops of programs; there is one of
+//! Pairs are those that are frequent in programs, or in the loops of programs; some are
 //! three instructions.
 
 use crate::heap::{KeyId, StaticShapes, Val};
@@ -98,7 +98,9 @@ fast_ops! {
         UnbindIterNext { base: Reg, n: Count, dst: Reg, it: Reg, to: u16 }
         #[doc = "`Mov`, `JPresent` of the copy."]
         MovJPresent { dst: Reg, src: Reg, to: u16 }
-        #[doc = "`Nop`, `Unbind`: how functions begin."]
+        #[doc = "`Fuel`, `Nop`, `Unbind`: how functions begin."]
+        Enter { base: Reg, n: Count, block: BlockIdx }
+        #[doc = "`Nop`, `Unbind`."]
         NopUnbind { base: Reg, n: Count }
         #[doc = "`Mov`, `Mov`."]
         MovMov { dst: Reg, src: Reg, then: Reg, from: Reg }
@@ -140,7 +142,7 @@ impl FastOp {
     #[inline]
     pub(super) fn is_head(&self) -> bool {
         match self {
-            FastOp::Fuel { .. } => true,
+            FastOp::Fuel { .. } | FastOp::Enter { .. } => true,
             #[cfg(feature = "jit")]
             FastOp::LoopHead { .. } => true,
             _ => false,
@@ -206,6 +208,9 @@ impl<'p> FastCode<'p> {
 
 /// Three instructions as one.
 fn three(code: &[Op]) -> Option<FastOp> {
+    if let [Op::Fuel { block }, Op::Nop {}, Op::Unbind { base, n }, ..] = *code {
+        return Some(FastOp::Enter { base, n, block });
+    }
     let [Op::Mul { dst: at, l, r }, rem @ Op::Rem { .. }, add, ..] = *code else {
         return None;
     };
