@@ -186,11 +186,12 @@ impl<'p> FastCode<'p> {
     pub(crate) fn of(&self, function: &Function) -> Box<[FastOp]> {
         let code = &function.code;
         let op = |(at, op): (usize, &Op)| {
-            let both = code
-                .get(at + 1)
-                .and_then(|second| pair(*op, *second, self.consts));
-            let both = three(&code[at..]).or(both);
-            both.unwrap_or_else(|| match *op {
+            let both = || pair(*op, *code.get(at + 1)?, self.consts);
+            let fused = match op {
+                Op::Fuel { .. } | Op::Mul { .. } => three(&code[at..]).or_else(both),
+                _ => both(),
+            };
+            fused.unwrap_or_else(|| match *op {
                 Op::Path { dst, root, path } => self.path(dst, root, path),
                 op => alone(op),
             })
