@@ -107,7 +107,6 @@ pub struct AtomDef {
 impl AtomDef {
     /// Its code, where a call of it is nothing else: it does not wait, and its price is
     /// that of its block.
-    #[inline]
     pub(crate) fn plain(&self) -> Option<NativeFn> {
         match self.body {
             AtomBody::Native(body)

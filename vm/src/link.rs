@@ -4,7 +4,7 @@
 //! machine values, interned keys and shapes, the bodies of atoms, the prices
 //! of blocks in both cost models.
 
-use crate::atom::{AtomBody, AtomDef, AtomSet};
+use crate::atom::{AtomBody, AtomDef, AtomSet, NativeFn};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use crate::helpers::Helpers;
 use crate::machine::fast::{FastCode, FastOp};
@@ -12,7 +12,7 @@ use crate::machine::fast::{FastCode, FastOp};
 use crate::tier::{CompiledTier, Tier};
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
-use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
+use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, Site, TextRange};
 use a99_core::schema::{Gauge, Schema};
 use a99_core::sig::{BaseCost, Params};
 use a99_core::text::{hex, wtf8_to_string_lossy};
@@ -153,6 +153,8 @@ pub struct Executable {
     pub(crate) fast: Box<[Box<[FastOp]>]>,
     /// The body behind each op that steps name.
     pub(crate) atoms: Box<[Option<Arc<AtomDef>>]>,
+    /// For each call site the code of its atom, where a call is nothing else.
+    pub(crate) natives: Box<[Option<NativeFn>]>,
     metered: ModelPrices,
     flat: ModelPrices,
     /// What values that are returned are projected to.
@@ -269,6 +271,7 @@ impl Executable {
             keys: keys.into(),
             literals: literals.into(),
             fast: fast.into(),
+            natives: natives(program, &bodies),
             atoms: bodies.into(),
             metered,
             flat,
@@ -338,6 +341,7 @@ impl Executable {
             + literals
             + fast.sum::<usize>()
             + size_of_val(&*self.atoms)
+            + size_of_val(&*self.natives)
             + prices(&self.metered)
             + prices(&self.flat)
             + self.keys.len() * KEY_BYTES
@@ -484,6 +488,12 @@ fn check_sites(
         }
     }
     Ok(())
+}
+
+/// The code of the atoms that are called at the sites of a program, where that is all.
+fn natives(program: &Program, atoms: &[Option<Arc<AtomDef>>]) -> Box<[Option<NativeFn>]> {
+    let native = |site: &Site| atoms[site.op as usize].as_ref()?.plain();
+    program.sites.iter().map(native).collect()
 }
 
 /// A literal with its constants as machine values.

@@ -69,22 +69,24 @@ impl Machine {
         let window = self.frame().base as usize;
         let first = window + base.at();
         let args = &self.stack[first..first + n.at()];
-        let program = exe.program();
-        let op = program.sites[site.at()].op as usize;
-        let Some(atom) = &exe.atoms[op] else {
-            return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
-        };
         let mut cx = cx(&mut self.heap, &mut self.meter, host);
         let mut scope = Scope {
             options: &self.options,
             locals: &self.locals,
         };
-        let val = match atom.plain() {
+        let val = match exe.natives[site.at()] {
             Some(body) => body(&mut cx, &mut scope, args)?,
-            None => match call_atom(&mut cx, &mut scope, atom, args)? {
-                Some(val) => val,
-                None => return Ok(false),
-            },
+            None => {
+                let program = exe.program();
+                let op = program.sites[site.at()].op as usize;
+                let Some(atom) = &exe.atoms[op] else {
+                    return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
+                };
+                match call_atom(&mut cx, &mut scope, atom, args)? {
+                    Some(val) => val,
+                    None => return Ok(false),
+                }
+            }
         };
         self.stack[window + dst.at()] = val.by_parts();
         if self.locals.bytes() > self.locals_counted {
