@@ -186,7 +186,7 @@ pub(crate) const WORK_SLICE: i64 = 16_384;
 /// Fuel and time of a run, as an instruction sees them.
 ///
 /// `fuel` and `slice` are written one by one for each block: if they lay side by side, reading
-/// both at once ([`Meter::mark`]) would wait for these writes.
+/// both at once (`mark`) would wait for these writes.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Meter {
