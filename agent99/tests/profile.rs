@@ -3,8 +3,8 @@
 use a99_account::{Account, AccountLimits};
 use agent99::capabilities::Capabilities;
 use agent99::{
-    AbortSignal, Engine, ErrorCode, Fuel, HostCall, HostReply, Next, RunOptions, Value, all_atoms,
-    json,
+    AbortSignal, Agent, Engine, ErrorCode, Fuel, HostCall, HostReply, Next, RunOptions, RunProfile,
+    Value, all_atoms, json,
 };
 use agent99::{AtomBody, AtomDef, AtomSig, Params};
 use std::time::Duration;
@@ -29,6 +29,14 @@ fn engine() -> Engine {
         dynamic_cost: None,
     };
     Engine::builder().atoms(all_atoms().with(ask)).build()
+}
+
+/// The agent, and a profile that says nothing of its own.
+fn plain() -> (RunProfile, Agent) {
+    let engine = engine();
+    let agent = engine.compile(ASKS).expect("it compiles");
+    let profile = engine.profile(RunOptions::new(), Capabilities::none());
+    (profile.expect("no op is named"), agent)
 }
 
 #[test]
@@ -56,11 +64,7 @@ fn each_run_has_the_fuel_and_the_quotas_of_its_own() {
 
 #[test]
 fn the_fuel_that_a_call_sees_is_what_the_run_has_left() {
-    let engine = engine();
-    let agent = engine.compile(ASKS).unwrap();
-    let profile = engine
-        .profile(RunOptions::new(), Capabilities::none())
-        .unwrap();
+    let (profile, agent) = plain();
     let mut run = profile.start(&agent, json!({}));
     let mut seen = Vec::new();
     loop {
@@ -111,11 +115,7 @@ fn an_op_that_is_not_there_is_refused_once() {
 
 #[test]
 fn a_run_is_restored_by_its_profile() {
-    let engine = engine();
-    let agent = engine.compile(ASKS).unwrap();
-    let profile = engine
-        .profile(RunOptions::new(), Capabilities::none())
-        .unwrap();
+    let (profile, agent) = plain();
     let mut run = profile.start(&agent, json!({}));
     let Next::Call(call) = run.next(Duration::ZERO) else {
         panic!("it asks");

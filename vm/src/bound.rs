@@ -169,24 +169,21 @@ impl Vm {
         options: impl Into<Arc<RunOptions>>,
     ) -> Result<Bound, RunError> {
         let options = options.into();
-        let refused = |code, why: String, help: Option<String>| {
-            let mut error = RunError::new(code, "vm.bind", why);
+        let refused = |why: String, help: Option<String>| {
+            let mut error = RunError::new(ErrorCode::Options, "vm.bind", why);
             error.help = help;
             error
         };
-        if let Some(unknown) = self.unknown_op(&options) {
-            let (why, help) = Vm::misnamed(unknown);
-            return Err(refused(ErrorCode::UnknownOp, why, Some(help)));
-        }
+        self.check_options_of("vm.bind", &options)?;
         if options.trace || options.trace_to.is_some() {
             let why = "A bound call keeps no trace".to_owned();
             let help = "run the program unbound to see its steps".to_owned();
-            return Err(refused(ErrorCode::Options, why, Some(help)));
+            return Err(refused(why, Some(help)));
         }
         for (at, name) in names.iter().enumerate() {
             if names[..at].contains(name) {
                 let why = format!("The argument '{name}' is bound twice");
-                return Err(refused(ErrorCode::Options, why, None));
+                return Err(refused(why, None));
             }
         }
         let program = exe.program();

@@ -231,11 +231,20 @@ impl Vm {
     /// # Errors
     /// [`ErrorCode::UnknownOp`].
     pub fn check_options(&self, options: &RunOptions) -> Result<(), RunError> {
+        self.check_options_of("vm.options", options)
+    }
+
+    /// The same, with the error in the name of this op.
+    pub(crate) fn check_options_of(
+        &self,
+        op: &'static str,
+        options: &RunOptions,
+    ) -> Result<(), RunError> {
         let Some(unknown) = self.unknown_op(options) else {
             return Ok(());
         };
         let (why, help) = Vm::misnamed(unknown);
-        let mut error = RunError::new(ErrorCode::UnknownOp, "vm.options", why);
+        let mut error = RunError::new(ErrorCode::UnknownOp, op, why);
         error.help = Some(help);
         Err(error)
     }

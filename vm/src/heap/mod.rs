@@ -420,14 +420,7 @@ impl Heap {
         debug_assert_eq!(self.shapes.keys(shape).len(), vals.len());
         let off = self.reserve_slots(vals.len())?;
         self.slots.extend_from_slice(vals);
-        let len = vals.len() as u32;
-        self.new_cell(Cell {
-            kind: CellKind::Obj,
-            shape,
-            off,
-            len,
-            cap: len,
-        })
+        self.new_obj_cell(shape, off, vals.len())
     }
 
     /// The same with values that come one by one.
@@ -437,10 +430,17 @@ impl Heap {
         shape: ShapeId,
         vals: impl ExactSizeIterator<Item = Val>,
     ) -> Result<Ref, Oom> {
-        debug_assert_eq!(self.shapes.keys(shape).len(), vals.len());
-        let len = vals.len() as u32;
-        let off = self.reserve_slots(vals.len())?;
+        let len = vals.len();
+        debug_assert_eq!(self.shapes.keys(shape).len(), len);
+        let off = self.reserve_slots(len)?;
         self.slots.extend(vals);
+        self.new_obj_cell(shape, off, len)
+    }
+
+    /// The object whose values stand from this slot on.
+    #[inline]
+    fn new_obj_cell(&mut self, shape: ShapeId, off: u32, len: usize) -> Result<Ref, Oom> {
+        let len = len as u32;
         self.new_cell(Cell {
             kind: CellKind::Obj,
             shape,

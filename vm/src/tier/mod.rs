@@ -3,8 +3,8 @@
 //! Slices of work that end in a function are counted. Once they are enough the function gets
 //! a second fast code, in which the heads of its loops are [`FastOp::LoopHead`]; there turns
 //! are counted, and a loop that makes enough of them is compiled (`a99-jit`) for the kinds
-//! that its registers have then, by a thread aside. Once that is done whoever comes to its head with registers of the
-//! same kinds enters the machine code.
+//! that its registers have then, by a thread aside. Once that is done, whoever comes to its
+//! head with registers of the same kinds enters the machine code.
 //!
 //! The machine code takes the same blocks at the same prices. Where a block cannot be paid, or
 //! an instruction is not one that it has, it is left at that place, with every register as the
