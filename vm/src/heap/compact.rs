@@ -24,9 +24,10 @@ use crate::native::{StopReason, Watch};
 /// before garbage matters.
 pub(super) const FIRST_COMPACTION: usize = 256 << 10;
 
-/// After a compaction the next is due when the heap is this many times as
-/// large as what survived.
-const GROWTH: usize = 2;
+/// After a compaction the next is due when the heap is this many times as large as what
+/// survived: the most where all did, which is a run that builds something and would have all
+/// of it looked through at each doubling for nothing.
+const GROWTH: (usize, usize) = (2, 8);
 
 /// A heap is full when less than one part in so many of its ceiling is free
 /// after a compaction: going on would compact again and again for next to
@@ -75,6 +76,7 @@ impl Heap {
         roots: &mut Roots<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<usize, StopReason> {
+        let before = self.used();
         let mut work = self.cells.len() * WORK.0;
         let text = LiveText::new(self.bytes.len());
         let mut marks = Marks::new(self.cells.len(), self.shapes.own_shapes(), text);
@@ -108,7 +110,7 @@ impl Heap {
         let used = self.used();
         self.compacted = used;
         self.full = self.limit.saturating_sub(used) < self.limit / FULL_PARTS;
-        self.compact_at = (used * GROWTH).max(FIRST_COMPACTION);
+        self.compact_at = next(before, used).max(FIRST_COMPACTION);
         Ok(work + self.slots.len() * WORK.1 + self.bytes.len() / BYTES_A_NANOSECOND)
     }
 
@@ -193,6 +195,15 @@ impl Heap {
         self.cells.truncate(marks.live);
         Ok(ids)
     }
+}
+
+/// The size at which the next compaction is due, after one of a heap of this size.
+fn next(before: usize, survived: usize) -> usize {
+    let (least, most) = GROWTH;
+    let dropped = before.saturating_sub(survived);
+    // In eighths of the heap; an eighth that went takes one from the growth.
+    let eighths = dropped / (before / 8).max(1);
+    survived * most.saturating_sub(2 * eighths).max(least)
 }
 
 /// What a trace of the heap found alive.

@@ -18,13 +18,19 @@ const WORD: usize = 64;
 /// Words from one count of live bytes to the next.
 const STEP: usize = 8;
 
+/// How many of the texts that were just found are remembered: a field of many objects has one
+/// of a few texts, which need be sorted once only.
+const RECENT: usize = 64;
+
 /// `(old start, old end, new start)` of text that moves.
 pub(super) type Range = (u32, u32, u32);
 
 /// The live text that was found so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LiveText {
     ranges: Vec<(u32, u32)>,
+    /// Some of the ranges that were found, at the remainders of their starts.
+    recent: [(u32, u32); RECENT],
     bits: Vec<u64>,
     /// Bytes of text in the heap.
     bytes: usize,
@@ -32,11 +38,20 @@ pub(super) struct LiveText {
     pub(super) found: usize,
 }
 
+impl Default for LiveText {
+    fn default() -> LiveText {
+        LiveText::new(0)
+    }
+}
+
 impl LiveText {
     pub(super) fn new(bytes: usize) -> LiveText {
         LiveText {
+            ranges: Vec::new(),
+            recent: [(0, 0); RECENT],
+            bits: Vec::new(),
             bytes,
-            ..LiveText::default()
+            found: 0,
         }
     }
 
@@ -45,6 +60,11 @@ impl LiveText {
     pub(super) fn add(&mut self, s: Str, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         self.found += 1;
         let range = (s.offset(), s.offset() + s.len_bytes() as u32);
+        let recent = &mut self.recent[s.offset() as usize % RECENT];
+        if *recent == range {
+            return Ok(());
+        }
+        *recent = range;
         if self.ranges.len() == FEW {
             self.mark(watch)?;
         }
