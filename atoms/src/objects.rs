@@ -166,11 +166,11 @@ fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     match source {
         Source::Nothing => {}
         Source::Object(r) => {
-            for (key, _) in cx.members(r)? {
+            each_member(cx, r, |cx, key, _| {
                 cx.work(4)?;
                 let name = cx.key_name(key)?;
-                cx.heap.push(out, name)?;
-            }
+                Ok(cx.heap.push(out, name)?)
+            })?;
         }
         Source::Array(_) | Source::Indices(_) => {
             for i in 0..n {
@@ -235,12 +235,13 @@ impl Source {
     ) -> Result<(), Fault> {
         match self {
             Source::Object(r) => {
-                for (key, value) in cx.members(*r)? {
+                each_member(cx, *r, |cx, key, value| {
                     cx.work(ObjDraft::MEMBER_WORK)?;
                     if keep(key) {
                         draft.set(key, value);
                     }
-                }
+                    Ok(())
+                })?;
             }
             Source::Array(r) => {
                 for i in 0..cx.heap.len(*r) {
@@ -255,6 +256,27 @@ impl Source {
         }
         Ok(())
     }
+}
+
+/// Calls `visit` with each member of an object, which does not change meanwhile, in
+/// enumeration order.
+fn each_member(
+    cx: &mut Cx<'_>,
+    r: Ref,
+    mut visit: impl FnMut(&mut Cx<'_>, KeyId, Val) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    if cx.heap.plain_members(r).is_none() {
+        let mut members = cx.members(r)?.into_iter();
+        return members.try_for_each(|(key, value)| visit(cx, key, value));
+    }
+    for slot in 0..cx.heap.len(r) {
+        let Some((keys, values)) = cx.heap.plain_members(r) else {
+            break;
+        };
+        let (key, value) = (keys[slot], values[slot]);
+        visit(cx, key, value)?;
+    }
+    Ok(())
 }
 
 /// The index that a name is, if it is one in canonical form.

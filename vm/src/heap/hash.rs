@@ -4,7 +4,8 @@
 //! multipliers (Thorup, "High speed hashing for integers and strings": the hashing of
 //! vectors), which is strongly universal: for any two names the chance that they have the
 //! same hash is that of a random function, as long as nobody knows the multipliers. Longer
-//! names are hashed by `SipHash`.
+//! names are hashed by `SipHash`. Lists of keys are the values of a polynomial over them modulo
+//! 2^61 - 1, hashed in turn: two of n keys have the same value at n of 2^61 points at most.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -14,6 +15,9 @@ pub(super) const NAME_PIECE: usize = 16 << 10;
 
 /// The longest name that is hashed by multiplying.
 const SHORT: usize = 15;
+
+/// The modulus of polynomials, a Mersenne prime.
+const PRIME: u64 = (1 << 61) - 1;
 
 /// The multipliers of a process.
 #[derive(Copy, Clone, Debug)]
@@ -73,9 +77,16 @@ impl NameHasher {
         self.long.build_hasher()
     }
 
-    /// The hash of a list.
+    /// The hash of a list: a polynomial over it at a point that nobody knows.
     pub(super) fn list(&self, keys: &[super::KeyId]) -> u64 {
-        self.long.hash_one(keys)
+        let at = self.short.add as u64 & PRIME;
+        let polynomial = keys.iter().fold(1, |sum, key| {
+            let sum = u128::from(sum) * u128::from(at) + u128::from(key.0);
+            // Twice, each time with what stands above the 61 bits added to them.
+            let sum = (sum >> 61) as u64 + (sum as u64 & PRIME);
+            (sum >> 61) + (sum & PRIME)
+        });
+        self.short.hash(polynomial, 0, keys.len())
     }
 }
 

@@ -493,6 +493,13 @@ impl Heap {
         Some(self.slots[c.off as usize + slot])
     }
 
+    /// The keys and values of an object, if its members are enumerated as they lie (D37).
+    #[inline]
+    pub fn plain_members(&self, r: Ref) -> Option<(&[KeyId], &[Val])> {
+        let keys = self.shapes.plain_keys(self.cell(r).shape)?;
+        Some((keys, self.items(r)))
+    }
+
     /// The members of an object in enumeration order (D37).
     pub fn entries(&self, r: Ref) -> impl Iterator<Item = (KeyId, Val)> + '_ {
         let c = self.cell(r);

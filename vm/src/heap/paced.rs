@@ -171,6 +171,12 @@ impl Heap {
         out: &mut Vec<(KeyId, Val)>,
         clock: &mut Clock<'_>,
     ) -> Result<(), Fault> {
+        if let Some((keys, vals)) = self.plain_members(r)
+            && vals.len() <= LIST_PIECE
+        {
+            out.extend(keys.iter().copied().zip(vals.iter().copied()));
+            return Ok(());
+        }
         for (n, member) in self.entries(r).enumerate() {
             if n % 1024 == 1023 {
                 clock.work(4096)?;

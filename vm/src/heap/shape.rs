@@ -580,6 +580,15 @@ impl Shapes {
             .chain(dict.flat_map(|dict| dict.order(self)))
     }
 
+    /// The keys of a shape whose members are enumerated in the order of their slots.
+    #[inline]
+    pub(super) fn plain_keys(&self, id: ShapeId) -> Option<&[KeyId]> {
+        let shape = self.shape(id);
+        let plain = |more: &More| more.order.is_none() && more.dict.is_none();
+        let is_plain = shape.more.as_deref().is_none_or(plain);
+        is_plain.then_some(&*shape.keys)
+    }
+
     /// How many shapes the run itself made, and the id of the first.
     pub(crate) fn own_shapes(&self) -> (u32, usize) {
         (self.static_shapes(), self.own.shapes.len())

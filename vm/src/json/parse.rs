@@ -6,19 +6,21 @@
 //! object is first matched against the shape of the last one at its depth,
 //! key by key, and only hashes its keys when that guess fails.
 
+mod strings;
+
+use self::strings::{Token, special};
 use super::MAX_DEPTH;
 use crate::convert::temp;
-use crate::heap::{KeyId, ShapeId, Str, Val};
+use crate::heap::{KeyId, ShapeId, Shapes, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, WRITTEN};
-use a99_core::text::{push_code_point, push_wtf8};
 use a99_ecma::number_parse;
 use std::collections::HashMap;
 
 /// Beyond this many members a repeated key is looked for by hash.
 const SCAN_MEMBERS: usize = 16;
 
-/// Bytes of a string scanned between two looks at the host.
+/// Bytes of blanks or of a string scanned between two looks at the host.
 const SCAN_SLICE: usize = 64 << 10;
 
 /// Longest piece of the text that an error message quotes, in bytes.
@@ -63,11 +65,33 @@ struct ParseFrame {
     keys: usize,
     /// The shape whose first keys are the keys so far; then none of them is
     /// among [`Parser::keys`].
-    guess: Option<ShapeId>,
+    guess: Option<Guess>,
     /// The member whose value comes next.
     slot: usize,
     /// The keys by hash, once there are many.
     index: Option<HashMap<KeyId, usize>>,
+}
+
+/// The shape that an object is expected to have.
+#[derive(Copy, Clone)]
+struct Guess {
+    shape: ShapeId,
+    /// Whether its keys are short and stand in JSON as they are.
+    plain: bool,
+}
+
+impl Guess {
+    fn of(shape: ShapeId, shapes: &Shapes) -> Guess {
+        /// No key that is longer is compared with the text before its end is found.
+        const SHORT: usize = 32;
+        let plain = |text: &[u8]| text.len() <= SHORT && special(text).is_none();
+        let keys = shapes.keys(shape);
+        let few = keys.len() <= SCAN_MEMBERS;
+        Guess {
+            shape,
+            plain: few && keys.iter().all(|key| plain(shapes.key_text(*key))),
+        }
+    }
 }
 
 struct Parser<'c, 'h> {
@@ -78,17 +102,9 @@ struct Parser<'c, 'h> {
     vals: Vec<Val>,
     keys: Vec<KeyId>,
     /// The shape of the last object at each depth.
-    guesses: Vec<Option<ShapeId>>,
+    guesses: Vec<Option<Guess>>,
     /// The last string with escapes, decoded.
     decoded: Vec<u8>,
-}
-
-/// A string of the text.
-enum Token {
-    /// Bytes of the text as they stand.
-    Plain { start: usize, end: usize },
-    /// Decoded into [`Parser::decoded`].
-    Decoded,
 }
 
 #[cold]
@@ -140,11 +156,17 @@ impl<'c, 'h> Parser<'c, 'h> {
     /// Skips blanks; the byte after them.
     #[inline]
     fn next_byte(&mut self) -> Result<Option<u8>, Fault> {
+        let is_blank = |b: u8| matches!(b, b' ' | b'\n' | b'\r' | b'\t');
+        if let Some(byte) = self.bytes().get(self.at)
+            && !is_blank(*byte)
+        {
+            return Ok(Some(*byte));
+        }
         loop {
             let bytes = self.cx.heap.bytes(self.text);
             let stop = (self.at + SCAN_SLICE).min(bytes.len());
             let mut at = self.at;
-            while at < stop && matches!(bytes[at], b' ' | b'\n' | b'\r' | b'\t') {
+            while at < stop && is_blank(bytes[at]) {
                 at += 1;
             }
             let byte = bytes.get(at).copied();
@@ -240,8 +262,10 @@ impl<'c, 'h> Parser<'c, 'h> {
     /// Reads a key and its colon.
     fn member(&mut self) -> Result<(), Fault> {
         self.at += 1;
-        let token = self.string()?;
-        self.find_slot(&token)?;
+        if !self.is_expected() {
+            let token = self.string()?;
+            self.find_slot(&token)?;
+        }
         if self.next_byte()? != Some(b':') {
             return Err(syntax(
                 "Expected ':' before value in object property definition",
@@ -251,6 +275,31 @@ impl<'c, 'h> Parser<'c, 'h> {
         Ok(())
     }
 
+    /// Goes past the key of the member that the object is expected to have next, if that is
+    /// what stands here.
+    #[inline]
+    fn is_expected(&mut self) -> bool {
+        let shapes = &self.cx.heap.shapes;
+        let Some(frame) = self.frames.last_mut() else {
+            return false;
+        };
+        let Some(Guess { shape, plain: true }) = frame.guess else {
+            return false;
+        };
+        let count = self.vals.len() - frame.vals;
+        let Some(key) = shapes.keys(shape).get(count) else {
+            return false;
+        };
+        let key = shapes.key_text(*key);
+        let rest = &self.cx.heap.bytes(self.text)[self.at..];
+        let is_it = rest.get(key.len()) == Some(&b'"') && rest.starts_with(key);
+        if is_it {
+            self.at += key.len() + 1;
+            frame.slot = count;
+        }
+        is_it
+    }
+
     /// Decides which member the value after this key will be.
     fn find_slot(&mut self, key: &Token) -> Result<(), Fault> {
         let heap = &mut *self.cx.heap;
@@ -258,7 +307,7 @@ impl<'c, 'h> Parser<'c, 'h> {
             return Ok(());
         };
         let count = self.vals.len() - frame.vals;
-        if let Some(shape) = frame.guess {
+        if let Some(Guess { shape, .. }) = frame.guess {
             let text = match key {
                 Token::Plain { start, end } => &heap.bytes(self.text)[*start..*end],
                 Token::Decoded => &self.decoded,
@@ -326,10 +375,10 @@ impl<'c, 'h> Parser<'c, 'h> {
         } else {
             let heap = &mut *self.cx.heap;
             let obj = match frame.guess {
-                Some(shape) if heap.shapes.keys(shape).len() == vals.len() => {
+                Some(Guess { shape, .. }) if heap.shapes.keys(shape).len() == vals.len() => {
                     heap.alloc_obj(shape, vals)?
                 }
-                Some(shape) => {
+                Some(Guess { shape, .. }) => {
                     let start = self.keys.len();
                     let keys = &heap.shapes.keys(shape)[..vals.len()];
                     temp::extend(heap, &mut self.keys, keys)?;
@@ -338,7 +387,11 @@ impl<'c, 'h> Parser<'c, 'h> {
                 None => self.cx.object(&self.keys[frame.keys..], vals)?,
             };
             if !vals.is_empty() {
-                self.guesses[self.frames.len()] = Some(self.cx.heap.shape(obj));
+                let shape = self.cx.heap.shape(obj);
+                let guess = &mut self.guesses[self.frames.len()];
+                if guess.is_none_or(|guess| guess.shape != shape) {
+                    *guess = Some(Guess::of(shape, &self.cx.heap.shapes));
+                }
             }
             Val::Obj(obj)
         };
@@ -409,112 +462,6 @@ impl<'c, 'h> Parser<'c, 'h> {
             .read_text(self.text, self.at..self.text.len_bytes(), read)?;
         self.at += len;
         value.ok_or_else(|| syntax("Invalid number"))
-    }
-
-    /// Reads a string up to its closing quote; stands after the opening one.
-    fn string(&mut self) -> Result<Token, Fault> {
-        let start = self.at;
-        let mut decoding = false;
-        loop {
-            let from = self.at;
-            let bytes = self.cx.heap.bytes(self.text);
-            let rest = &bytes[from..];
-            let slice = &rest[..rest.len().min(SCAN_SLICE)];
-            let stop = slice
-                .iter()
-                .position(|b| *b == b'"' || *b == b'\\' || *b < 0x20);
-            let len = stop.unwrap_or(slice.len());
-            self.at = from + len;
-            if decoding {
-                temp::reserve(self.cx.heap, &mut self.decoded, len)?;
-                push_wtf8(&mut self.decoded, &slice[..len]);
-            }
-            let found = stop.map(|at| slice[at]);
-            let ended = slice.len() == rest.len();
-            self.cx.work(len as i64 / 4)?;
-            match found {
-                Some(b'"') => {
-                    let end = self.at;
-                    self.at += 1;
-                    return Ok(if decoding {
-                        Token::Decoded
-                    } else {
-                        Token::Plain { start, end }
-                    });
-                }
-                Some(b'\\') => {
-                    if !decoding {
-                        decoding = true;
-                        self.decoded.clear();
-                        let plain = &self.cx.heap.bytes(self.text)[start..self.at];
-                        temp::extend(self.cx.heap, &mut self.decoded, plain)?;
-                    }
-                    self.escape()?;
-                }
-                Some(_) => return Err(syntax("Unterminated string")),
-                None if ended => return Err(syntax("Unterminated string")),
-                None => {}
-            }
-        }
-    }
-
-    fn escape(&mut self) -> Result<(), Fault> {
-        let bytes = self.cx.heap.bytes(self.text);
-        let Some(&letter) = bytes.get(self.at + 1) else {
-            return Err(syntax("Unterminated string"));
-        };
-        let byte = match letter {
-            b'"' | b'\\' | b'/' => letter,
-            b'b' => 0x08,
-            b'f' => 0x0C,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => return self.unicode_escape(),
-            _ => {
-                let shown = wtf8_head(&bytes[self.at + 1..]);
-                return Err(syntax(format_args!("Invalid escape character {shown}")));
-            }
-        };
-        temp::push(self.cx.heap, &mut self.decoded, byte)?;
-        self.at += 2;
-        Ok(())
-    }
-
-    fn unicode_escape(&mut self) -> Result<(), Fault> {
-        let bytes = self.cx.heap.bytes(self.text);
-        let digits = bytes.get(self.at + 2..self.at + 6).unwrap_or_default();
-        let mut unit = 0u32;
-        for digit in digits {
-            match char::from(*digit).to_digit(16) {
-                Some(value) => unit = unit * 16 + value,
-                None => unit = u32::MAX >> 8,
-            }
-        }
-        if digits.len() < 4 || unit > 0xFFFF {
-            return Err(syntax("Invalid unicode escape"));
-        }
-        let mut encoded = Vec::with_capacity(4);
-        push_code_point(&mut encoded, unit);
-        temp::reserve(self.cx.heap, &mut self.decoded, 4)?;
-        push_wtf8(&mut self.decoded, &encoded);
-        self.at += 6;
-        Ok(())
-    }
-
-    fn string_val(&mut self, token: &Token) -> Result<Val, Fault> {
-        match *token {
-            Token::Plain { start, end } if start == end => Ok(Val::Str(Str::EMPTY)),
-            Token::Plain { start, end } => {
-                let units = if self.text.is_ascii() {
-                    end - start
-                } else {
-                    self.cx.units_of(self.text, start..end)?
-                };
-                Ok(Val::Str(self.text.view(start, end, units)))
-            }
-            Token::Decoded => self.cx.str(&self.decoded),
-        }
     }
 
     /// The error for what cannot start a value.

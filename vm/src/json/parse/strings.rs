@@ -1,0 +1,168 @@
+//! Strings of JSON: where they end, what their escapes mean.
+
+use super::{Parser, SCAN_SLICE, syntax, wtf8_head};
+use crate::convert::temp;
+use crate::heap::{Str, Val};
+use crate::native::Fault;
+use a99_core::text::{push_code_point, push_wtf8};
+
+/// A string of the text.
+pub(super) enum Token {
+    /// Bytes of the text as they stand.
+    Plain { start: usize, end: usize },
+    /// Decoded into [`Parser::decoded`].
+    Decoded,
+}
+
+impl Parser<'_, '_> {
+    /// Reads a string up to its closing quote; stands after the opening one.
+    pub(super) fn string(&mut self) -> Result<Token, Fault> {
+        let start = self.at;
+        let mut decoding = false;
+        loop {
+            let from = self.at;
+            let bytes = self.cx.heap.bytes(self.text);
+            let rest = &bytes[from..];
+            let slice = &rest[..rest.len().min(SCAN_SLICE)];
+            let stop = special(slice);
+            let len = stop.unwrap_or(slice.len());
+            self.at = from + len;
+            if decoding {
+                temp::reserve(self.cx.heap, &mut self.decoded, len)?;
+                push_wtf8(&mut self.decoded, &slice[..len]);
+            }
+            let found = stop.map(|at| slice[at]);
+            let ended = slice.len() == rest.len();
+            self.cx.work(len as i64 / 4)?;
+            match found {
+                Some(b'"') => {
+                    let end = self.at;
+                    self.at += 1;
+                    return Ok(if decoding {
+                        Token::Decoded
+                    } else {
+                        Token::Plain { start, end }
+                    });
+                }
+                Some(b'\\') => {
+                    if !decoding {
+                        decoding = true;
+                        self.decoded.clear();
+                        let plain = &self.cx.heap.bytes(self.text)[start..self.at];
+                        temp::extend(self.cx.heap, &mut self.decoded, plain)?;
+                    }
+                    self.escape()?;
+                }
+                Some(_) => return Err(syntax("Unterminated string")),
+                None if ended => return Err(syntax("Unterminated string")),
+                None => {}
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        let bytes = self.cx.heap.bytes(self.text);
+        let Some(&letter) = bytes.get(self.at + 1) else {
+            return Err(syntax("Unterminated string"));
+        };
+        let byte = match letter {
+            b'"' | b'\\' | b'/' => letter,
+            b'b' => 0x08,
+            b'f' => 0x0C,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => return self.unicode_escape(),
+            _ => {
+                let shown = wtf8_head(&bytes[self.at + 1..]);
+                return Err(syntax(format_args!("Invalid escape character {shown}")));
+            }
+        };
+        temp::push(self.cx.heap, &mut self.decoded, byte)?;
+        self.at += 2;
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self) -> Result<(), Fault> {
+        let bytes = self.cx.heap.bytes(self.text);
+        let digits = bytes.get(self.at + 2..self.at + 6).unwrap_or_default();
+        let mut unit = 0u32;
+        for digit in digits {
+            match char::from(*digit).to_digit(16) {
+                Some(value) => unit = unit * 16 + value,
+                None => unit = u32::MAX >> 8,
+            }
+        }
+        if digits.len() < 4 || unit > 0xFFFF {
+            return Err(syntax("Invalid unicode escape"));
+        }
+        let mut encoded = Vec::with_capacity(4);
+        push_code_point(&mut encoded, unit);
+        temp::reserve(self.cx.heap, &mut self.decoded, 4)?;
+        push_wtf8(&mut self.decoded, &encoded);
+        self.at += 6;
+        Ok(())
+    }
+
+    pub(super) fn string_val(&mut self, token: &Token) -> Result<Val, Fault> {
+        match *token {
+            Token::Plain { start, end } if start == end => Ok(Val::Str(Str::EMPTY)),
+            Token::Plain { start, end } => {
+                let units = if self.text.is_ascii() {
+                    end - start
+                } else {
+                    self.cx.units_of(self.text, start..end)?
+                };
+                Ok(Val::Str(self.text.view(start, end, units)))
+            }
+            Token::Decoded => self.cx.str(&self.decoded),
+        }
+    }
+}
+
+/// The first byte that a string of JSON does not have as it stands: a quote, a backslash, a
+/// control character.
+#[inline]
+pub(super) fn special(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xFF;
+    const TOPS: u64 = ONES << 7;
+    // The top bit of each byte that is below `n`; a byte above one that is may have it, too.
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & TOPS;
+    let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let mut at = 0;
+    while let Some(word) = text[at..].first_chunk() {
+        let word = u64::from_le_bytes(*word);
+        let found = below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    let rest = text[at..].iter();
+    let mut rest = rest.map(|b| *b == b'"' || *b == b'\\' || *b < 0x20);
+    rest.position(|is_special| is_special).map(|n| at + n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::special;
+
+    #[test]
+    fn the_first_special_byte_is_found_wherever_it_stands() {
+        let is_special = |b: &u8| *b == b'"' || *b == b'\\' || *b < 0x20;
+        for byte in 0..=u8::MAX {
+            for (at, next) in (0..20).flat_map(|at| [0x00, 0x1F, b'"', b'#', 0x80].map(|n| (at, n)))
+            {
+                let mut text = [b'!'; 20];
+                text[at] = byte;
+                if let Some(after) = text.get_mut(at + 1) {
+                    *after = next;
+                }
+                for from in 0..text.len() {
+                    let text = &text[from..];
+                    assert_eq!(special(text), text.iter().position(is_special), "{text:?}");
+                }
+            }
+        }
+    }
+}
