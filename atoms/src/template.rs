@@ -211,7 +211,7 @@ fn replace(
         return Err(unknown_method(cx, text, "replace"));
     };
     cx.charge(BOTH, Sizes::units(text.units()))?;
-    let mut pieces = Pieces::new();
+    let mut filled = Filled::default();
     let mut done = 0;
     let mut from = 0;
     let mut holes = 0;
@@ -224,8 +224,8 @@ fn replace(
         let value = show(cx, text, &hole, holes)?;
         holes += 1;
         let before = part(cx, text, done..hole.start - 2)?;
-        keep(cx, &mut pieces, before)?;
-        keep(cx, &mut pieces, value)?;
+        filled.keep(cx, before)?;
+        filled.keep(cx, value)?;
         done = hole.end + 2;
         from = done;
         cx.work(32)?;
@@ -235,23 +235,8 @@ fn replace(
         return Ok(Val::Str(text));
     }
     let rest = part(cx, text, done..text.len_bytes())?;
-    keep(cx, &mut pieces, rest)?;
-    build(cx, &pieces)
-}
-
-fn build(cx: &mut Cx<'_>, pieces: &[Str]) -> Result<Val, Fault> {
-    let sum = |size: fn(Str) -> usize| {
-        pieces
-            .iter()
-            .fold(0usize, |n, p| n.saturating_add(size(*p)))
-    };
-    cx.charge(WRITTEN, Sizes::default().out_units(sum(Str::units)))?;
-    let mark = cx.heap.begin_str(sum(Str::len_bytes))?;
-    for piece in pieces {
-        cx.work(16)?;
-        cx.build(mark, *piece)?;
-    }
-    Ok(Val::Str(cx.built(mark, sum(Str::units))))
+    filled.keep(cx, rest)?;
+    filled.text(cx)
 }
 
 /// The name of the next `{{name}}` at or after `from`.
@@ -261,9 +246,14 @@ fn next_hole(
     from: usize,
     kind: Holes,
 ) -> Result<Option<Range<usize>>, Fault> {
-    let dots = kind == Holes::Paths;
     /// Bytes that are looked through between two looks at the host.
     const PIECE: usize = 16 << 10;
+    let dots = kind == Holes::Paths;
+    let len = text.len_bytes().saturating_sub(from);
+    if len <= PIECE {
+        cx.work(len as i64 / 2)?;
+        return Ok(short_hole(cx.bytes(text), from, kind));
+    }
     let mut at = from;
     // Where the braces that are being looked at stand, once they are found.
     let mut word: Option<usize> = None;
@@ -303,6 +293,27 @@ fn next_hole(
     Ok(None)
 }
 
+/// [`next_hole`] of a text whose rest is short.
+fn short_hole(bytes: &[u8], from: usize, kind: Holes) -> Option<Range<usize>> {
+    let is_part =
+        |b: &u8| b.is_ascii_alphanumeric() || *b == b'_' || kind == Holes::Paths && *b == b'.';
+    let mut at = from;
+    loop {
+        let start = at + opening(bytes.get(at..)?)? + 2;
+        let word = bytes[start..].iter().take_while(|b| is_part(b)).count();
+        let name = &bytes[start..start + word];
+        let named = match kind {
+            Holes::Names => !name.is_empty(),
+            Holes::Paths => name.split(|b| *b == b'.').all(|name| !name.is_empty()),
+        };
+        if named && bytes[start + word..].starts_with(b"}}") {
+            return Some(start..start + word);
+        }
+        // Of `{{{a}}` the last two braces may open the hole.
+        at = start - 1;
+    }
+}
+
 /// The place of the first two opening braces.
 fn opening(bytes: &[u8]) -> Option<usize> {
     let mut braces = memchr::memchr_iter(b'{', bytes);
@@ -331,21 +342,38 @@ fn lookup(cx: &mut Cx<'_>, vars: Val, text: Str, name: &Range<usize>) -> Result<
     Ok(found.unwrap_or(Val::Undefined))
 }
 
-/// Parts of a text; those of most templates are few.
-type Pieces = SmallVec<[Str; 8]>;
+/// The parts of a text whose holes are being filled, and what they come to.
+#[derive(Default)]
+struct Filled {
+    /// Those of most templates are few.
+    parts: SmallVec<[Str; 8]>,
+    bytes: usize,
+    units: usize,
+}
 
-fn keep(cx: &mut Cx<'_>, pieces: &mut Pieces, piece: Str) -> Result<(), Fault> {
-    if piece.is_empty() {
-        return Ok(());
+impl Filled {
+    fn keep(&mut self, cx: &mut Cx<'_>, part: Str) -> Result<(), Fault> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        if self.parts.len() == self.parts.capacity() {
+            let more = self.parts.len();
+            let wanted = (self.parts.len() + more) * size_of::<Str>();
+            cx.heap.check(wanted)?;
+            let reserved = self.parts.try_reserve_exact(more);
+            reserved.map_err(|_| Oom { wanted })?;
+        }
+        self.bytes = self.bytes.saturating_add(part.len_bytes());
+        self.units = self.units.saturating_add(part.units());
+        self.parts.push(part);
+        Ok(())
     }
-    if pieces.len() == pieces.capacity() {
-        let more = pieces.len();
-        let wanted = (pieces.len() + more) * size_of::<Str>();
-        cx.heap.check(wanted)?;
-        pieces.try_reserve_exact(more).map_err(|_| Oom { wanted })?;
+
+    fn text(&self, cx: &mut Cx<'_>) -> Result<Val, Fault> {
+        cx.charge(WRITTEN, Sizes::default().out_units(self.units))?;
+        let text = cx.concat_all(&self.parts, self.bytes, self.units)?;
+        Ok(Val::Str(text))
     }
-    pieces.push(piece);
-    Ok(())
 }
 
 /// A part of a text between two ASCII characters.

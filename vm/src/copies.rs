@@ -42,6 +42,28 @@ impl Cx<'_> {
         self.heap.finish_units(mark, units)
     }
 
+    /// The text of these parts, which have so many bytes and UTF-16 units together.
+    ///
+    /// # Errors
+    /// Memory; a stop.
+    pub fn concat_all(&mut self, parts: &[Str], bytes: usize, units: usize) -> Result<Str, Fault> {
+        /// Parts that are copied between two looks at the host, and the work of one.
+        const PARTS: (usize, i64) = (256, 16);
+        let mark = self.heap.begin_str(bytes)?;
+        for parts in parts.chunks(PARTS.0) {
+            self.work(PARTS.1 * parts.len() as i64)?;
+            let (heap, mut clock) = self.split();
+            for part in parts {
+                match bytes == units {
+                    // All ASCII, for which there is room.
+                    true => heap.append_long(*part, &mut clock)?,
+                    false => heap.build_long(mark, *part, &mut clock)?,
+                }
+            }
+        }
+        Ok(self.built(mark, units))
+    }
+
     /// Takes host values apart that the run no longer needs.
     pub(crate) fn discard(&mut self, values: Vec<Value>) -> Result<(), Fault> {
         if values.is_empty() {

@@ -105,7 +105,7 @@ impl Heap {
 
     /// Appends a text for which there is room.
     #[inline]
-    pub(super) fn append_long(&mut self, s: Str, clock: &mut Clock<'_>) -> Result<(), Fault> {
+    pub(crate) fn append_long(&mut self, s: Str, clock: &mut Clock<'_>) -> Result<(), Fault> {
         if s.len_bytes() <= TEXT_PIECE {
             self.append(s);
             return Ok(());
