@@ -158,9 +158,14 @@ pub fn inline<I: Input>(
     let mut copies = Copies::paid(cx);
     let input = read::<I>(&mut copies, args, scope.limits())?;
     let input = input.map_err(|e| declared.fault(Failure::Input(e)))?;
-    let answer = pace::within(&mut copies, |pace| {
-        catch_unwind(AssertUnwindSafe(|| body(input, pace)))
-            .unwrap_or_else(|_| Answer::failed(AtomError::new(PANICKED)))
+    // Written where it is read: a move out of the closures would copy a number byte by byte,
+    // and wait for that.
+    let mut answer = Answer::Null;
+    pace::within(&mut copies, |pace| {
+        let caught = catch_unwind(AssertUnwindSafe(|| answer = body(input, pace)));
+        if caught.is_err() {
+            answer = Answer::failed(AtomError::new(PANICKED));
+        }
     })?;
     match answer {
         Answer::Reply(reply) => checked(&mut copies, scope.limits(), declared, reply),

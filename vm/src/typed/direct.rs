@@ -270,9 +270,20 @@ impl Answer {
     ///
     /// # Errors
     /// What may not cross the boundary, fuel, memory, a stop.
+    #[inline(always)]
     pub(super) fn write(self, cx: &mut Cx<'_>, limits: &BoundaryLimits) -> Result<Val, Fault> {
         cx.pay_metered(SCHEMA_NODE)?;
         cx.work(ANSWER_WORK)?;
+        // Of these any may cross.
+        match self {
+            Answer::Number(n) if limits.max_bytes >= LONGEST_SCALAR => Ok(Val::Num(n)),
+            Answer::Bool(b) if limits.max_bytes >= LONGEST_SCALAR => Ok(Val::Bool(b)),
+            answer => answer.cross(cx, limits),
+        }
+    }
+
+    #[inline(never)]
+    fn cross(self, cx: &mut Cx<'_>, limits: &BoundaryLimits) -> Result<Val, Fault> {
         let scalar = match self {
             Answer::Text(text) => return convert::text_answer(cx, &text, limits),
             Answer::Bool(b) => Value::Bool(b),
