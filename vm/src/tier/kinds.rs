@@ -1,7 +1,7 @@
 //! Kinds of values in registers, and what instructions do with operands of these kinds.
 
 use crate::heap::Val;
-use a99_core::program::{Count, Op, Reg, Target};
+use a99_core::program::{ConstIdx, Count, Op, Reg, Target};
 use a99_jit::{Arith, Test};
 
 /// What is known of the value of a register.
@@ -258,6 +258,21 @@ pub(crate) fn effect(op: Op, kinds: &[Kind], consts: &[Val]) -> Effect {
         Op::JNe { l, r, to } => jump_unless_nan(Test::Ne, l, r, to),
         _ => Effect::Leave,
     }
+}
+
+/// Whether compiled code has a form of an instruction: each that it has is one for numbers.
+pub(crate) fn has_form(op: Op) -> bool {
+    const NUMBERS: [Kind; 1 << u8::BITS] = [Kind::Number; 1 << u8::BITS];
+    const CONSTANT: [Val; 1] = [Val::Num(0.0)];
+    let op = match op {
+        // Of some constants.
+        Op::LoadK { dst, .. } => Op::LoadK {
+            dst,
+            k: ConstIdx(0),
+        },
+        op => op,
+    };
+    effect(op, &NUMBERS, &CONSTANT) != Effect::Leave
 }
 
 /// Carries kinds over an instruction.

@@ -1,5 +1,6 @@
 //! Loops of a function: which there are, and which may be compiled.
 
+use super::kinds::has_form;
 use a99_core::program::{Block, Function, Op, OperandKind, Reg};
 
 /// The most blocks that a loop may have to be compiled.
@@ -131,7 +132,7 @@ impl Graph {
         let is_pure = |block: u32| {
             let block = f.blocks[block as usize];
             let code = &f.code[block.start as usize + 1..block.end as usize];
-            code.iter().all(|op| is_pure(*op))
+            code.iter().all(|op| has_form(*op))
         };
         let mut seen = Vec::new();
         let mut open = vec![of_loop.head];
@@ -151,46 +152,6 @@ impl Graph {
         }
         false
     }
-}
-
-/// Whether an instruction is one that compiled code has, for operands of some kinds.
-fn is_pure(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Nop {}
-            | Op::Mov { .. }
-            | Op::MovBound { .. }
-            | Op::MovDefined { .. }
-            | Op::LoadK { .. }
-            | Op::Unbind { .. }
-            | Op::Add { .. }
-            | Op::Sub { .. }
-            | Op::Mul { .. }
-            | Op::Div { .. }
-            | Op::Rem { .. }
-            | Op::Neg { .. }
-            | Op::Plus { .. }
-            | Op::Not { .. }
-            | Op::SEq { .. }
-            | Op::SNe { .. }
-            | Op::Lt { .. }
-            | Op::Le { .. }
-            | Op::Gt { .. }
-            | Op::Ge { .. }
-            | Op::Jmp { .. }
-            | Op::JTrue { .. }
-            | Op::JFalse { .. }
-            | Op::JNullish { .. }
-            | Op::JPresent { .. }
-            | Op::JLt { .. }
-            | Op::JNLt { .. }
-            | Op::JLe { .. }
-            | Op::JNLe { .. }
-            | Op::JEq { .. }
-            | Op::JNe { .. }
-            | Op::JSEq { .. }
-            | Op::JSNe { .. }
-    )
 }
 
 /// What an instruction does with registers.

@@ -1,4 +1,4 @@
-use super::kinds::{Condition, Effect, Kind, Source, effect};
+use super::kinds::{Condition, Effect, Kind, Source, effect, has_form};
 use super::loops::{Loop, loops};
 use super::lower::lower;
 use crate::heap::Val;
@@ -87,6 +87,37 @@ fn a_loop_without_a_way_around_that_is_pure_is_none() {
     let found = loops(&f);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].blocks, [0, 1, 2]);
+}
+
+#[test]
+fn instructions_that_have_a_form_are_those_of_numbers_and_flags() {
+    let (dst, src, l) = (r(200), r(255), r(0));
+    let to = Target(0);
+    let has = [
+        Op::Nop {},
+        Op::Mov { dst, src },
+        Op::MovBound { dst, src },
+        Op::LoadK {
+            dst,
+            k: ConstIdx(900),
+        },
+        Op::Neg { dst, src },
+        Op::Not { dst, src },
+        Op::SEq { dst, l, r: src },
+        Op::JNullish { src, to },
+        Op::JEq { l, r: src, to },
+    ];
+    let has_not = [
+        Op::Ret { src },
+        Op::Pow { dst, l, r: src },
+        Op::Index {
+            dst,
+            obj: l,
+            idx: src,
+        },
+    ];
+    assert!(has.into_iter().all(has_form));
+    assert!(!has_not.into_iter().any(has_form));
 }
 
 #[test]
