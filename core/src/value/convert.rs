@@ -133,66 +133,67 @@ impl From<&Json> for Value {
     }
 }
 
-/// What remains to be visited of a container, with what has been built of it.
-enum Walk<'a, A, O> {
-    Array(std::slice::Iter<'a, Value>, A),
-    Object(Iter<'a>, O, &'a Text),
+/// What remains to be visited of a container, with what has been built of it, and the name of
+/// the member that is being cloned.
+enum Walk<'a> {
+    Array(std::slice::Iter<'a, Value>, Vec<Value>),
+    Object(Iter<'a>, Map, Option<&'a Text>),
 }
 
 /// Clones an array or object without recursion.
 pub(super) fn clone_container(value: &Value) -> Value {
-    let mut frames: Vec<Walk<'_, Vec<Value>, Map>> = Vec::new();
+    let mut frames: Vec<Walk<'_>> = Vec::new();
     let mut next = value;
-    loop {
-        let mut done = match next {
+    'open: loop {
+        // A container whose parts are all there.
+        let mut done = None;
+        match next {
             Value::Array(items) => {
-                let mut rest = items.iter();
-                match rest.next() {
-                    None => Value::Array(Vec::new()),
-                    Some(first) => {
-                        frames.push(Walk::Array(rest, Vec::with_capacity(items.len())));
-                        next = first;
-                        continue;
-                    }
-                }
+                let built = Vec::with_capacity(items.len());
+                frames.push(Walk::Array(items.iter(), built));
             }
             Value::Object(map) => {
-                let mut rest = map.iter();
-                match rest.next() {
-                    None => Value::Object(Map::new()),
-                    Some((key, first)) => {
-                        frames.push(Walk::Object(rest, Map::with_capacity(map.len()), key));
-                        next = first;
-                        continue;
-                    }
-                }
+                let built = Map::with_capacity(map.len());
+                frames.push(Walk::Object(map.iter(), built, None));
             }
-            scalar => scalar.clone(),
-        };
+            scalar => done = Some(scalar.clone()),
+        }
         loop {
-            match frames.pop() {
-                None => return done,
-                Some(Walk::Array(mut items, mut built)) => {
-                    built.push(done);
-                    if let Some(item) = items.next() {
-                        frames.push(Walk::Array(items, built));
-                        next = item;
-                        break;
+            match frames.last_mut() {
+                None => return done.unwrap_or(Value::Undefined),
+                Some(Walk::Array(items, built)) => {
+                    built.extend(done.take());
+                    for item in items {
+                        if is_container(item) {
+                            next = item;
+                            continue 'open;
+                        }
+                        built.push(item.clone());
                     }
-                    done = Value::Array(built);
+                    done = Some(Value::Array(std::mem::take(built)));
                 }
-                Some(Walk::Object(mut members, mut built, key)) => {
-                    built.insert(key.clone(), done);
-                    if let Some((key, value)) = members.next() {
-                        frames.push(Walk::Object(members, built, key));
-                        next = value;
-                        break;
+                Some(Walk::Object(members, built, key)) => {
+                    if let (Some(key), Some(value)) = (key.take(), done.take()) {
+                        built.push_distinct(key.clone(), value);
                     }
-                    done = Value::Object(built);
+                    for (name, value) in members {
+                        if is_container(value) {
+                            *key = Some(name);
+                            next = value;
+                            continue 'open;
+                        }
+                        built.push_distinct(name.clone(), value.clone());
+                    }
+                    done = Some(Value::Object(std::mem::take(built)));
                 }
             }
+            frames.pop();
         }
     }
+}
+
+fn is_container(value: &Value) -> bool {
+    matches!(value, Value::Array(_) | Value::Object(_))
 }
 
 /// A container being written: its remaining members and whether one was

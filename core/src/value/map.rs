@@ -121,6 +121,15 @@ impl Map {
         if let Some(at) = inner.find(key.as_bytes()) {
             return Some(std::mem::replace(&mut inner.entries[at].1, value));
         }
+        self.push_distinct(key, value);
+        None
+    }
+
+    /// Adds a member whose name is known to be none of those that are there.
+    #[doc(hidden)]
+    pub fn push_distinct(&mut self, key: Text, value: Value) {
+        let inner = &mut *self.0;
+        debug_assert!(inner.find(key.as_bytes()).is_none(), "{key:?}");
         let at = inner.entries.len();
         inner.entries.push((key, value));
         match &mut inner.index {
@@ -128,7 +137,6 @@ impl Map {
             None if at == SCAN_MEMBERS => inner.reindex(),
             None => {}
         }
-        None
     }
 
     /// The member of that name.

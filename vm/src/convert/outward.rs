@@ -2,7 +2,7 @@
 
 use super::count::{Count, LONGEST_SCALAR};
 use super::{BoundaryLimits, rejected, too_deep};
-use crate::heap::{Heap, Oom, Ref, Val};
+use crate::heap::{Heap, KeyId, Oom, Ref, Val};
 use crate::native::{Clock, Cx, Fault};
 use a99_core::costs::{
     READ, SHORT_TEXT, Sizes, crossing_list, crossing_object, crossing_text, name_units,
@@ -135,7 +135,7 @@ impl<'c, 'a> Copies<'c, 'a> {
             clock.work(VALUE_WORK)?;
             return Ok(value);
         }
-        let mut walk = Walk {
+        let parts = Parts {
             heap,
             clock,
             limits,
@@ -143,10 +143,13 @@ impl<'c, 'a> Copies<'c, 'a> {
             left: max_copy,
             paid,
             free,
+        };
+        let mut walk = Walk {
+            parts,
             open: Vec::new(),
         };
         let copied = walk.run(v);
-        self.free = walk.free;
+        self.free = walk.parts.free;
         if walk.open.is_empty() {
             return copied;
         }
@@ -155,8 +158,8 @@ impl<'c, 'a> Copies<'c, 'a> {
             OutwardFrame::Array { items, .. } => Value::Array(items),
             OutwardFrame::Object { map, .. } => Value::Object(map),
         });
-        let mut clock = walk.clock;
-        walk.heap.discard(parts.collect(), &mut clock)?;
+        let Parts { heap, clock, .. } = &mut walk.parts;
+        heap.discard(parts.collect(), clock)?;
         copied
     }
 
@@ -251,6 +254,8 @@ enum OutwardFrame {
         r: Ref,
         next: usize,
         map: Map,
+        /// The name of the member whose value is being copied.
+        key: Option<Text>,
     },
 }
 
@@ -268,6 +273,12 @@ enum OutwardStep {
 }
 
 struct Walk<'a> {
+    parts: Parts<'a>,
+    open: Vec<OutwardFrame>,
+}
+
+/// What a walk counts and pays with.
+struct Parts<'a> {
     heap: &'a mut Heap,
     clock: Clock<'a>,
     limits: &'a BoundaryLimits,
@@ -276,25 +287,9 @@ struct Walk<'a> {
     left: usize,
     paid: bool,
     free: i64,
-    open: Vec<OutwardFrame>,
 }
 
-impl Walk<'_> {
-    fn run(&mut self, v: Val) -> Result<Value, Fault> {
-        self.take(size_of::<Value>())?;
-        let mut done = self.begin(v)?;
-        // Most values are scalars.
-        if self.open.is_empty() {
-            return Ok(done.unwrap_or(Value::Undefined));
-        }
-        loop {
-            match self.advance(done)? {
-                OutwardStep::Visit(val) => done = self.begin(val)?,
-                OutwardStep::Done(value) => return Ok(value),
-            }
-        }
-    }
-
+impl Parts<'_> {
     /// Counts memory before it is taken.
     #[inline]
     fn take(&mut self, bytes: usize) -> Result<(), Fault> {
@@ -316,9 +311,9 @@ impl Walk<'_> {
         self.clock.pay_metered(price - free)
     }
 
-    /// Converts a scalar; opens a container and gives `None`.
-    fn begin(&mut self, v: Val) -> Result<Option<Value>, Fault> {
-        self.clock.work(VALUE_WORK)?;
+    /// Converts a scalar; `None` for a container.
+    #[inline]
+    fn scalar(&mut self, v: Val) -> Result<Option<Value>, Fault> {
         Ok(Some(match v {
             Val::Undefined | Val::Unbound | Val::Builtin(_) => {
                 self.count.add(4)?;
@@ -354,32 +349,74 @@ impl Walk<'_> {
                 self.take(TEXT_BYTES + iso.len())?;
                 Value::from(iso)
             }
+            Val::Arr(_) | Val::Set(_) | Val::Obj(_) => return Ok(None),
+        }))
+    }
+
+    /// Counts the name of a member, and pays for it.
+    fn key(&mut self, key: KeyId) -> Result<Text, Fault> {
+        let name = self.heap.shapes.key_name(key);
+        let text = name.as_bytes();
+        if self.paid && text.len() > SHORT_TEXT {
+            let units = name_units(text.len());
+            self.clock.pay_metered(READ.price(Sizes::units(units)))?;
+        }
+        self.count.string(text, &mut self.clock)?;
+        self.clock.work(MEMBER_WORK)?;
+        self.count.add(1)?;
+        Ok(name.clone())
+    }
+}
+
+impl Walk<'_> {
+    fn run(&mut self, v: Val) -> Result<Value, Fault> {
+        self.parts.take(size_of::<Value>())?;
+        let mut done = self.begin(v)?;
+        // Most values are scalars.
+        if self.open.is_empty() {
+            return Ok(done.unwrap_or(Value::Undefined));
+        }
+        loop {
+            match self.advance(done)? {
+                OutwardStep::Visit(val) => done = self.begin(val)?,
+                OutwardStep::Done(value) => return Ok(value),
+            }
+        }
+    }
+
+    /// Converts a scalar; opens a container and gives `None`.
+    fn begin(&mut self, v: Val) -> Result<Option<Value>, Fault> {
+        self.parts.clock.work(VALUE_WORK)?;
+        match v {
             Val::Arr(r) | Val::Set(r) => {
-                let price = crossing_list(self.heap.len(r));
+                let price = crossing_list(self.parts.heap.len(r));
                 let len = self.enter(r, ARRAY_BYTES, size_of::<Value>(), price)?;
                 let mut items = Vec::new();
                 items.try_reserve_exact(len).map_err(|_| Oom {
                     wanted: len * size_of::<Value>(),
                 })?;
                 self.open.push(OutwardFrame::Array { r, next: 0, items });
-                return Ok(None);
+                Ok(None)
             }
             Val::Obj(r) => {
-                self.heap.settle(r, &mut self.clock)?;
-                let member = match self.heap.len(r) <= SMALL_OBJECT {
+                let Parts { heap, clock, .. } = &mut self.parts;
+                heap.settle(r, clock)?;
+                let member = match heap.len(r) <= SMALL_OBJECT {
                     true => MEMBER_BYTES,
                     false => INDEXED_MEMBER_BYTES,
                 };
-                let price = crossing_object(self.heap.len(r));
+                let price = crossing_object(heap.len(r));
                 let len = self.enter(r, OBJECT_BYTES, member, price)?;
                 self.open.push(OutwardFrame::Object {
                     r,
                     next: 0,
                     map: Map::with_capacity(len),
+                    key: None,
                 });
-                return Ok(None);
+                Ok(None)
             }
-        }))
+            scalar => self.parts.scalar(scalar),
+        }
     }
 
     /// Checks that a container may be copied, and counts it.
@@ -387,21 +424,23 @@ impl Walk<'_> {
         if self.open.iter().any(|open| open.cell() == r) {
             return Err(rejected("contains a cycle"));
         }
-        if self.open.len() >= self.limits.max_depth as usize {
-            return Err(too_deep(self.limits));
+        let parts = &mut self.parts;
+        if self.open.len() >= parts.limits.max_depth as usize {
+            return Err(too_deep(parts.limits));
         }
-        let len = self.heap.len(r);
-        self.pay(price)?;
-        self.count.container(len)?;
-        self.clock.work(VALUE_WORK + self.open.len() as i64)?;
-        self.take(whole.saturating_add(len.saturating_mul(part)))?;
+        let len = parts.heap.len(r);
+        parts.pay(price)?;
+        parts.count.container(len)?;
+        parts.clock.work(VALUE_WORK + self.open.len() as i64)?;
+        parts.take(whole.saturating_add(len.saturating_mul(part)))?;
         Ok(len)
     }
 
-    /// Stores a finished value into the innermost container and finds what
-    /// comes next.
+    /// Stores a finished value into the innermost container, with the scalars behind it, and
+    /// finds what comes next.
     fn advance(&mut self, done: Option<Value>) -> Result<OutwardStep, Fault> {
         let mut done = done;
+        let parts = &mut self.parts;
         loop {
             let Some(open) = self.open.last_mut() else {
                 return Ok(OutwardStep::Done(done.unwrap_or(Value::Undefined)));
@@ -409,29 +448,32 @@ impl Walk<'_> {
             match open {
                 OutwardFrame::Array { r, next, items } => {
                     items.extend(done.take());
-                    if let Some(val) = self.heap.items(*r).get(*next) {
+                    while let Some(val) = parts.heap.items(*r).get(*next).copied() {
                         *next += 1;
-                        return Ok(OutwardStep::Visit(*val));
+                        if is_container(val) {
+                            return Ok(OutwardStep::Visit(val));
+                        }
+                        parts.clock.work(VALUE_WORK)?;
+                        items.extend(parts.scalar(val)?);
                     }
                     done = Some(Value::Array(std::mem::take(items)));
                 }
-                OutwardFrame::Object { r, next, map } => {
-                    let keys = self.heap.shapes.keys(self.heap.shape(*r));
-                    if let Some(value) = done.take() {
-                        let key = keys[*next - 1];
-                        map.insert(self.heap.shapes.key_name(key).clone(), value);
+                OutwardFrame::Object { r, next, map, key } => {
+                    if let (Some(key), Some(value)) = (key.take(), done.take()) {
+                        map.push_distinct(key, value);
                     }
-                    if let Some(val) = self.heap.items(*r).get(*next) {
-                        let key = self.heap.shapes.key_text(keys[*next]);
-                        if self.paid && key.len() > SHORT_TEXT {
-                            let units = name_units(key.len());
-                            self.clock.pay_metered(READ.price(Sizes::units(units)))?;
-                        }
-                        self.count.string(key, &mut self.clock)?;
-                        self.clock.work(MEMBER_WORK)?;
-                        self.count.add(1)?;
+                    while let Some(val) = parts.heap.items(*r).get(*next).copied() {
+                        let name = parts.heap.shapes.keys(parts.heap.shape(*r))[*next];
+                        let name = parts.key(name)?;
                         *next += 1;
-                        return Ok(OutwardStep::Visit(*val));
+                        if is_container(val) {
+                            *key = Some(name);
+                            return Ok(OutwardStep::Visit(val));
+                        }
+                        parts.clock.work(VALUE_WORK)?;
+                        if let Some(value) = parts.scalar(val)? {
+                            map.push_distinct(name, value);
+                        }
                     }
                     done = Some(Value::Object(std::mem::take(map)));
                 }
@@ -439,4 +481,8 @@ impl Walk<'_> {
             self.open.pop();
         }
     }
+}
+
+fn is_container(val: Val) -> bool {
+    matches!(val, Val::Arr(_) | Val::Set(_) | Val::Obj(_))
 }
