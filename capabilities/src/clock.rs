@@ -27,7 +27,7 @@ mod system {
             let since = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default();
-            since.as_millis() as f64
+            since.as_secs() as f64 * 1000.0 + f64::from(since.subsec_millis())
         }
     }
 }

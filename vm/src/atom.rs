@@ -469,38 +469,45 @@ impl Drop for TimeCharge {
 /// out or dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Cancelled {
-    set: Arc<AtomicBool>,
+    flag: CancelFlag,
     signal: Option<AbortSignal>,
 }
 
 impl Cancelled {
-    /// Set by itself, and by the signal of the run.
-    pub(crate) fn by(signal: Option<AbortSignal>) -> Cancelled {
-        Cancelled {
-            signal,
-            ..Cancelled::default()
-        }
+    /// Set by this flag, and by the signal of the run.
+    pub(crate) fn by(flag: CancelFlag, signal: Option<AbortSignal>) -> Cancelled {
+        Cancelled { flag, signal }
     }
 
-    /// The same with a flag that another call had.
-    pub(crate) fn again(set: Arc<AtomicBool>, signal: Option<AbortSignal>) -> Cancelled {
-        Cancelled { set, signal }
-    }
-
-    /// Its flag for another call, if nobody else has it.
-    pub(crate) fn into_flag(mut self) -> Option<Arc<AtomicBool>> {
-        let is_clear = !*Arc::get_mut(&mut self.set)?.get_mut();
-        is_clear.then_some(self.set)
+    /// Its own flag, for whoever sets it.
+    pub(crate) fn flag(&self) -> CancelFlag {
+        self.flag.clone()
     }
 
     /// Whether the answer is no longer wanted.
     pub fn is_set(&self) -> bool {
-        self.set.load(Ordering::Acquire)
-            || self.signal.as_ref().is_some_and(AbortSignal::is_aborted)
+        self.flag.is_set() || self.signal.as_ref().is_some_and(AbortSignal::is_aborted)
+    }
+}
+
+/// The flag of a call that is set when its answer is no longer wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 
+    /// The answer is no longer wanted.
     pub(crate) fn set(&self) {
-        self.set.store(true, Ordering::Release);
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether another call may have it: nobody else has it, and it is not set. A count of one
+    /// stays so, since who has none cannot make one.
+    pub(crate) fn is_free(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && !self.is_set()
     }
 }
 

@@ -12,7 +12,7 @@ use call_all::Calls;
 use crate::atom::{AtomError, HostReply};
 use crate::machine::{Request, Requests};
 use crate::native::{Host, StopReason};
-use crate::run::{Answered, Session, Stopwatch, Turn, limit_of};
+use crate::run::{Answered, Session, Stopwatch, Turn, earlier, limit_of, wall_clock};
 use crate::vm::{AnswerFuture, Vm};
 use a99_core::error::ErrorCode;
 use std::future::Future;
@@ -106,11 +106,20 @@ impl<'a> Drive<'a> {
 
     /// Makes a call; nothing if the run waits for it.
     fn call(&mut self, request: Request, context: &mut Context<'_>) -> Option<Turn> {
-        let limit = limit_of(&self.session.machine, &request);
+        let machine = &self.session.machine;
+        // Asked once: where the answer is there at once, the run goes on without another look
+        // at the time.
+        let now = wall_clock();
         let deadline = self.session.deadline.and_then(|at| self.clock.at(at));
-        let mut call = ActiveCall::start(request, limit, deadline);
+        if deadline.is_some_and(|at| now.is_some_and(|now| now >= at)) {
+            return Some(self.stopped(StopReason::Deadline, request));
+        }
+        let own = limit_of(machine, &request).and_then(|limit| now?.checked_add(limit));
+        let mut call = ActiveCall::start(request, machine, earlier(own, deadline));
         if let Poll::Ready(answer) = call.poll_answer(context) {
-            return Some(self.answered(call, answer));
+            self.end(call, &answer);
+            let clock = self.clock;
+            return Some(self.session.deliver_at_once(self.vm, clock, answer));
         }
         let listener = Listener::of(self.session.signal.as_ref());
         self.session.machine.shrink();
@@ -145,16 +154,21 @@ impl<'a> Drive<'a> {
 
     /// Goes on with the answer of a call.
     fn answered(&mut self, call: ActiveCall, answer: Answered) -> Turn {
-        // Its future is gone before the run goes on.
-        if let Some(cancelled) = call.end(&answer) {
-            self.session.machine.reuse(cancelled);
-        }
+        self.end(call, &answer);
         self.session.deliver(self.vm, self.clock, answer)
+    }
+
+    /// Ends a call that was answered: its future is gone before the run goes on.
+    fn end(&mut self, call: ActiveCall, answer: &Answered) {
+        if let Some(flag) = call.end(answer) {
+            self.session.machine.reuse(flag);
+        }
     }
 
     /// Looks at several calls.
     fn look_at_all(&mut self, mut calls: Box<Calls>, context: &mut Context<'_>) -> Option<Turn> {
-        let polled = calls.poll(context, &self.session.host(self.vm, self.clock));
+        let host = self.session.host(self.vm, self.clock);
+        let polled = calls.poll(context, &self.session.machine, &host);
         let Poll::Ready(ended) = polled else {
             self.waits = Waits::CallAll(calls);
             return None;
@@ -235,22 +249,19 @@ pub(crate) fn drive_sync(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
 
 /// The answer of an atom that may not wait.
 fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answered {
-    let Request {
-        atom,
-        mut call,
-        cancelled,
-    } = request;
+    let atom = session.machine.atom_of(&request);
+    let mut call = request.call;
     call.deadline = session.deadline.and_then(|at| clock.at(at));
     call.events = call.events.take().map(|events| events.without_waiting());
-    let op = call.op.clone();
-    let mut future = Vm::start_atom(&atom, call);
+    let flag = call.cancelled.flag();
+    let mut future = Vm::start_atom(atom, call);
     let mut context = Context::from_waker(Waker::noop());
     match poll_caught(&mut future, &mut context) {
         Poll::Ready(answer) => answer,
         Poll::Pending => {
-            cancelled.set();
+            flag.set();
             Err(cannot_wait(
-                &op,
+                &atom.sig.name,
                 "run this program with the asynchronous run",
             ))
         }

@@ -303,6 +303,13 @@ impl Executable {
         return &self.fast[function];
     }
 
+    /// The atom behind an op that a call was made of.
+    #[inline]
+    pub(crate) fn atom(&self, op: u32) -> &AtomDef {
+        let atom = self.atoms[op as usize].as_deref();
+        atom.expect("calls are of atoms that are there")
+    }
+
     /// The artifact.
     pub fn artifact(&self) -> &Artifact {
         &self.artifact

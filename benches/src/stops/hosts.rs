@@ -119,7 +119,7 @@ pub(crate) fn answer(
     request: Request,
     watch: &Watch,
 ) -> Result<Step, String> {
-    let answer = answer_of(request, watch)?;
+    let answer = answer_of(machine, request, watch)?;
     Ok(match machine.deliver(answer, watch) {
         Some(step) => step,
         None => machine.resume(watch),
@@ -134,7 +134,7 @@ pub(crate) fn answer_all(
 ) -> Result<Step, String> {
     let (mut answers, mut bytes) = (Vec::new(), 0usize);
     for one in requests.calls {
-        let answer = answer_of(*one.request, watch)?;
+        let answer = answer_of(machine, one.request, watch)?;
         let room = requests.room.saturating_sub(bytes);
         match Requests::bytes_of(&answer, room, watch) {
             Ok(more) => bytes += more,
@@ -151,7 +151,11 @@ pub(crate) fn answer_all(
 
 /// The answer of a call that does not wait. It looks at its own deadline, which comes
 /// at another moment of it each time; how late it then ends is noted.
-fn answer_of(mut request: Request, watch: &Watch) -> Result<Result<HostReply, AtomError>, String> {
+fn answer_of(
+    machine: &Machine,
+    mut request: Request,
+    watch: &Watch,
+) -> Result<Result<HostReply, AtomError>, String> {
     /// Longer than any call takes.
     const LONGEST_US: u64 = 30_000;
     const STEP_US: u64 = 617;
@@ -159,7 +163,7 @@ fn answer_of(mut request: Request, watch: &Watch) -> Result<Result<HostReply, At
     let begun = watch.look();
     let deadline = Instant::now() + Duration::from_micros(offset);
     request.call.deadline = Some(deadline);
-    let started = match &request.atom.body {
+    let started = match &machine.atom_of(&request).body {
         AtomBody::Async(body) => body(request.call),
         AtomBody::AsyncDyn(body) => body(request.call),
         _ => return Err("not an atom that waits".to_owned()),

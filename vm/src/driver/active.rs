@@ -2,15 +2,15 @@
 //! longer wanted.
 
 use super::{AbortSignal, cannot_wait, poll_caught};
-use crate::atom::{AtomError, Cancelled};
-use crate::machine::Request;
-use crate::run::{Answered, earlier, late, wall_clock};
+use crate::atom::{AtomError, CancelFlag};
+use crate::machine::{Machine, Request};
+use crate::run::{Answered, late};
 use crate::vm::{AnswerFuture, Vm};
 use std::borrow::Cow;
 use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A call that was started. One that is dropped before it has answered is told that its answer
 /// is no longer wanted, also when the run's own future is dropped.
@@ -20,30 +20,27 @@ pub(super) struct ActiveCall {
     wake_at: Option<Instant>,
     /// The end of its time; made when it is first seen to wait.
     sleep: Option<Sleep>,
-    cancelled: Option<Cancelled>,
+    /// Nothing once it has answered.
+    flag: Option<CancelFlag>,
 }
 
 impl ActiveCall {
-    /// Starts a call, which may take so long, and no longer than its run.
+    /// Starts a call of this machine's, which may take until then.
     pub(super) fn start(
         request: Request,
-        limit: Option<Duration>,
-        deadline: Option<Instant>,
+        machine: &Machine,
+        wake_at: Option<Instant>,
     ) -> ActiveCall {
-        let Request {
-            atom,
-            mut call,
-            cancelled,
-        } = request;
-        let own = limit.and_then(|limit| wall_clock()?.checked_add(limit));
-        let wake_at = earlier(own, deadline);
+        let atom = machine.atom_of(&request);
+        let mut call = request.call;
         call.deadline = wake_at;
+        let flag = call.cancelled.flag();
         ActiveCall {
-            op: call.op.clone(),
-            future: Vm::start_atom(&atom, call),
+            future: Vm::start_atom(atom, call),
+            op: atom.sig.name.clone(),
             wake_at,
             sleep: None,
-            cancelled: Some(cancelled),
+            flag: Some(flag),
         }
     }
 
@@ -70,9 +67,9 @@ impl ActiveCall {
 
     /// Ends it with this answer: only an atom that failed is told that it may stop. What is left
     /// of one that did not.
-    pub(super) fn end(mut self, answer: &Answered) -> Option<Cancelled> {
+    pub(super) fn end(mut self, answer: &Answered) -> Option<CancelFlag> {
         match answer {
-            Ok(_) => self.cancelled.take(),
+            Ok(_) => self.flag.take(),
             Err(_) => None,
         }
     }
@@ -80,8 +77,8 @@ impl ActiveCall {
 
 impl Drop for ActiveCall {
     fn drop(&mut self) {
-        if let Some(cancelled) = self.cancelled.take() {
-            cancelled.set();
+        if let Some(flag) = self.flag.take() {
+            flag.set();
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use super::active::{ActiveCall, Listener};
 use super::answer_now;
-use crate::machine::{PlacedRequest, Request, Requests};
+use crate::machine::{Machine, PlacedRequest, Request, Requests};
 use crate::native::{Host, StopReason};
-use crate::run::{Answered, Session, Stopwatch, limit_of};
+use crate::run::{Answered, Session, Stopwatch, earlier, limit_of, wall_clock};
 use crate::vm::Vm;
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The answers in the order of the calls, or the bytes of those that the run cannot
 /// hold.
@@ -17,7 +17,7 @@ pub(super) type Answers = Result<Vec<Answered>, usize>;
 /// The calls of a run, and what has come of them.
 pub(super) struct Calls {
     /// Those that are not started yet, in their order.
-    waiting: VecDeque<(usize, Box<Request>, Option<Duration>)>,
+    waiting: VecDeque<(usize, Request)>,
     /// Those that are under way, with their numbers.
     active: Vec<(usize, ActiveCall)>,
     limit: usize,
@@ -35,10 +35,7 @@ impl Calls {
     pub(super) fn of(requests: Requests, session: &Session, clock: &Stopwatch) -> Calls {
         let placed = requests.calls.into_iter().enumerate();
         let waiting: VecDeque<_> = placed
-            .map(|(number, PlacedRequest { request, .. })| {
-                let limit = limit_of(&session.machine, &request);
-                (number, request, limit)
-            })
+            .map(|(number, PlacedRequest { request, .. })| (number, request))
             .collect();
         Calls {
             answers: waiting.iter().map(|_| None).collect(),
@@ -53,11 +50,13 @@ impl Calls {
     }
 
     /// Starts calls as long as there is room for one.
-    fn start(&mut self) {
+    fn start(&mut self, machine: &Machine) {
         while self.active.len() < self.limit
-            && let Some((number, request, limit)) = self.waiting.pop_front()
+            && let Some((number, request)) = self.waiting.pop_front()
         {
-            let call = ActiveCall::start(*request, limit, self.deadline);
+            let own = limit_of(machine, &request);
+            let own = own.and_then(|limit| wall_clock()?.checked_add(limit));
+            let call = ActiveCall::start(request, machine, earlier(own, self.deadline));
             self.active.push((number, call));
         }
     }
@@ -67,12 +66,13 @@ impl Calls {
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
+        machine: &Machine,
         host: &dyn Host,
     ) -> Poll<Result<(), StopReason>> {
         self.listener.listen(context);
         let mut at = 0;
         loop {
-            self.start();
+            self.start(machine);
             let Some((_, active)) = self.active.get_mut(at) else {
                 return match self.active.is_empty() {
                     true => Poll::Ready(Ok(())),
@@ -134,7 +134,7 @@ pub(super) fn now(
         if let Some(reason) = host.stop() {
             return Err(reason);
         }
-        let answer = answer_now(*request, session, clock);
+        let answer = answer_now(request, session, clock);
         bytes += Requests::bytes_of(&answer, requests.room.saturating_sub(bytes), &host)?;
         answers.push(answer);
         if bytes > requests.room {

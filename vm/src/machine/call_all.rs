@@ -17,19 +17,22 @@ use a99_core::costs::Formula;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::program::{Count, Reg, SiteIdx};
-use a99_core::sig::MAX_CALLS_UNDER_WAY;
+use a99_core::sig::{AtomSig, MAX_CALLS_UNDER_WAY};
 use a99_core::value::Value;
 
 /// `agentRun` of a program, in a list of calls.
 const INLINE_AGENT: &str =
     "callAll: agentRun takes the id of an agent here; a program runs in a step of its own";
 
-/// Bytes that a prepared call takes beside its inputs.
-pub(super) const PREPARED_BYTES: usize = size_of::<Prepared>() + size_of::<Request>();
+/// Bytes that a prepared call counts for beside its inputs: what a run may hold does not depend
+/// on how calls are laid out.
+pub(super) const PREPARED_BYTES: usize = 80;
+
+const _: () = assert!(size_of::<Prepared>() <= PREPARED_BYTES);
 
 /// A call that waits to be made, or is under way.
 pub(super) struct Prepared {
-    pub(super) request: Box<Request>,
+    pub(super) request: Request,
     /// Bytes of its inputs and of itself, which count against the heap until it ends.
     lent: usize,
     /// What the machine charges for the answer.
@@ -62,7 +65,7 @@ pub struct Requests {
 #[derive(Debug)]
 pub struct PlacedRequest {
     /// The call.
-    pub request: Box<Request>,
+    pub request: Request,
     /// Its place in the step's list, where calls that do not wait have theirs too.
     pub place: u32,
     /// The instruction that prepared it, in the top frame.
@@ -127,13 +130,9 @@ pub(super) fn add_bytes(
 
 impl Prepared {
     /// A call whose inputs take this many bytes.
-    pub(super) fn of(request: Box<Request>, inputs: usize, pc: u32) -> Prepared {
+    pub(super) fn of(request: Request, sig: &AtomSig, inputs: usize, pc: u32) -> Prepared {
         Prepared {
-            price: request
-                .atom
-                .sig
-                .charged_by_machine()
-                .map(|(price, _)| price),
+            price: sig.charged_by_machine().map(|(price, _)| price),
             lent: inputs + PREPARED_BYTES,
             request,
             pc,
@@ -239,7 +238,7 @@ impl Machine {
         };
         let number = self.prepared.len() as f64;
         self.prepared
-            .push(Prepared::of(Box::new(request), lent, frame.pc));
+            .push(Prepared::of(request, &atom.sig, lent, frame.pc));
         Ok(Val::Num(number))
     }
 

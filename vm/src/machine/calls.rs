@@ -5,7 +5,9 @@ use super::{
     Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, WaitingCall, clear_frame,
     cx, frame_size,
 };
-use crate::atom::{AtomBody, AtomDef, AtomError, CallParts, Cancelled, HostCall, HostReply, Scope};
+use crate::atom::{
+    AtomBody, AtomDef, AtomError, CallParts, CancelFlag, Cancelled, HostCall, HostReply, Scope,
+};
 use crate::builtins;
 use crate::convert::{self, Copies};
 use crate::heap::Val;
@@ -19,6 +21,7 @@ use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Count, Function, FunctionIdx, Reg, SiteIdx};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Work that a call of the host stands for.
@@ -245,7 +248,7 @@ impl Machine {
         host: &dyn Host,
     ) -> Result<Request, Fault> {
         let (request, lent) = self.request(base, n, site, host)?;
-        let price = request.atom.sig.charged_by_machine();
+        let price = self.atom_of(&request).sig.charged_by_machine();
         self.call = Some(WaitingCall {
             dst,
             input: Reg(base.0.saturating_add(1)),
@@ -266,10 +269,12 @@ impl Machine {
     ) -> Result<(Request, usize), Fault> {
         let frame = self.frame();
         let (exe, program, _) = self.program_of(frame);
-        let op = program.sites[site.at()].op as usize;
-        let Some(atom) = exe.atoms[op].clone() else {
-            return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
+        let op = program.sites[site.at()].op;
+        let Some(atom) = &exe.atoms[op as usize] else {
+            let name = program.ops[op as usize].name;
+            return Err(Fault::unknown_atom(program.text(name)));
         };
+        let name = atom.sig.name.clone();
         let from = frame.base as usize + base.at();
         let limits = self.options.limits.boundary;
         let (args, lent) = self.with_room(host, |machine, host| {
@@ -293,44 +298,46 @@ impl Machine {
                 }
             }
         }
-        Ok((self.request_of(atom, args, host.now_ms()), lent))
+        Ok((self.request_of((op, name), args, host.now_ms()), lent))
     }
 
-    /// A call of the program that runs now, with these inputs.
+    /// A call of an op of the program that runs now, with these inputs.
     pub(super) fn request_of(
         &mut self,
-        atom: Arc<AtomDef>,
+        (op, name): (u32, Cow<'static, str>),
         args: Vec<Value>,
         now_ms: f64,
     ) -> Request {
         let signal = self.options.signal.clone();
-        let cancelled = match self.flag.take() {
-            Some(flag) => Cancelled::again(flag, signal),
-            None => Cancelled::by(signal),
-        };
+        let cancelled = Cancelled::by(self.flag.take().unwrap_or_default(), signal);
         let fuel_left = Fuel::from_micro(self.fuel_at_call().max(0));
         Request {
             call: HostCall::from(CallParts {
-                op: atom.sig.name.clone(),
+                op: name,
                 args,
                 options: Arc::clone(&self.options),
                 locals: self.locals.share(),
                 fuel_left,
                 depth: self.options.depth + self.frame().agent_depth,
-                cancelled: cancelled.clone(),
+                cancelled,
                 now_ms,
                 deadline: None,
                 id: CallId::default(),
                 events: self.options.events.clone(),
             }),
-            atom,
-            cancelled,
+            op,
         }
     }
 
+    /// The atom that a call of the top frame is one of.
+    pub fn atom_of(&self, request: &Request) -> &AtomDef {
+        let (exe, ..) = self.program_of(self.frame());
+        exe.atom(request.op)
+    }
+
     /// Keeps what a call that was answered leaves to the next one.
-    pub(crate) fn reuse(&mut self, cancelled: Cancelled) {
-        self.flag = cancelled.into_flag();
+    pub(crate) fn reuse(&mut self, flag: CancelFlag) {
+        self.flag = flag.is_free().then_some(flag);
     }
 
     /// How long one execution of an atom may take (D22).

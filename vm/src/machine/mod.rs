@@ -24,7 +24,7 @@ pub(crate) mod start;
 mod suspend;
 mod tracing;
 
-use crate::atom::{AtomDef, Cancelled, HostCall, Locals};
+use crate::atom::{CancelFlag, HostCall, Locals};
 use crate::heap::{Heap, Val};
 use crate::link::{Executable, Prices};
 use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown};
@@ -38,7 +38,6 @@ use a99_core::value::Value;
 use errors::OUT_OF_FUEL;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tracing::Tracer;
 
 pub use call_all::{PlacedRequest, Requests};
@@ -73,6 +72,11 @@ impl LoadedProgram {
             None => self.exe.default_prices(model),
         }
     }
+}
+
+/// The reason to stop that is no matter of time.
+fn aborted(host: &dyn Host) -> Option<StopReason> {
+    host.is_aborted().then_some(StopReason::Aborted)
 }
 
 /// What a frame does for the one below it.
@@ -132,15 +136,13 @@ pub enum Step {
     Done,
 }
 
-/// An asynchronous call.
+/// An asynchronous call of the program whose frame is on top ([`Machine::atom_of`]).
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The atom.
-    pub atom: Arc<AtomDef>,
     /// Its inputs.
     pub call: HostCall,
-    /// Set when the run no longer wants the answer.
-    pub cancelled: Cancelled,
+    /// Which of the program's ops it calls.
+    op: u32,
 }
 
 /// A program to compile.
@@ -190,7 +192,7 @@ pub struct Machine {
     calls: u64,
     call: Option<WaitingCall>,
     /// A flag that no call has.
-    flag: Option<Arc<AtomicBool>>,
+    flag: Option<CancelFlag>,
     /// What the top frame had prepaid at the last call.
     prepaid: Option<suspend::Prepaid>,
     waiting: Option<Waiting>,
@@ -356,15 +358,25 @@ impl Machine {
 
     /// Runs until something outside is needed.
     pub fn resume(&mut self, host: &dyn Host) -> Step {
-        if self.outcome.is_some() {
-            return Step::Done;
-        }
         // A deadline is looked at once the run has done something: a budget of
         // nothing ends by its fuel.
         let stopped = match self.started {
             true => host.stop(),
-            false => host.is_aborted().then_some(StopReason::Aborted),
+            false => aborted(host),
         };
+        self.resume_unless(stopped, host)
+    }
+
+    /// The same where the deadline was looked at when the call was made that has just been
+    /// answered: after a slice of work, or with the next call, it is looked at again.
+    pub(crate) fn resume_answered(&mut self, host: &dyn Host) -> Step {
+        self.resume_unless(aborted(host), host)
+    }
+
+    fn resume_unless(&mut self, stopped: Option<StopReason>, host: &dyn Host) -> Step {
+        if self.outcome.is_some() {
+            return Step::Done;
+        }
         if let Some(reason) = stopped {
             self.stop(reason);
             return Step::Done;

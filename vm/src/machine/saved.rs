@@ -325,8 +325,11 @@ impl Machine {
             let Some(Op::PrepareCall { n, site, .. }) = f.code.get(pc as usize) else {
                 return r.wrong("a call is prepared nowhere");
             };
-            let atom = &exe.atoms[program.sites[site.at()].op as usize];
-            let Some(atom) = atom.as_ref().filter(|atom| atom.body.waits()) else {
+            let op = program.sites[site.at()].op;
+            let Some(atom) = exe.atoms[op as usize]
+                .as_ref()
+                .filter(|atom| atom.body.waits())
+            else {
                 return r.wrong("a call is prepared that does not wait");
             };
             let mut args = Vec::with_capacity(n.at());
@@ -345,9 +348,9 @@ impl Machine {
             self.heap
                 .add_external(bytes + PREPARED_BYTES)
                 .map_err(|_| SnapshotError::too_large())?;
-            let request = self.request_of(atom.clone(), args, now_ms);
+            let request = self.request_of((op, atom.sig.name.clone()), args, now_ms);
             self.prepared
-                .push(Prepared::of(Box::new(request), bytes, pc));
+                .push(Prepared::of(request, &atom.sig, bytes, pc));
         }
         Ok(())
     }

@@ -2,7 +2,8 @@
 //! fuel for it.
 
 use super::precise::PRECISE_WORK;
-use super::{Machine, WINDOW, frame_size};
+use super::{Machine, Request, WINDOW, frame_size};
+use crate::atom::AtomDef;
 use crate::heap::Val;
 use crate::link::Executable;
 use a99_core::fuel::Fuel;
@@ -29,6 +30,11 @@ pub(crate) struct CodePlace {
 }
 
 impl CodePlace {
+    /// The atom that a call of this program's is one of.
+    pub(crate) fn atom_of(&self, request: &Request) -> &AtomDef {
+        self.exe.atom(request.op)
+    }
+
     /// The JSON pointer of its step in the program's source.
     pub(crate) fn pointer(&self) -> Option<String> {
         let program = self.exe.program();
@@ -178,13 +184,13 @@ impl Machine {
 
     /// The place of an instruction of the function that runs now; of the one that runs, if none
     /// is said.
-    pub(crate) fn place(&self, pc: Option<u32>) -> Option<CodePlace> {
-        let frame = self.frames.last()?;
-        let (exe, ..) = self.program_of(*frame);
-        Some(CodePlace {
+    pub(crate) fn place(&self, pc: Option<u32>) -> CodePlace {
+        let frame = self.frame();
+        let (exe, ..) = self.program_of(frame);
+        CodePlace {
             exe: Arc::clone(exe),
             function: frame.function,
             pc: pc.unwrap_or(frame.pc),
-        })
+        }
     }
 }

@@ -17,10 +17,10 @@ pub(crate) use session::{Answered, Session, Turn, earlier, late, limit_of};
 pub use snapshot::SnapshotError;
 use waiting::{Made, Outstanding, Seen, Several, Waiting, until};
 
-use crate::atom::{AtomError, Cancelled, HostReply, Locals};
+use crate::atom::{AtomDef, AtomError, Cancelled, HostReply, Locals};
 use crate::driver::poll_caught;
 use crate::link::Executable;
-use crate::machine::{CodePlace, Request};
+use crate::machine::{CodePlace, Machine, Request};
 use crate::native::StopReason;
 use crate::options::{Outcome, RunOptions};
 use crate::vm::{AnswerFuture, Vm};
@@ -92,22 +92,42 @@ pub struct Call {
     pub deadline: Option<Duration>,
     /// Whether the atom talks to the world.
     pub effect: Effect,
-    place: Option<CodePlace>,
+    place: CodePlace,
     request: Arc<Request>,
 }
 
 impl Call {
+    /// A call that was made, of the machine's top frame.
+    fn of(made: Made, machine: &Machine) -> Call {
+        let Made {
+            request,
+            deadline,
+            pc,
+        } = made;
+        let id = request.call.id.clone();
+        Call {
+            step: id.step(),
+            index: id.index(),
+            id,
+            place: machine.place(pc),
+            atom: request.call.op.clone(),
+            deadline,
+            effect: machine.atom_of(&request).sig.effect,
+            request,
+        }
+    }
+
     /// JSON pointer of the calling step, if the program has its source. In a program
     /// that arrived at run time it points into that one.
     #[must_use]
     pub fn pointer(&self) -> Option<String> {
-        self.place.as_ref()?.pointer()
+        self.place.pointer()
     }
 
     /// The inputs by name: an object.
     pub fn inputs(&self) -> Value {
         let args = &self.request.call.args;
-        match &self.request.atom.sig.params {
+        match &self.atom_def().sig.params {
             Params::Named(params) => {
                 let mut map = Map::new();
                 for (param, arg) in params.iter().zip(args) {
@@ -119,6 +139,10 @@ impl Call {
             }
             Params::Open | Params::Raw => args.first().cloned().unwrap_or(Value::Undefined),
         }
+    }
+
+    fn atom_def(&self) -> &AtomDef {
+        self.place.atom_of(&self.request)
     }
 
     /// The inputs in the order of the atom's parameters; one object for open and raw
@@ -134,7 +158,7 @@ impl Call {
 
     /// Tells whoever works on the answer whether it is still wanted.
     pub fn cancelled(&self) -> Cancelled {
-        self.request.cancelled.clone()
+        self.request.call.cancelled.clone()
     }
 
     /// The atom's own answer, for a host that does not answer this call itself. What
@@ -144,9 +168,10 @@ impl Call {
     /// The atom owns its inputs. Of a `callAll` the run keeps them too, for snapshots: the
     /// atom gets a copy of those, which does not count against the ceiling.
     pub fn start(self, deadline: Option<Instant>) -> Answer {
-        let Request { atom, mut call, .. } = Arc::unwrap_or_clone(self.request);
+        let atom = self.place.atom_of(&self.request);
+        let mut call = Arc::unwrap_or_clone(self.request).call;
         call.deadline = deadline;
-        Answer(Vm::start_atom(&atom, call))
+        Answer(Vm::start_atom(atom, call))
     }
 
     /// The same, with what the atom takes of the run apart, for a host that keeps a journal.
@@ -295,7 +320,7 @@ impl Run {
                 Seen::Turn(turn) => turn,
                 Seen::Made(waiting, made) => {
                     self.waiting = Some(waiting);
-                    return Next::Call(Box::new(self.call(made)));
+                    return Next::Call(Box::new(Call::of(made, &session.machine)));
                 }
                 Seen::Still(waiting, until) => {
                     self.waiting = Some(waiting);
@@ -310,13 +335,14 @@ impl Run {
         }
         match turn {
             Turn::Call(request) => {
-                let until = self.deadline_of(&request);
-                self.waiting = Some(Waiting::One(Outstanding::of(&request, until)));
-                Next::Call(Box::new(self.call(Made {
+                let deadline = until(session, &request, self.now);
+                self.waiting = Some(Waiting::One(Outstanding::of(&request, deadline)));
+                let made = Made {
                     request: Arc::new(request),
-                    deadline: until,
+                    deadline,
                     pc: None,
-                })))
+                };
+                Next::Call(Box::new(Call::of(made, &session.machine)))
             }
             Turn::CallAll(requests) => {
                 self.waiting = Some(Waiting::Several(Box::new(Several::of(*requests))));
@@ -331,32 +357,6 @@ impl Run {
                     .map(|session| session.finish(&self.vm, &self.now));
                 Next::Done(Box::new(outcome.unwrap_or_else(over)))
             }
-        }
-    }
-
-    /// When an answer to a call that is made now comes too late.
-    fn deadline_of(&self, request: &Request) -> Option<Duration> {
-        let session = self.session.as_ref()?;
-        until(session, request, self.now)
-    }
-
-    fn call(&self, made: Made) -> Call {
-        let Made {
-            request,
-            deadline,
-            pc,
-        } = made;
-        let id = request.call.id.clone();
-        let machine = self.session.as_ref().map(|s| &s.machine);
-        Call {
-            step: id.step(),
-            index: id.index(),
-            id,
-            place: machine.and_then(|machine| machine.place(pc)),
-            atom: request.call.op.clone(),
-            deadline,
-            effect: request.atom.sig.effect,
-            request,
         }
     }
 

@@ -132,8 +132,30 @@ impl Session {
     }
 
     /// The same with the answer of the call that was under way.
-    #[inline(always)]
     pub(crate) fn deliver(&mut self, vm: &Vm, clock: &impl RunClock, answer: Answered) -> Turn {
+        self.deliver_then(Machine::resume, vm, clock, answer)
+    }
+
+    /// The same with an answer that was there at once: the deadline was looked at when the call
+    /// was made.
+    #[inline]
+    pub(crate) fn deliver_at_once(
+        &mut self,
+        vm: &Vm,
+        clock: &impl RunClock,
+        answer: Answered,
+    ) -> Turn {
+        self.deliver_then(Machine::resume_answered, vm, clock, answer)
+    }
+
+    #[inline(always)]
+    fn deliver_then(
+        &mut self,
+        resume: impl FnOnce(&mut Machine, &dyn Host) -> Step,
+        vm: &Vm,
+        clock: &impl RunClock,
+        answer: Answered,
+    ) -> Turn {
         let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
         if self.machine.is_traced() {
             self.machine
@@ -141,7 +163,7 @@ impl Session {
         }
         let step = match self.machine.deliver(answer, &host) {
             Some(step) => step,
-            None => self.machine.resume(&host),
+            None => resume(&mut self.machine, &host),
         };
         turn(
             &mut self.machine,
@@ -253,7 +275,7 @@ pub(super) fn host_of<'a, C>(
 /// The time that an atom may take, if it has a limit.
 #[inline]
 pub(crate) fn limit_of(machine: &Machine, request: &Request) -> Option<Duration> {
-    match machine.timeout_of(&request.atom.sig) {
+    match machine.timeout_of(&machine.atom_of(request).sig) {
         AtomTimeout::None => None,
         AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms)).filter(|d| *d < FOREVER),
     }

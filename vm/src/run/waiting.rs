@@ -1,7 +1,7 @@
 //! Calls that a run waits for, while its host drives it: one, or several at once.
 
 use super::{Answered, RunClock, RunFault, Session, Turn, earlier, late, limit_of};
-use crate::atom::Cancelled;
+use crate::atom::CancelFlag;
 use crate::machine::{PlacedRequest, Request, Requests};
 use crate::native::{Host, StopReason};
 use crate::vm::Vm;
@@ -26,7 +26,7 @@ pub(super) struct Outstanding {
     /// When it was made, by the clock that programs see.
     pub(super) now_ms: f64,
     pub(super) answer: Option<Answered>,
-    cancelled: Option<Cancelled>,
+    flag: Option<CancelFlag>,
     /// The call as it is given once more after the run was restored.
     pub(super) again: Option<Arc<Request>>,
 }
@@ -34,8 +34,8 @@ pub(super) struct Outstanding {
 impl Drop for Outstanding {
     /// Whatever becomes of a call that was not answered in time, its atom is told.
     fn drop(&mut self) {
-        if let Some(cancelled) = self.cancelled.take() {
-            cancelled.set();
+        if let Some(flag) = self.flag.take() {
+            flag.set();
         }
     }
 }
@@ -48,7 +48,7 @@ impl Outstanding {
             op: request.call.op.clone(),
             now_ms: request.call.now_ms,
             answer: None,
-            cancelled: Some(request.cancelled.clone()),
+            flag: Some(request.call.cancelled.flag()),
             again: None,
         }
     }
@@ -57,7 +57,7 @@ impl Outstanding {
     fn take_answer(&mut self) -> Option<Answered> {
         let answer = self.answer.take()?;
         if answer.is_ok() {
-            self.cancelled = None;
+            self.flag = None;
         }
         Some(answer)
     }
@@ -199,7 +199,7 @@ fn one(
 impl Several {
     pub(super) fn of(requests: Requests) -> Several {
         let call = |PlacedRequest { request, pc, .. }| OneOf {
-            request: Arc::from(request),
+            request: Arc::new(request),
             pc,
             state: State::Queued,
         };
