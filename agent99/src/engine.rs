@@ -1,5 +1,6 @@
 //! The engine: compiler, verifier and machine behind one interface.
 
+use crate::agent::Agent;
 use crate::answer::{blank_around, find_program};
 use crate::load::{Admission, LoadError, SourceCheck};
 use a99_builder::Builder;
@@ -7,78 +8,20 @@ use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, ProcedureLimits, Procedures, Random,
 };
 use a99_compiler::{CompileOptions, compile_watched};
-use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
+use a99_core::artifact::DecodeOptions;
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
-use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};
 use a99_core::program::Program;
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::{Artifact, verify_watched};
 use a99_vm::atom::AtomSet;
-use a99_vm::{Environment, Executable, HostState, Outcome, ProgramLoader, RunOptions, Vm};
+use a99_vm::{Environment, HostState, Outcome, ProgramLoader, RunOptions, Vm};
 use std::future::Future;
 use std::sync::Arc;
 
 /// Why a program was refused.
 pub type Refused = Diagnostics;
-
-/// A compiled, verified and linked agent. Cloning is cheap; one agent can run
-/// any number of times at once.
-#[derive(Clone, Debug)]
-pub struct Agent {
-    pub(crate) exe: Arc<Executable>,
-}
-
-impl Agent {
-    /// Starts an agent that is written as a chain of calls, for arguments of
-    /// this schema, which is for the reader (language section 4.13).
-    pub fn take(schema: impl Into<Value>) -> Builder {
-        Builder::take(schema)
-    }
-
-    /// What the compiler warned of.
-    pub fn warnings(&self) -> &Diagnostics {
-        &self.exe.program().warnings
-    }
-
-    /// The verified program.
-    pub fn artifact(&self) -> &Artifact {
-        self.exe.artifact()
-    }
-
-    /// The program's code as text: instructions, fuel of each block, places.
-    pub fn disassemble(&self) -> String {
-        disassemble(self.exe.program())
-    }
-
-    /// The program as an `.a99b` file without a signature, which
-    /// [`Engine::load`] reads: see [`artifact`](crate::artifact). The same
-    /// program gives the same bytes.
-    ///
-    /// # Errors
-    /// A program of 4 GiB or more.
-    pub fn to_bytes(&self, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
-        self.artifact().to_bytes(options)
-    }
-
-    /// The source text; JSON that was made of it for a program that came as a
-    /// value, none for one that was stripped.
-    pub fn source(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
-        self.exe.program().source.text()
-    }
-
-    /// Line and column in the text that the program was made of, where that is no JSON,
-    /// for a pointer to a place in the program: of an error, or of an event of the trace.
-    pub fn line_col(&self, pointer: &str) -> Option<(u32, u32)> {
-        self.exe.program().source.line_col_at(pointer)
-    }
-
-    /// The linked program, for hosts that drive the machine themselves.
-    pub fn executable(&self) -> &Arc<Executable> {
-        &self.exe
-    }
-}
 
 /// Compiles and runs agents. Cloning is cheap: clones are the same engine.
 #[derive(Clone)]
@@ -410,7 +353,7 @@ impl Engine {
             .vm
             .link(artifact)
             .map_err(|error| Diagnostics::from_iter([unlinked(&error)]))?;
-        Ok(Agent { exe })
+        Ok(Agent::of(exe))
     }
 
     /// Makes an agent of an `.a99b` file: decodes it, verifies it as if an enemy
@@ -428,7 +371,7 @@ impl Engine {
             .check_signature(bytes, self.0.clock.now_ms())?;
         let artifact = Artifact::from_bytes(bytes, &self.0.admission.decode)?;
         let exe = self.0.vm.link(&artifact)?;
-        Ok(Agent { exe })
+        Ok(Agent::of(exe))
     }
 
     /// Compiles the source that an agent carries, with the engine's options,
@@ -474,7 +417,7 @@ impl Engine {
         granted: Capabilities,
     ) -> impl Future<Output = Outcome> + Send {
         let options = self.granted(options, granted);
-        self.0.vm.run(&agent.exe, args.into(), options)
+        self.0.vm.run(agent.for_a_run(), args.into(), options)
     }
 
     /// Runs an agent on this thread, granting it nothing. An atom that would
@@ -492,7 +435,7 @@ impl Engine {
         granted: Capabilities,
     ) -> Outcome {
         let options = self.granted(options, granted);
-        self.0.vm.run_sync(&agent.exe, args.into(), options)
+        self.0.vm.run_sync(agent.for_a_run(), args.into(), options)
     }
 }
 

@@ -244,6 +244,7 @@
 
 #![warn(unreachable_pub)]
 
+mod agent;
 mod answer;
 pub mod capabilities;
 mod engine;
@@ -304,8 +305,9 @@ pub use a99_vm::{
     RunFault, RunMemory, RunOptions, SnapshotError, TraceCall, TraceCallEnd, TraceEvent, TraceSink,
     Vm, event_channel,
 };
+pub use agent::Agent;
 pub use answer::find_program;
-pub use engine::{Agent, Engine, EngineBuilder, Refused};
+pub use engine::{Engine, EngineBuilder, Refused};
 pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
 pub use pool::EnginePool;

@@ -1,6 +1,7 @@
 //! Pools: many runs of an engine under one ceiling.
 
-use crate::engine::{Agent, Engine};
+use crate::agent::Agent;
+use crate::engine::Engine;
 use a99_capabilities::Capabilities;
 use a99_core::value::Value;
 use a99_vm::{Outcome, Pool, RunOptions};
@@ -22,7 +23,7 @@ impl EnginePool {
         granted: Capabilities,
     ) -> Outcome {
         let options = self.engine.granted(options, granted);
-        self.pool.run(&agent.exe, args.into(), options).await
+        self.pool.run(agent.for_a_run(), args.into(), options).await
     }
 }
 

@@ -1,10 +1,11 @@
 //! Run profiles: what a host says of many runs, said once.
 
-use crate::engine::{Agent, Engine};
+use crate::agent::Agent;
+use crate::engine::Engine;
 use a99_capabilities::Capabilities;
 use a99_core::error::RunError;
 use a99_core::value::Value;
-use a99_vm::{Bound, Outcome, Run, RunOptions, SnapshotError};
+use a99_vm::{Bound, Outcome, Run, RunOptions, SnapshotError, Vm};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -15,16 +16,17 @@ use std::sync::Arc;
 /// whatever the capabilities keep.
 ///
 /// A clone shares the signal, the account and the capabilities. Threads that run agents all the
-/// time have a clone each: then they write no memory in common when a run begins or ends.
+/// time have a clone each, and clones of the agents: then they write no memory in common when a
+/// run begins or ends.
 pub struct RunProfile {
-    engine: Engine,
+    vm: Arc<Vm>,
     options: Arc<RunOptions>,
 }
 
 impl Clone for RunProfile {
     fn clone(&self) -> RunProfile {
         RunProfile {
-            engine: self.engine.clone(),
+            vm: Arc::new(self.vm.apart()),
             options: Arc::new(RunOptions::clone(&self.options)),
         }
     }
@@ -69,7 +71,7 @@ impl Engine {
         self.vm().check_options(&options)?;
         Ok(RunProfile {
             options: Arc::new(self.granted(options, granted)),
-            engine: self.clone(),
+            vm: Arc::clone(self.vm()),
         })
     }
 }
@@ -82,26 +84,20 @@ impl RunProfile {
         args: impl Into<Value>,
     ) -> impl Future<Output = Outcome> + Send {
         let options = self.options.for_a_run();
-        self.engine
-            .vm()
-            .run(agent.executable(), args.into(), options)
+        self.vm.run(agent.for_a_run(), args.into(), options)
     }
 
     /// Runs an agent on this thread, as [`Engine::run_sync`] does: an atom that would have to
     /// wait fails.
     pub fn run_sync(&self, agent: &Agent, args: impl Into<Value>) -> Outcome {
         let options = self.options.for_a_run();
-        self.engine
-            .vm()
-            .run_sync(agent.executable(), args.into(), options)
+        self.vm.run_sync(agent.for_a_run(), args.into(), options)
     }
 
     /// Starts an agent for a host that drives it itself, as [`Engine::start`] does.
     pub fn start(&self, agent: &Agent, args: impl Into<Value>) -> Run {
         let options = self.options.for_a_run();
-        self.engine
-            .vm()
-            .start(agent.executable(), args.into(), options)
+        self.vm.start(agent.for_a_run(), args.into(), options)
     }
 
     /// Goes on with a snapshot, as [`Engine::restore`] does.
@@ -110,9 +106,7 @@ impl RunProfile {
     /// As [`Engine::restore`].
     pub fn restore(&self, agent: &Agent, snapshot: &[u8]) -> Result<Run, SnapshotError> {
         let options = self.options.for_a_run();
-        self.engine
-            .vm()
-            .restore(agent.executable(), snapshot, options)
+        self.vm.restore(agent.for_a_run(), snapshot, options)
     }
 
     /// Binds arguments of an agent to places, as [`Engine::bind`] does.
@@ -121,9 +115,8 @@ impl RunProfile {
     /// As [`Engine::bind`].
     pub fn bind(&self, agent: &Agent, names: &[&str]) -> Result<Arc<Bound>, RunError> {
         let options = Arc::clone(&self.options);
-        self.engine
-            .vm()
-            .bind(agent.executable(), names, options)
+        self.vm
+            .bind(agent.for_a_run(), names, options)
             .map(Arc::new)
     }
 }

@@ -1,6 +1,7 @@
 //! Runs that a host drives itself, and runs of one agent again and again.
 
-use crate::engine::{Agent, Engine};
+use crate::agent::Agent;
+use crate::engine::Engine;
 use a99_capabilities::Capabilities;
 use a99_core::error::RunError;
 use a99_core::value::Value;
@@ -89,7 +90,7 @@ impl Engine {
         granted: Capabilities,
     ) -> Run {
         let options = self.granted(options, granted);
-        self.vm().start(agent.executable(), args.into(), options)
+        self.vm().start(agent.for_a_run(), args.into(), options)
     }
 
     /// Goes on with a snapshot of a run of this agent ([`Run::snapshot`]), in this
@@ -136,6 +137,6 @@ impl Engine {
         granted: Capabilities,
     ) -> Result<Run, SnapshotError> {
         let options = self.granted(options, granted);
-        self.vm().restore(agent.executable(), snapshot, options)
+        self.vm().restore(agent.for_a_run(), snapshot, options)
     }
 }

@@ -1,6 +1,7 @@
 //! Programs in the source form.
 
-use crate::engine::{Agent, Engine, Refused, verified};
+use crate::agent::Agent;
+use crate::engine::{Engine, Refused, verified};
 use crate::load::SourceCheck;
 use crate::nodes::with_nodes;
 use a99_compiler::compile_watched;

@@ -140,31 +140,33 @@ struct ModelPrices {
 }
 
 /// A linked program, ready to run any number of times.
-#[derive(Debug)]
+///
+/// Its parts are shared by those that are made of it ([`Executable::apart`]).
+#[derive(Clone, Debug)]
 pub struct Executable {
     artifact: Artifact,
-    pub(crate) consts: Box<[Val]>,
+    pub(crate) consts: Arc<[Val]>,
     pub(crate) statics: Arc<[u8]>,
     pub(crate) shapes: Arc<StaticShapes>,
     /// The interned form of each key of the program.
-    pub(crate) keys: Box<[KeyId]>,
-    pub(crate) literals: Box<[LiteralCode]>,
+    pub(crate) keys: Arc<[KeyId]>,
+    pub(crate) literals: Arc<[LiteralCode]>,
     /// The code of each function as the fast loop takes it.
-    pub(crate) fast: Box<[Box<[FastOp]>]>,
+    pub(crate) fast: Arc<[Box<[FastOp]>]>,
     /// The body behind each op that steps name.
-    pub(crate) atoms: Box<[Option<Arc<AtomDef>>]>,
+    pub(crate) atoms: Arc<[Option<Arc<AtomDef>>]>,
     /// For each call site the code of its atom, where a call is nothing else.
-    pub(crate) natives: Box<[Option<NativeFn>]>,
-    metered: ModelPrices,
-    flat: ModelPrices,
+    pub(crate) natives: Arc<[Option<NativeFn>]>,
+    metered: Arc<ModelPrices>,
+    flat: Arc<ModelPrices>,
     /// What values that are returned are projected to.
-    pub(crate) schemas: Box<[Schema]>,
+    pub(crate) schemas: Arc<[Schema]>,
     /// What arguments must match.
-    pub(crate) input_schema: Option<Schema>,
+    pub(crate) input_schema: Option<Arc<Schema>>,
     #[cfg(feature = "jit")]
-    pub(crate) tier: Tier,
-    program_hash: OnceLock<String>,
-    helpers: OnceLock<Helpers>,
+    pub(crate) tier: Arc<Tier>,
+    program_hash: OnceLock<Arc<str>>,
+    helpers: OnceLock<Arc<Helpers>>,
 }
 
 impl Executable {
@@ -201,17 +203,7 @@ impl Executable {
         pace: &LinkPace<'_>,
     ) -> Result<Executable, LinkStopped> {
         let program = artifact.program();
-        let mut shapes = StaticShapes::default();
-        let mut keys = Vec::with_capacity(program.keys.len());
-        for key in &program.keys {
-            pace.work(1)?;
-            keys.push(shapes.key(program.text(*key)));
-        }
-        for shape in &program.shapes {
-            pace.work(shape.len())?;
-            let list: Vec<_> = shape.iter().map(|k| keys[*k as usize]).collect();
-            shapes.push_shape(&list);
-        }
+        let (keys, shapes) = interned(program, |records| pace.work(records))?;
         let statics: Arc<[u8]> = program.text.as_slice().into();
         let text = |r: TextRange| {
             let bytes = &statics[r.start as usize..r.end as usize];
@@ -262,7 +254,7 @@ impl Executable {
             schemas.push(Schema::read(schema, &mut SchemaPace(pace))?);
         }
         let input_schema = match &program.input_schema {
-            Some(schema) => Some(Schema::read(schema, &mut SchemaPace(pace))?),
+            Some(schema) => Some(Arc::new(Schema::read(schema, &mut SchemaPace(pace))?)),
             None => None,
         };
         Ok(Executable {
@@ -273,13 +265,13 @@ impl Executable {
             fast: fast.into(),
             natives: natives(program, &bodies),
             atoms: bodies.into(),
-            metered,
-            flat,
+            metered: Arc::new(metered),
+            flat: Arc::new(flat),
             statics,
             schemas: schemas.into(),
             input_schema,
             #[cfg(feature = "jit")]
-            tier: Tier::new(CompiledTier::Off, 0),
+            tier: Arc::new(Tier::new(CompiledTier::Off, 0)),
             program_hash: OnceLock::new(),
             helpers: OnceLock::new(),
             artifact: artifact.clone(),
@@ -290,8 +282,20 @@ impl Executable {
     #[cfg(feature = "jit")]
     #[must_use]
     pub fn with_tier(mut self, when: CompiledTier) -> Executable {
-        self.tier = Tier::new(when, self.program().functions.len());
+        self.tier = Arc::new(Tier::new(when, self.program().functions.len()));
         self
+    }
+
+    /// The same program with what its runs count owners of apart: the program itself, and the
+    /// names of its keys, which results have. Threads that have one each write no memory in
+    /// common when a run begins or ends. The rest is shared.
+    #[must_use]
+    pub fn apart(&self) -> Executable {
+        let Ok((_, shapes)) = interned(self.program(), |_| Ok::<_, Infallible>(()));
+        Executable {
+            shapes: Arc::new(shapes),
+            ..self.clone()
+        }
     }
 
     /// The code that the fast loop takes of a function.
@@ -325,12 +329,13 @@ impl Executable {
     /// change it.
     pub(crate) fn program_hash(&self) -> &str {
         self.program_hash
-            .get_or_init(|| hex(&self.program().identity()))
+            .get_or_init(|| hex(&self.program().identity()).into())
     }
 
     /// The helpers, for programs that run inline.
     pub(crate) fn helpers(&self) -> &Helpers {
-        self.helpers.get_or_init(|| Helpers::new(self.program()))
+        self.helpers
+            .get_or_init(|| Arc::new(Helpers::new(self.program())))
     }
 
     /// Bytes that the program takes, linked and with its source.
@@ -453,6 +458,26 @@ impl Gauge for SchemaPace<'_, '_> {
     }
 }
 
+/// The keys of a program in their interned form, and its shapes; `work` is told how many records
+/// are looked at next. The same program gives the same numbers.
+fn interned<E>(
+    program: &Program,
+    work: impl Fn(usize) -> Result<(), E>,
+) -> Result<(Vec<KeyId>, StaticShapes), E> {
+    let mut shapes = StaticShapes::default();
+    let mut keys = Vec::with_capacity(program.keys.len());
+    for key in &program.keys {
+        work(1)?;
+        keys.push(shapes.key(program.text(*key)));
+    }
+    for shape in &program.shapes {
+        work(shape.len())?;
+        let list: Vec<_> = shape.iter().map(|k| keys[*k as usize]).collect();
+        shapes.push_shape(&list);
+    }
+    Ok((keys, shapes))
+}
+
 /// The host's atom behind an op of the program. What it costs is the host's
 /// word, not the program's.
 fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<AtomDef>>, LinkError> {
@@ -498,7 +523,7 @@ fn check_sites(
 }
 
 /// The code of the atoms that are called at the sites of a program, where that is all.
-fn natives(program: &Program, atoms: &[Option<Arc<AtomDef>>]) -> Box<[Option<NativeFn>]> {
+fn natives(program: &Program, atoms: &[Option<Arc<AtomDef>>]) -> Arc<[Option<NativeFn>]> {
     let native = |site: &Site| atoms[site.op as usize].as_ref()?.plain();
     program.sites.iter().map(native).collect()
 }

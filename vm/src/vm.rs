@@ -103,6 +103,22 @@ impl Vm {
         }
     }
 
+    /// The same machine with what runs count owners of apart, and machines of its own for reuse:
+    /// threads that have one each write no memory in common when a run begins or ends. Atoms,
+    /// clock and randomness are shared.
+    #[must_use]
+    pub fn apart(&self) -> Vm {
+        Vm {
+            atoms: Arc::clone(&self.atoms),
+            environment: Arc::clone(&self.environment),
+            loader: self.loader.clone(),
+            state: self.state,
+            #[cfg(feature = "jit")]
+            tier: self.tier,
+            spare: Mutex::default(),
+        }
+    }
+
     /// Lets programs run programs.
     #[must_use]
     pub fn with_loader(mut self, loader: Arc<dyn ProgramLoader>) -> Vm {

@@ -495,6 +495,7 @@ fn frame_size(f: &Function) -> usize {
 }
 
 /// Makes room for a frame and clears it.
+#[inline(always)]
 fn clear_frame(stack: &mut Vec<Val>, base: usize, size: usize) -> Result<(), Fault> {
     let need = base + size + WINDOW;
     if stack.len() < need {

@@ -1,0 +1,160 @@
+//! Agents: programs that are compiled, verified and linked, ready to run.
+
+use a99_builder::Builder;
+use a99_core::artifact::{ArtifactError, EncodeOptions};
+use a99_core::diag::Diagnostics;
+use a99_core::disasm::disassemble;
+use a99_core::value::Value;
+use a99_core::verify::Artifact;
+use a99_vm::Executable;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A clone that has run so often has parts of its own.
+const RUNS_BEFORE_OWN: u32 = 16;
+
+/// A compiled, verified and linked agent. Cloning is cheap; one agent can run
+/// any number of times at once.
+///
+/// Threads that run it all the time have a clone each: then they write no memory in common when
+/// a run begins or ends.
+#[derive(Debug)]
+pub struct Agent {
+    exe: Arc<Executable>,
+    /// The same, whose owners only this agent's runs count; a clone that runs again and again
+    /// makes it.
+    own: OnceLock<Arc<Executable>>,
+    /// Runs of a clone that has none yet; about, where threads share it.
+    runs: AtomicU32,
+}
+
+impl Clone for Agent {
+    fn clone(&self) -> Agent {
+        Agent {
+            exe: Arc::clone(&self.exe),
+            own: OnceLock::new(),
+            runs: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Agent {
+    pub(crate) fn of(exe: Arc<Executable>) -> Agent {
+        Agent {
+            own: OnceLock::from(Arc::clone(&exe)),
+            exe,
+            runs: AtomicU32::new(0),
+        }
+    }
+
+    /// The program for one more run.
+    pub(crate) fn for_a_run(&self) -> &Arc<Executable> {
+        match self.own.get() {
+            Some(own) => own,
+            None => self.of_a_clone(),
+        }
+    }
+
+    fn of_a_clone(&self) -> &Arc<Executable> {
+        let runs = self.runs.load(Ordering::Relaxed);
+        if runs < RUNS_BEFORE_OWN {
+            // A run that is not counted is one that another thread counts.
+            self.runs.store(runs + 1, Ordering::Relaxed);
+            return &self.exe;
+        }
+        self.own.get_or_init(|| Arc::new(self.exe.apart()))
+    }
+
+    /// Starts an agent that is written as a chain of calls, for arguments of
+    /// this schema, which is for the reader (language section 4.13).
+    pub fn take(schema: impl Into<Value>) -> Builder {
+        Builder::take(schema)
+    }
+
+    /// What the compiler warned of.
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.exe.program().warnings
+    }
+
+    /// The verified program.
+    pub fn artifact(&self) -> &Artifact {
+        self.exe.artifact()
+    }
+
+    /// The program's code as text: instructions, fuel of each block, places.
+    pub fn disassemble(&self) -> String {
+        disassemble(self.exe.program())
+    }
+
+    /// The program as an `.a99b` file without a signature, which
+    /// [`Engine::load`] reads: see [`artifact`](crate::artifact). The same
+    /// program gives the same bytes.
+    ///
+    /// # Errors
+    /// A program of 4 GiB or more.
+    pub fn to_bytes(&self, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
+        self.artifact().to_bytes(options)
+    }
+
+    /// The source text; JSON that was made of it for a program that came as a
+    /// value, none for one that was stripped.
+    pub fn source(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
+        self.exe.program().source.text()
+    }
+
+    /// Line and column in the text that the program was made of, where that is no JSON,
+    /// for a pointer to a place in the program: of an error, or of an event of the trace.
+    pub fn line_col(&self, pointer: &str) -> Option<(u32, u32)> {
+        self.exe.program().source.line_col_at(pointer)
+    }
+
+    /// The linked program, for hosts that drive the machine themselves.
+    pub fn executable(&self) -> &Arc<Executable> {
+        &self.exe
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, Next, RunOptions, capabilities::Capabilities, json};
+    use std::time::Duration;
+
+    const WAITS: &str = r#"{"op": "seq", "steps": [
+        {"op": "varsImport", "keys": ["url"]},
+        {"op": "httpFetch", "url": "url", "result": "page"},
+        {"op": "return", "schema": {"type": "object", "properties": {"page": {}, "url": {}}}}
+    ]}"#;
+
+    #[test]
+    fn a_clone_that_runs_again_and_again_has_parts_of_its_own() {
+        let engine = Engine::new();
+        let agent = engine.compile(WAITS).expect("it compiles");
+        let clone = agent.clone();
+        let granted = Capabilities::none;
+        let mut snapshots = Vec::new();
+        for _ in 0..RUNS_BEFORE_OWN + 2 {
+            let (args, options) = (json!({"url": "x:/"}), RunOptions::new());
+            let mut run = engine.start(&clone, args, options, granted());
+            let Next::Call(call) = run.next(Duration::ZERO) else {
+                panic!("it fetches");
+            };
+            snapshots.push(run.snapshot().expect("it waits"));
+            run.answer(&call.id, Ok(Value::from("Hello").into()))
+                .expect("its call");
+            let Next::Done(outcome) = run.next(Duration::ZERO) else {
+                panic!("it ends");
+            };
+            let wanted = json!({"page": "Hello", "url": "x:/"});
+            assert_eq!(outcome.result.to_json(), wanted);
+        }
+        assert!(!Arc::ptr_eq(clone.for_a_run(), agent.for_a_run()));
+        assert!(Arc::ptr_eq(agent.for_a_run(), agent.executable()));
+        // A run goes on by either.
+        let last = snapshots.last().expect("it ran");
+        for agent in [&agent, &clone] {
+            let restored = engine.restore(agent, last, RunOptions::new(), granted());
+            assert!(restored.is_ok());
+        }
+    }
+}
