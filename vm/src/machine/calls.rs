@@ -277,17 +277,18 @@ impl Machine {
         let name = atom.sig.name.clone();
         let from = frame.base as usize + base.at();
         let limits = self.options.limits.boundary;
-        let (args, lent) = self.with_room(host, |machine, host| {
+        let mut args = Vec::with_capacity(n.at());
+        let lent = self.with_room(host, |machine, host| {
             let mut cx = cx(&mut machine.heap, &mut machine.meter, host);
             let mut copies = Copies::paid(&mut cx);
-            let mut args = Vec::with_capacity(n.at());
+            args.clear();
             for val in &machine.stack[from..from + n.at()] {
                 args.push(copies.to_value(*val, &limits)?);
             }
             let lent = copies.bytes();
             drop(copies);
             machine.heap.add_external(lent)?;
-            Ok((args, lent))
+            Ok(lent)
         })?;
         match &self.options.account {
             None => self.calls += 1,

@@ -15,12 +15,12 @@ pub use host::RunClock;
 pub(crate) use host::{RunHost, Stopwatch, deadline, wall_clock};
 pub(crate) use session::{Answered, Session, Turn, earlier, late, limit_of};
 pub use snapshot::SnapshotError;
-use waiting::{Made, Outstanding, Seen, Several, Waiting, until};
+use waiting::{Asked, Made, Outstanding, Seen, Several, Waiting, until};
 
 use crate::atom::{AtomDef, AtomError, Cancelled, HostReply, Locals};
 use crate::driver::poll_caught;
 use crate::link::Executable;
-use crate::machine::{CodePlace, Machine, Request};
+use crate::machine::{CodePlace, Machine};
 use crate::native::StopReason;
 use crate::options::{Outcome, RunOptions};
 use crate::vm::{AnswerFuture, Vm};
@@ -93,7 +93,7 @@ pub struct Call {
     /// Whether the atom talks to the world.
     pub effect: Effect,
     place: CodePlace,
-    request: Arc<Request>,
+    request: Asked,
 }
 
 impl Call {
@@ -169,7 +169,7 @@ impl Call {
     /// atom gets a copy of those, which does not count against the ceiling.
     pub fn start(self, deadline: Option<Instant>) -> Answer {
         let atom = self.place.atom_of(&self.request);
-        let mut call = Arc::unwrap_or_clone(self.request).call;
+        let mut call = self.request.into_request().call;
         call.deadline = deadline;
         Answer(Vm::start_atom(atom, call))
     }
@@ -177,10 +177,10 @@ impl Call {
     /// The same, with what the atom takes of the run apart, for a host that keeps a journal.
     /// State of the run's own (its store) is out of the atom's reach.
     pub fn start_measured(mut self, deadline: Option<Instant>) -> (Answer, CallCharges) {
-        let request = Arc::make_mut(&mut self.request);
-        let own = Arc::new(Locals::for_a_call(&request.call.locals));
+        let call = &mut self.request.call;
+        let own = Arc::new(Locals::for_a_call(&call.locals));
         let charges = CallCharges {
-            run: std::mem::replace(&mut request.call.locals, own.clone()),
+            run: std::mem::replace(&mut call.locals, own.clone()),
             own,
         };
         (self.start(deadline), charges)
@@ -338,7 +338,7 @@ impl Run {
                 let deadline = until(session, &request, self.now);
                 self.waiting = Some(Waiting::One(Outstanding::of(&request, deadline)));
                 let made = Made {
-                    request: Arc::new(request),
+                    request: Asked::Own(request),
                     deadline,
                     pc: None,
                 };

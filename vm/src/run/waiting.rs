@@ -7,6 +7,7 @@ use crate::native::{Host, StopReason};
 use crate::vm::Vm;
 use a99_core::call_id::CallId;
 use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,43 @@ pub(super) struct Outstanding {
     flag: Option<CancelFlag>,
     /// The call as it is given once more after the run was restored.
     pub(super) again: Option<Arc<Request>>,
+}
+
+/// What a call asks: the host's alone, or what the run keeps too.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Own(Request),
+    Shared(Arc<Request>),
+}
+
+impl Deref for Asked {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        match self {
+            Asked::Own(request) => request,
+            Asked::Shared(request) => request,
+        }
+    }
+}
+
+impl DerefMut for Asked {
+    /// Of what is shared the host gets a copy.
+    fn deref_mut(&mut self) -> &mut Request {
+        match self {
+            Asked::Own(request) => request,
+            Asked::Shared(request) => Arc::make_mut(request),
+        }
+    }
+}
+
+impl Asked {
+    pub(super) fn into_request(self) -> Request {
+        match self {
+            Asked::Own(request) => request,
+            Asked::Shared(request) => Arc::unwrap_or_clone(request),
+        }
+    }
 }
 
 impl Drop for Outstanding {
@@ -103,7 +141,7 @@ pub(super) enum State {
 
 /// A call for the host.
 pub(super) struct Made {
-    pub(super) request: Arc<Request>,
+    pub(super) request: Asked,
     pub(super) deadline: Option<Duration>,
     /// The instruction that it belongs to, if not the one that runs.
     pub(super) pc: Option<u32>,
@@ -183,7 +221,7 @@ fn one(
                 Some(request) => Seen::Made(
                     waiting,
                     Made {
-                        request,
+                        request: Asked::Shared(request),
                         deadline,
                         pc: None,
                     },
@@ -241,7 +279,7 @@ impl Several {
             };
             if let Some(request) = waiting.again.take() {
                 let made = Made {
-                    request,
+                    request: Asked::Shared(request),
                     deadline: waiting.deadline,
                     pc: Some(call.pc),
                 };
@@ -258,7 +296,7 @@ impl Several {
                 call.state = State::UnderWay(Outstanding::of(&request, deadline));
                 self.active.push(number);
                 let made = Made {
-                    request,
+                    request: Asked::Shared(request),
                     deadline,
                     pc: Some(call.pc),
                 };
