@@ -114,8 +114,9 @@ impl<'a> Drive<'a> {
         if deadline.is_some_and(|at| now.is_some_and(|now| now >= at)) {
             return Some(self.stopped(StopReason::Deadline, request));
         }
-        let own = limit_of(machine, &request).and_then(|limit| now?.checked_add(limit));
-        let mut call = ActiveCall::start(request, machine, earlier(own, deadline));
+        let atom = machine.atom_of(&request);
+        let own = limit_of(machine, atom).and_then(|limit| now?.checked_add(limit));
+        let mut call = ActiveCall::start(request, atom, earlier(own, deadline));
         if let Poll::Ready(answer) = call.poll_answer(context) {
             self.end(call, &answer);
             let clock = self.clock;

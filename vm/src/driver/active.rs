@@ -2,8 +2,8 @@
 //! longer wanted.
 
 use super::{AbortSignal, cannot_wait, poll_caught};
-use crate::atom::{AtomError, CancelFlag};
-use crate::machine::{Machine, Request};
+use crate::atom::{AtomDef, AtomError, CancelFlag};
+use crate::machine::Request;
 use crate::run::{Answered, late};
 use crate::vm::{AnswerFuture, Vm};
 use std::borrow::Cow;
@@ -25,13 +25,9 @@ pub(super) struct ActiveCall {
 }
 
 impl ActiveCall {
-    /// Starts a call of this machine's, which may take until then.
-    pub(super) fn start(
-        request: Request,
-        machine: &Machine,
-        wake_at: Option<Instant>,
-    ) -> ActiveCall {
-        let atom = machine.atom_of(&request);
+    /// Starts a call of this atom, which may take until then.
+    #[inline]
+    pub(super) fn start(request: Request, atom: &AtomDef, wake_at: Option<Instant>) -> ActiveCall {
         let mut call = request.call;
         call.deadline = wake_at;
         let flag = call.cancelled.flag();

@@ -54,9 +54,10 @@ impl Calls {
         while self.active.len() < self.limit
             && let Some((number, request)) = self.waiting.pop_front()
         {
-            let own = limit_of(machine, &request);
+            let atom = machine.atom_of(&request);
+            let own = limit_of(machine, atom);
             let own = own.and_then(|limit| wall_clock()?.checked_add(limit));
-            let call = ActiveCall::start(request, machine, earlier(own, self.deadline));
+            let call = ActiveCall::start(request, atom, earlier(own, self.deadline));
             self.active.push((number, call));
         }
     }

@@ -331,9 +331,10 @@ impl Machine {
     }
 
     /// The atom that a call of the top frame is one of.
+    #[inline]
     pub fn atom_of(&self, request: &Request) -> &AtomDef {
-        let (exe, ..) = self.program_of(self.frame());
-        exe.atom(request.op)
+        let program = self.frames.last().map_or(0, |frame| frame.program);
+        self.programs[program as usize].exe.atom(request.op)
     }
 
     /// Keeps what a call that was answered leaves to the next one.

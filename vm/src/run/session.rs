@@ -3,7 +3,7 @@
 
 use super::host::{self, FOREVER, RunHost};
 use super::{RunClock, RunFault};
-use crate::atom::{AtomError, HostReply};
+use crate::atom::{AtomDef, AtomError, HostReply};
 use crate::driver::AbortSignal;
 use crate::link::Executable;
 use crate::machine::{Machine, Request, Requests, Step};
@@ -274,8 +274,8 @@ pub(super) fn host_of<'a, C>(
 
 /// The time that an atom may take, if it has a limit.
 #[inline]
-pub(crate) fn limit_of(machine: &Machine, request: &Request) -> Option<Duration> {
-    match machine.timeout_of(&machine.atom_of(request).sig) {
+pub(crate) fn limit_of(machine: &Machine, atom: &AtomDef) -> Option<Duration> {
+    match machine.timeout_of(&atom.sig) {
         AtomTimeout::None => None,
         AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms)).filter(|d| *d < FOREVER),
     }

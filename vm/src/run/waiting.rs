@@ -159,7 +159,8 @@ pub(super) enum Seen {
 
 /// When an answer to a call that is made now comes too late.
 pub(super) fn until(session: &Session, request: &Request, now: Duration) -> Option<Duration> {
-    let own = limit_of(&session.machine, request);
+    let machine = &session.machine;
+    let own = limit_of(machine, machine.atom_of(request));
     let own = own.and_then(|limit| now.checked_add(limit));
     earlier(own, session.deadline)
 }

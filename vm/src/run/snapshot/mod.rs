@@ -319,7 +319,8 @@ fn load_moment(session: &Session, r: &mut Reader<'_>) -> Taken<Duration> {
 /// When the answer of a call comes too late that is made again: never later than if it
 /// were made now.
 fn still(session: &Session, request: &Request, saved: Duration) -> Option<Duration> {
-    let own = limit_of(&session.machine, request);
+    let machine = &session.machine;
+    let own = limit_of(machine, machine.atom_of(request));
     earlier(own.map(|own| own.min(saved)), session.deadline)
 }
 
