@@ -87,7 +87,7 @@ impl Agent {
     }
 
     /// The program as an `.a99b` file without a signature, which
-    /// [`Engine::load`] reads: see [`artifact`](crate::artifact). The same
+    /// [`Engine::load`](crate::Engine::load) reads: see [`artifact`](crate::artifact). The same
     /// program gives the same bytes.
     ///
     /// # Errors

@@ -17,7 +17,7 @@
 
 use super::live_text::{LiveText, TextMap};
 use super::pieces::{PIECE, copy_down, fill, sort_by_key};
-use super::{Cell, Heap, Ref, ShapeId, Str, Val};
+use super::{Cell, Heap, MAX_HEAP_LIMIT, Ref, ShapeId, Str, Val};
 use crate::native::{StopReason, Watch};
 
 /// Heap size before the first compaction is considered: below it a run ends
@@ -203,7 +203,8 @@ fn next(before: usize, survived: usize) -> usize {
     let dropped = before.saturating_sub(survived);
     // In eighths of the heap; an eighth that went takes one from the growth.
     let eighths = dropped / (before / 8).max(1);
-    survived * most.saturating_sub(2 * eighths).max(least)
+    let growth = most.saturating_sub(2 * eighths).max(least);
+    survived.saturating_mul(growth).min(2 * MAX_HEAP_LIMIT)
 }
 
 /// What a trace of the heap found alive.
@@ -260,5 +261,23 @@ impl Marks {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next;
+
+    #[test]
+    fn the_less_was_garbage_the_later_it_is_looked_for() {
+        let mib = |n: usize| n << 20;
+        assert_eq!(next(mib(8), mib(8)), mib(64));
+        assert_eq!(next(mib(8), mib(7)), mib(42));
+        assert_eq!(next(mib(8), mib(6)), mib(24));
+        assert_eq!(next(mib(8), mib(5)), mib(10));
+        assert_eq!(next(mib(8), mib(1)), mib(2));
+        assert_eq!((next(0, 0), next(mib(8), 0)), (0, 0));
+        // As much as a snapshot says.
+        assert_eq!(next(mib(1000), mib(1000)), mib(2048));
     }
 }
