@@ -10,6 +10,7 @@ use a99_vm::builtins::members;
 use a99_vm::coerce::{to_str, truthy};
 use a99_vm::heap::{KeyId, ObjDraft, Oom, Ref, Val};
 use a99_vm::native::{Cx, Fault};
+use smallvec::SmallVec;
 use std::collections::HashSet;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -265,18 +266,18 @@ fn each_member(
     r: Ref,
     mut visit: impl FnMut(&mut Cx<'_>, KeyId, Val) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    if cx.heap.plain_members(r).is_none() {
-        let mut members = cx.members(r)?.into_iter();
-        return members.try_for_each(|(key, value)| visit(cx, key, value));
+    /// So many members are copied where they need no allocation.
+    const FEW: usize = 16;
+    if let Some((keys, values)) = cx.heap.plain_members(r)
+        && keys.len() <= FEW
+    {
+        let members = keys.iter().copied().zip(values.iter().copied());
+        let members: SmallVec<[(KeyId, Val); FEW]> = members.collect();
+        let mut members = members.iter();
+        return members.try_for_each(|(key, value)| visit(cx, *key, *value));
     }
-    for slot in 0..cx.heap.len(r) {
-        let Some((keys, values)) = cx.heap.plain_members(r) else {
-            break;
-        };
-        let (key, value) = (keys[slot], values[slot]);
-        visit(cx, key, value)?;
-    }
-    Ok(())
+    let mut members = cx.members(r)?.into_iter();
+    members.try_for_each(|(key, value)| visit(cx, key, value))
 }
 
 /// The index that a name is, if it is one in canonical form.

@@ -154,14 +154,16 @@ impl<'c, 'h> Parser<'c, 'h> {
     }
 
     /// Skips blanks; the byte after them.
-    #[inline]
+    #[inline(always)]
     fn next_byte(&mut self) -> Result<Option<u8>, Fault> {
-        let is_blank = |b: u8| matches!(b, b' ' | b'\n' | b'\r' | b'\t');
-        if let Some(byte) = self.bytes().get(self.at)
-            && !is_blank(*byte)
-        {
-            return Ok(Some(*byte));
+        match self.bytes().get(self.at) {
+            Some(byte) if !is_blank(*byte) => Ok(Some(*byte)),
+            _ => self.skip_blanks(),
         }
+    }
+
+    #[inline(never)]
+    fn skip_blanks(&mut self) -> Result<Option<u8>, Fault> {
         loop {
             let bytes = self.cx.heap.bytes(self.text);
             let stop = (self.at + SCAN_SLICE).min(bytes.len());
@@ -501,6 +503,10 @@ impl ParseFrame {
         });
         index.get(&key).copied()
     }
+}
+
+fn is_blank(b: u8) -> bool {
+    matches!(b, b' ' | b'\n' | b'\r' | b'\t')
 }
 
 fn is_word(b: u8) -> bool {

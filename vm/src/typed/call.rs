@@ -158,15 +158,21 @@ pub fn inline<I: Input>(
     let mut copies = Copies::paid(cx);
     let input = read::<I>(&mut copies, args, scope.limits())?;
     let input = input.map_err(|e| declared.fault(Failure::Input(e)))?;
-    // Written where it is read: a move out of the closures would copy a number byte by byte,
-    // and wait for that.
-    let mut answer = Answer::Null;
+    // A number by itself: within an answer it would be copied in pieces out of the closures,
+    // and reading it would wait for that.
+    let (mut number, mut answer) = (None, Answer::Null);
     pace::within(&mut copies, |pace| {
-        let caught = catch_unwind(AssertUnwindSafe(|| answer = body(input, pace)));
+        let caught = catch_unwind(AssertUnwindSafe(|| match body(input, pace) {
+            Answer::Number(n) => number = Some(n),
+            other => answer = other,
+        }));
         if caught.is_err() {
             answer = Answer::failed(AtomError::new(PANICKED));
         }
     })?;
+    if let Some(n) = number {
+        return Answer::Number(n).write(&mut copies, scope.limits());
+    }
     match answer {
         Answer::Reply(reply) => checked(&mut copies, scope.limits(), declared, reply),
         proven => proven.write(&mut copies, scope.limits()),

@@ -18,7 +18,8 @@ const DROPPED: usize = 16;
 #[derive(Default)]
 pub struct Pace<'p> {
     stop: Option<&'p dyn Fn() -> bool>,
-    left: RefCell<Vec<Value>>,
+    /// Mostly there is nothing.
+    left: RefCell<Option<Vec<Value>>>,
 }
 
 impl<'p> Pace<'p> {
@@ -38,7 +39,10 @@ impl<'p> Pace<'p> {
     /// Takes values that did not become part of a whole.
     pub(super) fn leave(&self, values: impl IntoIterator<Item = Value>) {
         if self.stop.is_some() {
-            self.left.borrow_mut().extend(values);
+            self.left
+                .borrow_mut()
+                .get_or_insert_default()
+                .extend(values);
         }
     }
 }
@@ -55,7 +59,7 @@ impl std::fmt::Debug for Pace<'_> {
 fn paced<T, E>(
     ask: impl FnMut() -> Result<(), E>,
     work: impl FnOnce(&Pace<'_>) -> T,
-) -> (T, Vec<Value>, Result<(), E>) {
+) -> (T, Option<Vec<Value>>, Result<(), E>) {
     let state = RefCell::new((ask, Ok(())));
     let stop = || {
         let (ask, ended) = &mut *state.borrow_mut();
@@ -77,7 +81,9 @@ fn paced<T, E>(
 #[inline(always)]
 pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> Result<T, Fault> {
     let (made, left, ended) = paced(|| cx.work(VALUE), work);
-    cx.discard(left)?;
+    if let Some(left) = left {
+        cx.discard(left)?;
+    }
     ended?;
     Ok(made)
 }
@@ -87,7 +93,7 @@ pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> R
 pub(super) fn while_wanted<T>(watch: &CallWatch, work: impl FnOnce(&Pace<'_>) -> T) -> Option<T> {
     let mut clock = Watch::new(watch);
     let (made, left, ended) = paced(|| clock.work(VALUE as usize), work);
-    let dropped = discard(watch, left);
+    let dropped = discard(watch, left.unwrap_or_default());
     (dropped && ended.is_ok()).then_some(made)
 }
 
