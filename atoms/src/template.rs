@@ -101,6 +101,22 @@ enum Holes {
     Paths,
 }
 
+impl Holes {
+    /// Whether a byte may be part of what names a hole.
+    #[inline]
+    fn has(self, byte: u8) -> bool {
+        byte.is_ascii_alphanumeric() || byte == b'_' || self == Holes::Paths && byte == b'.'
+    }
+
+    /// Whether such bytes name a hole: no name is empty.
+    fn is_named(self, name: &[u8]) -> bool {
+        match self {
+            Holes::Names => !name.is_empty(),
+            Holes::Paths => name.split(|b| *b == b'.').all(|name| !name.is_empty()),
+        }
+    }
+}
+
 /// Scans, converts and adds up everything first; the result is charged and
 /// checked against the heap before one byte of it is built (C11).
 fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -248,7 +264,6 @@ fn next_hole(
 ) -> Result<Option<Range<usize>>, Fault> {
     /// Bytes that are looked through between two looks at the host.
     const PIECE: usize = 16 << 10;
-    let dots = kind == Holes::Paths;
     let len = text.len_bytes().saturating_sub(from);
     if len <= PIECE {
         cx.work(len as i64 / 2)?;
@@ -271,17 +286,13 @@ fn next_hole(
                 None => at = end,
             },
             Some(start) => {
-                let more = bytes[at..end]
-                    .iter()
-                    .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_' || dots && **b == b'.')
-                    .count();
+                let more = bytes[at..end].iter().take_while(|b| kind.has(**b)).count();
                 at += more;
                 if at == end && end < text.len_bytes() {
                     continue;
                 }
                 let bytes = cx.bytes(text);
-                let mut names = bytes[start..at].split(|b| *b == b'.');
-                if bytes[at..].starts_with(b"}}") && names.all(|name| !name.is_empty()) {
+                if bytes[at..].starts_with(b"}}") && kind.is_named(&bytes[start..at]) {
                     return Ok(Some(start..at));
                 }
                 // Of `{{{a}}` the last two braces may open the hole.
@@ -295,19 +306,13 @@ fn next_hole(
 
 /// [`next_hole`] of a text whose rest is short.
 fn short_hole(bytes: &[u8], from: usize, kind: Holes) -> Option<Range<usize>> {
-    let is_part =
-        |b: &u8| b.is_ascii_alphanumeric() || *b == b'_' || kind == Holes::Paths && *b == b'.';
     let mut at = from;
     loop {
         let start = at + opening(bytes.get(at..)?)? + 2;
-        let word = bytes[start..].iter().take_while(|b| is_part(b)).count();
-        let name = &bytes[start..start + word];
-        let named = match kind {
-            Holes::Names => !name.is_empty(),
-            Holes::Paths => name.split(|b| *b == b'.').all(|name| !name.is_empty()),
-        };
-        if named && bytes[start + word..].starts_with(b"}}") {
-            return Some(start..start + word);
+        let word = bytes[start..].iter().take_while(|b| kind.has(**b)).count();
+        let end = start + word;
+        if bytes[end..].starts_with(b"}}") && kind.is_named(&bytes[start..end]) {
+            return Some(start..end);
         }
         // Of `{{{a}}` the last two braces may open the hole.
         at = start - 1;
