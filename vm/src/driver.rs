@@ -12,7 +12,7 @@ use call_all::Calls;
 use crate::atom::{AtomError, HostReply};
 use crate::machine::{Request, Requests};
 use crate::native::{Host, StopReason};
-use crate::run::{Answered, Session, Stopwatch, Turn, earlier, limit_of, wall_clock};
+use crate::run::{Answered, Session, Stopwatch, Turn, wall_clock};
 use crate::vm::{AnswerFuture, Vm};
 use a99_core::error::ErrorCode;
 use std::future::Future;
@@ -106,7 +106,6 @@ impl<'a> Drive<'a> {
 
     /// Makes a call; nothing if the run waits for it.
     fn call(&mut self, request: Request, context: &mut Context<'_>) -> Option<Turn> {
-        let machine = &self.session.machine;
         // Asked once: where the answer is there at once, the run goes on without another look
         // at the time.
         let now = wall_clock();
@@ -114,9 +113,7 @@ impl<'a> Drive<'a> {
         if deadline.is_some_and(|at| now.is_some_and(|now| now >= at)) {
             return Some(self.stopped(StopReason::Deadline, request));
         }
-        let atom = machine.atom_of(&request);
-        let own = limit_of(machine, atom).and_then(|limit| now?.checked_add(limit));
-        let mut call = ActiveCall::start(request, atom, earlier(own, deadline));
+        let mut call = ActiveCall::start(request, &self.session.machine, now, deadline);
         if let Poll::Ready(answer) = call.poll_answer(context) {
             self.end(call, &answer);
             let clock = self.clock;

@@ -2,9 +2,9 @@
 //! longer wanted.
 
 use super::{AbortSignal, cannot_wait, poll_caught};
-use crate::atom::{AtomDef, AtomError, CancelFlag};
-use crate::machine::Request;
-use crate::run::{Answered, late};
+use crate::atom::{AtomError, CancelFlag};
+use crate::machine::{Machine, Request};
+use crate::run::{Answered, earlier, late, limit_of};
 use crate::vm::{AnswerFuture, Vm};
 use std::borrow::Cow;
 use std::future::Future as _;
@@ -25,9 +25,18 @@ pub(super) struct ActiveCall {
 }
 
 impl ActiveCall {
-    /// Starts a call of this atom, which may take until then.
+    /// Starts a call of the machine's program, now. It may take as long as its atom may, and no
+    /// longer than its run.
     #[inline]
-    pub(super) fn start(request: Request, atom: &AtomDef, wake_at: Option<Instant>) -> ActiveCall {
+    pub(super) fn start(
+        request: Request,
+        machine: &Machine,
+        now: Option<Instant>,
+        deadline: Option<Instant>,
+    ) -> ActiveCall {
+        let atom = machine.atom_of(&request);
+        let own = limit_of(machine, atom).and_then(|limit| now?.checked_add(limit));
+        let wake_at = earlier(own, deadline);
         let mut call = request.call;
         call.deadline = wake_at;
         let flag = call.cancelled.flag();

@@ -4,7 +4,7 @@ use super::active::{ActiveCall, Listener};
 use super::answer_now;
 use crate::machine::{Machine, PlacedRequest, Request, Requests};
 use crate::native::{Host, StopReason};
-use crate::run::{Answered, Session, Stopwatch, earlier, limit_of, wall_clock};
+use crate::run::{Answered, Session, Stopwatch, wall_clock};
 use crate::vm::Vm;
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -54,10 +54,7 @@ impl Calls {
         while self.active.len() < self.limit
             && let Some((number, request)) = self.waiting.pop_front()
         {
-            let atom = machine.atom_of(&request);
-            let own = limit_of(machine, atom);
-            let own = own.and_then(|limit| wall_clock()?.checked_add(limit));
-            let call = ActiveCall::start(request, atom, earlier(own, self.deadline));
+            let call = ActiveCall::start(request, machine, wall_clock(), self.deadline);
             self.active.push((number, call));
         }
     }
