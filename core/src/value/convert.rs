@@ -145,8 +145,6 @@ pub(super) fn clone_container(value: &Value) -> Value {
     let mut frames: Vec<Walk<'_>> = Vec::new();
     let mut next = value;
     'open: loop {
-        // A container whose parts are all there.
-        let mut done = None;
         match next {
             Value::Array(items) => {
                 let built = Vec::with_capacity(items.len());
@@ -156,8 +154,11 @@ pub(super) fn clone_container(value: &Value) -> Value {
                 let built = Map::with_capacity(map.len());
                 frames.push(Walk::Object(map.iter(), built, None));
             }
-            scalar => done = Some(scalar.clone()),
+            // Only containers are opened.
+            scalar => return scalar.clone(),
         }
+        // A container whose parts are all there.
+        let mut done = None;
         loop {
             match frames.last_mut() {
                 None => return done.unwrap_or(Value::Undefined),
