@@ -268,11 +268,14 @@ fn each_member(
 ) -> Result<(), Fault> {
     /// So many members are copied where they need no allocation.
     const FEW: usize = 16;
-    if let Some((keys, values)) = cx.heap.plain_members(r)
-        && keys.len() <= FEW
-    {
-        let members = keys.iter().copied().zip(values.iter().copied());
-        let members: SmallVec<[(KeyId, Val); FEW]> = members.collect();
+    let few = match cx.heap.len(r) <= FEW {
+        true => cx
+            .heap
+            .plain_entries(r)
+            .map(SmallVec::<[_; FEW]>::from_iter),
+        false => None,
+    };
+    if let Some(members) = few {
         let mut members = members.iter();
         return members.try_for_each(|(key, value)| visit(cx, *key, *value));
     }

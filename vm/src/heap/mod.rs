@@ -493,11 +493,12 @@ impl Heap {
         Some(self.slots[c.off as usize + slot])
     }
 
-    /// The keys and values of an object, if its members are enumerated as they lie (D37).
+    /// The members of an object, if they are enumerated as they lie (D37): in less time than
+    /// [`Heap::entries`] takes.
     #[inline]
-    pub fn plain_members(&self, r: Ref) -> Option<(&[KeyId], &[Val])> {
+    pub fn plain_entries(&self, r: Ref) -> Option<impl Iterator<Item = (KeyId, Val)> + '_> {
         let keys = self.shapes.plain_keys(self.cell(r).shape)?;
-        Some((keys, self.items(r)))
+        Some(keys.iter().copied().zip(self.items(r).iter().copied()))
     }
 
     /// The members of an object in enumeration order (D37).

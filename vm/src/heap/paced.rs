@@ -171,10 +171,10 @@ impl Heap {
         out: &mut Vec<(KeyId, Val)>,
         clock: &mut Clock<'_>,
     ) -> Result<(), Fault> {
-        if let Some((keys, vals)) = self.plain_members(r)
-            && vals.len() <= LIST_PIECE
+        if self.len(r) <= LIST_PIECE
+            && let Some(members) = self.plain_entries(r)
         {
-            out.extend(keys.iter().copied().zip(vals.iter().copied()));
+            out.extend(members);
             return Ok(());
         }
         for (n, member) in self.entries(r).enumerate() {

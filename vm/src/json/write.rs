@@ -362,11 +362,8 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
             self.cx.work(looked as i64)?;
         } else {
             temp::reserve(heap, &mut self.members, heap.len(r))?;
-            match heap.plain_members(r) {
-                Some((keys, vals)) => {
-                    let members = keys.iter().copied().zip(vals.iter().copied());
-                    self.members.extend(members);
-                }
+            match heap.plain_entries(r) {
+                Some(members) => self.members.extend(members),
                 None => self.members.extend(heap.entries(r)),
             }
         }
