@@ -244,7 +244,7 @@ impl Executable {
         let metered = model_prices(program, CostModel::Metered, &costs, pace)?;
         let flat = model_prices(program, CostModel::Flat, &costs, pace)?;
         let mut fast = Vec::with_capacity(program.functions.len());
-        let maker = FastCode::new(program, &consts, &shapes, || pace.work(1))?;
+        let maker = FastCode::new(program, &consts, &keys, &shapes, || pace.work(1))?;
         for function in &program.functions {
             pace.work(function.code.len())?;
             fast.push(maker.of(function));

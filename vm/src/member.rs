@@ -118,7 +118,7 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
             {
                 cx.charge_name(s)?;
                 let found = match cx.find_name(s)? {
-                    Some(key) => cx.heap.get(r, key),
+                    Some(key) => cx.heap.member(r, key).copied(),
                     None => None,
                 };
                 return Ok(found.unwrap_or(Val::Undefined));

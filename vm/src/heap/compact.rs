@@ -77,6 +77,7 @@ impl Heap {
         watch: &mut Watch<'_>,
     ) -> Result<usize, StopReason> {
         let before = self.used();
+        self.caches.clear();
         let mut work = self.cells.len() * WORK.0;
         let text = LiveText::new(self.bytes.len());
         let mut marks = Marks::new(self.cells.len(), self.shapes.own_shapes(), text);

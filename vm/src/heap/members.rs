@@ -13,11 +13,11 @@ impl Heap {
         val: Val,
         clock: &mut Clock<'_>,
     ) -> Result<(), Fault> {
-        let c = self.cell(r);
-        if let Some(slot) = self.shapes.slot(c.shape, key) {
-            self.slots[c.off as usize + slot] = val;
+        if let Some(member) = self.member(r, key) {
+            *member = val;
             return Ok(());
         }
+        let c = self.cell(r);
         self.room_for_one(r, clock)?;
         self.check(self.shapes.change_bytes(c.shape))?;
         let shape = self.shapes.with_key(c.shape, key, clock)?;

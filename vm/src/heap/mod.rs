@@ -10,6 +10,7 @@
 //! [`Oom`]; the interpreter then compacts once, runs the instruction again,
 //! and only then reports the heap limit.
 
+mod caches;
 mod compact;
 mod draft;
 mod hash;
@@ -111,6 +112,8 @@ pub struct Heap {
     places: places::UnitPositions,
     /// Host values whose disposal a stop broke off.
     left: Vec<Value>,
+    /// Where members lie that were read before.
+    caches: caches::Caches,
 }
 
 impl Default for Heap {
@@ -137,6 +140,7 @@ impl Heap {
             rooms: rooms::Rooms::default(),
             places: places::UnitPositions::default(),
             left: Vec::new(),
+            caches: caches::Caches::default(),
         }
     }
 }
@@ -178,6 +182,7 @@ impl Heap {
         self.rooms.clear();
         self.places.clear();
         self.left = Vec::new();
+        self.caches.clear();
     }
 
     /// Bytes held now, garbage included.
@@ -228,6 +233,7 @@ impl Heap {
         self.bytes.shrink_to_fit();
         self.slots.shrink_to_fit();
         self.cells.shrink_to_fit();
+        self.caches.free();
     }
 
     /// The ceiling in bytes.
@@ -475,15 +481,30 @@ impl Heap {
     /// A member of an object; own members are all there are (D16).
     #[inline]
     pub fn get(&self, r: Ref, key: KeyId) -> Option<Val> {
-        self.member(r, key).copied()
-    }
-
-    /// The same where it stands.
-    #[inline]
-    pub(crate) fn member(&self, r: Ref, key: KeyId) -> Option<&Val> {
         let c = self.cell(r);
         let slot = self.shapes.slot(c.shape, key)?;
-        Some(&self.slots[c.off as usize + slot])
+        Some(self.slots[c.off as usize + slot])
+    }
+
+    /// The same where it stands, for a program that reads it again and again.
+    #[inline(always)]
+    pub(crate) fn member(&mut self, r: Ref, key: KeyId) -> Option<&mut Val> {
+        let (shape, off) = (self.cell(r).shape, self.cell(r).off as usize);
+        let slot = match self.caches.slot(shape, key) {
+            Some(slot) => slot,
+            None => self.look_up(shape, key)?,
+        };
+        Some(&mut self.slots[off + slot])
+    }
+
+    /// The slot of a member, which is looked for.
+    #[inline(never)]
+    fn look_up(&mut self, shape: ShapeId, key: KeyId) -> Option<usize> {
+        let slot = self.shapes.slot(shape, key)?;
+        if !self.shapes.is_own(shape) {
+            self.caches.put_slot(shape, key, slot);
+        }
+        Some(slot)
     }
 
     /// A member of an object by the text of its key.

@@ -189,17 +189,28 @@ impl Heap {
     /// The id of a name of the heap, which may be long, if any object could
     /// have it.
     pub(crate) fn find_name(
-        &self,
+        &mut self,
         name: Str,
         clock: &mut Clock<'_>,
     ) -> Result<Option<KeyId>, Fault> {
-        Ok(self.shapes.find_long(self.bytes(name), clock)?.1)
+        if let Some(key) = self.caches.key(name) {
+            return Ok(Some(key));
+        }
+        let found = self.shapes.find_long(self.bytes(name), clock)?.1;
+        if let Some(key) = found {
+            self.caches.put_key(name, key);
+        }
+        Ok(found)
     }
 
     /// Interns a name of the heap, which may be long.
     pub(crate) fn intern_name(&mut self, name: Str, clock: &mut Clock<'_>) -> Result<KeyId, Fault> {
+        if let Some(key) = self.caches.key(name) {
+            return Ok(key);
+        }
         let (hash, found) = self.shapes.find_long(self.bytes(name), clock)?;
         if let Some(key) = found {
+            self.caches.put_key(name, key);
             return Ok(key);
         }
         let off = name.offset() as usize;

@@ -7,7 +7,7 @@
 //! `match`, and the instruction of the program is executed behind it (`ops`).
 
 use super::fast::FastOp;
-use super::operands::{stored, stored_by_parts};
+use super::operands::stored_by_parts;
 use super::{Exit, FrameKind, LoadedProgram, Machine, WINDOW};
 use crate::coerce;
 use crate::heap::{Heap, Val};
@@ -406,13 +406,6 @@ impl Machine {
                 }
                 FastOp::Member { dst, obj, key } => {
                     if main && let Val::Obj(r) = regs[obj.at()] {
-                        let member = self.heap.member(r, exe.keys[key.at()]);
-                        regs[dst.at()] = member.map_or(Val::Undefined, |val| stored(*val));
-                        continue;
-                    }
-                }
-                FastOp::PathOne { dst, root, key } => {
-                    if main && let Val::Obj(r) = regs[root.at()] {
                         let member = self.heap.member(r, *key);
                         regs[dst.at()] = member.copied().unwrap_or(Val::Undefined);
                         continue;

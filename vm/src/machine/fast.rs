@@ -13,8 +13,8 @@
 use crate::heap::{KeyId, StaticShapes, Val};
 use a99_core::builtins::is_forbidden;
 use a99_core::program::{
-    ArgIdx, BlockIdx, ConstIdx, Count, Function, FunctionIdx, KeyIdx, LiteralIdx, Op, PathIdx,
-    Program, Reg, ShapeIdx, SiteIdx, Target,
+    ArgIdx, BlockIdx, ConstIdx, Count, Function, FunctionIdx, LiteralIdx, Op, PathIdx, Program,
+    Reg, ShapeIdx, SiteIdx, Target,
 };
 
 macro_rules! fast_ops {
@@ -78,7 +78,6 @@ fast_ops! {
         JSNe { l: Reg, r: Reg, to: Target }
         JEq { l: Reg, r: Reg, to: Target }
         JNe { l: Reg, r: Reg, to: Target }
-        Member { dst: Reg, obj: Reg, key: KeyIdx }
         Index { dst: Reg, obj: Reg, idx: Reg }
         OwnIndex { dst: Reg, obj: Reg, idx: Reg }
         NewObj { dst: Reg, base: Reg, n: Count, shape: ShapeIdx }
@@ -89,8 +88,8 @@ fast_ops! {
         Ret { src: Reg }
     }
     pairs {
-        #[doc = "`Path` of one name, which a key of the program has."]
-        PathOne { dst: Reg, root: Reg, key: KeyId }
+        #[doc = "`Member`, or `Path` of one name which is a key of the program."]
+        Member { dst: Reg, obj: Reg, key: KeyId }
         #[cfg(feature = "jit")]
         #[doc = "`Fuel` of a block that heads a loop, which may be compiled."]
         LoopHead { number: u16, block: BlockIdx }
@@ -156,16 +155,18 @@ const MAX_NAME: usize = 64;
 /// Makes fast code of the functions of a program.
 pub(crate) struct FastCode<'p> {
     consts: &'p [Val],
+    keys: &'p [KeyId],
     /// The key that each path is, if it is no more than that.
     paths: Vec<Option<KeyId>>,
 }
 
 impl<'p> FastCode<'p> {
-    /// `consts` and `shapes` are those of the program, linked; `work` is told of each path
+    /// `consts`, `keys` and `shapes` are those of the program, linked; `work` is told of each path
     /// that is looked at.
     pub(crate) fn new<E>(
         program: &Program,
         consts: &'p [Val],
+        keys: &'p [KeyId],
         shapes: &StaticShapes,
         work: impl Fn() -> Result<(), E>,
     ) -> Result<Self, E> {
@@ -179,7 +180,11 @@ impl<'p> FastCode<'p> {
             let is_one = (1..=MAX_NAME).contains(&name.len()) && !is_forbidden(name);
             paths.push(is_one.then(|| shapes.find(name)).flatten());
         }
-        Ok(FastCode { consts, paths })
+        Ok(FastCode {
+            consts,
+            keys,
+            paths,
+        })
     }
 
     /// The fast code of a function.
@@ -192,6 +197,11 @@ impl<'p> FastCode<'p> {
                 _ => both(),
             };
             fused.unwrap_or_else(|| match *op {
+                Op::Member { dst, obj, key } => FastOp::Member {
+                    dst,
+                    obj,
+                    key: self.keys[key.at()],
+                },
                 Op::Path { dst, root, path } => self.path(dst, root, path),
                 op => alone(op),
             })
@@ -201,7 +211,11 @@ impl<'p> FastCode<'p> {
 
     fn path(&self, dst: Reg, root: Reg, path: PathIdx) -> FastOp {
         match self.paths[path.at()] {
-            Some(key) => FastOp::PathOne { dst, root, key },
+            Some(key) => FastOp::Member {
+                dst,
+                obj: root,
+                key,
+            },
             None => FastOp::Other,
         }
     }
