@@ -46,6 +46,7 @@ pub struct EngineBuilder {
     random: Arc<dyn Random>,
     procedures: Arc<dyn Procedures>,
     host: HostState,
+    spare_bytes: Option<usize>,
     options: CompileOptions,
     limits: ReadLimits,
     admission: Admission,
@@ -94,6 +95,14 @@ impl EngineBuilder {
     #[must_use]
     pub fn host<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> EngineBuilder {
         self.host = self.host.with(value);
+        self
+    }
+
+    /// How many bytes of finished runs are kept for the next ones: 64 MiB by default, as much
+    /// as one run may use under the default ceiling. Large runs begin sooner for it.
+    #[must_use]
+    pub fn spare_bytes(mut self, bytes: usize) -> EngineBuilder {
+        self.spare_bytes = Some(bytes);
         self
     }
 
@@ -166,6 +175,10 @@ impl EngineBuilder {
         let vm = Vm::new(self.atoms, environment)
             .with_loader(compiler.clone())
             .with_state(a99_atoms::restore_store);
+        let vm = match self.spare_bytes {
+            Some(bytes) => vm.with_spare_bytes(bytes),
+            None => vm,
+        };
         #[cfg(feature = "jit")]
         let vm = vm.with_tier(self.tier);
         Engine(Arc::new(Parts {
@@ -242,6 +255,7 @@ impl Engine {
             random,
             procedures: Arc::new(procedures),
             host: HostState::default(),
+            spare_bytes: None,
             options: CompileOptions::default(),
             limits: ReadLimits::default(),
             admission: Admission::default(),

@@ -73,6 +73,7 @@ pub mod native;
 pub mod options;
 pub mod run;
 pub mod schema;
+mod spare;
 pub mod strict_schema;
 #[cfg(feature = "jit")]
 mod tier;

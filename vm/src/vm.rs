@@ -9,6 +9,7 @@ use crate::machine::{LoadRequest, Machine};
 use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
 use crate::run::{self, Run, RunClock, RunHost, Session, SnapshotError, Stopwatch};
+use crate::spare::{self, Spare};
 #[cfg(feature = "jit")]
 use crate::tier::CompiledTier;
 use a99_core::call_id::CallId;
@@ -18,11 +19,10 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::Artifact;
 use a99_events::{CallEnd, EventSink, RunEventKind};
-use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The clock and the randomness that runs see.
@@ -54,22 +54,6 @@ pub trait ProgramLoader: Send + Sync {
     ) -> Result<Artifact, Text>;
 }
 
-/// Machines kept for reuse beyond this many are dropped.
-const MAX_SPARE: usize = 64;
-
-/// Machines larger than this are dropped instead of being kept.
-const MAX_SPARE_BYTES: usize = 1 << 20;
-
-/// Machines up to this size stay with their thread.
-const MAX_LAST_BYTES: usize = 64 << 10;
-
-thread_local! {
-    /// The machine of the last run that ended on this thread, for the next one: threads that
-    /// run one after the other need not agree with others. It has nothing of its run or of
-    /// its host.
-    static LAST: RefCell<Option<Box<Machine>>> = const { RefCell::new(None) };
-}
-
 /// A virtual machine: a host's atoms, and the machines of finished runs for
 /// reuse.
 pub struct Vm {
@@ -79,8 +63,7 @@ pub struct Vm {
     state: Option<RestoreState>,
     #[cfg(feature = "jit")]
     tier: CompiledTier,
-    #[allow(clippy::vec_box, reason = "a machine is large and moves in and out")]
-    spare: Mutex<Vec<Box<Machine>>>,
+    spare: Spare,
 }
 
 impl std::fmt::Debug for Vm {
@@ -99,7 +82,7 @@ impl Vm {
             state: None,
             #[cfg(feature = "jit")]
             tier: CompiledTier::default(),
-            spare: Mutex::default(),
+            spare: Spare::new(spare::DEFAULT_BYTES),
         }
     }
 
@@ -115,8 +98,17 @@ impl Vm {
             state: self.state,
             #[cfg(feature = "jit")]
             tier: self.tier,
-            spare: Mutex::default(),
+            spare: Spare::new(self.spare.most_bytes),
         }
+    }
+
+    /// Keeps up to so many bytes of finished runs for the next ones, 64 MiB by default: as much
+    /// as one run may use under the default ceiling. Machines of at most 64 KiB, one for each
+    /// thread, are kept besides.
+    #[must_use]
+    pub fn with_spare_bytes(mut self, bytes: usize) -> Vm {
+        self.spare.most_bytes = bytes;
+        self
     }
 
     /// Lets programs run programs.
@@ -325,12 +317,7 @@ impl Vm {
 
     /// A machine for a run of this program.
     pub(crate) fn machine(&self, exe: &Executable) -> Box<Machine> {
-        let here = LAST.try_with(RefCell::take);
-        let spare = here.unwrap_or_default().or_else(|| {
-            let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
-            spare.pop()
-        });
-        spare.unwrap_or_else(|| {
+        self.spare.take().unwrap_or_else(|| {
             let heap = Heap::new(exe.statics.clone(), exe.shapes.clone());
             Box::new(Machine::over(heap))
         })
@@ -339,21 +326,9 @@ impl Vm {
     /// The outcome of a machine, which is kept for another run.
     pub(crate) fn finish(&self, mut machine: Box<Machine>, clock: &impl RunClock) -> Outcome {
         let outcome = machine.finish(clock);
-        let small = machine.memory_bytes() + machine.program_bytes() <= MAX_LAST_BYTES;
-        if small {
-            // The one before goes to all threads; a thread that ends keeps none.
-            let before = LAST.try_with(|last| last.replace(Some(machine)));
-            match before.ok().flatten() {
-                Some(before) => machine = before,
-                None => return outcome,
-            }
-        }
-        if machine.memory_bytes() <= MAX_SPARE_BYTES {
-            let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
-            if spare.len() < MAX_SPARE {
-                spare.push(machine);
-            }
-        } else if outcome.error.as_ref().is_some_and(is_stop) {
+        if let Some(machine) = self.spare.put(machine)
+            && outcome.error.as_ref().is_some_and(is_stop)
+        {
             machine.release();
         }
         outcome

@@ -147,7 +147,7 @@ impl Heap {
 
 impl Heap {
     /// Empties the heap for a new run over a program's constant text and
-    /// shapes, keeping small buffers for reuse.
+    /// shapes; buffers that the ceiling allows are kept for it.
     pub fn reset(&mut self, statics: &Arc<[u8]>, shapes: &Arc<StaticShapes>, limit: usize) {
         // Of the same program as before nothing is counted.
         if !Arc::ptr_eq(&self.statics, statics) {
@@ -155,7 +155,10 @@ impl Heap {
         }
         self.shapes.reset(shapes);
         self.limit = limit.min(MAX_HEAP_LIMIT);
-        self.again();
+        self.clear();
+        if self.buffer_bytes() > self.limit {
+            self.shrink();
+        }
     }
 
     /// Bytes of the program's constant text.
@@ -163,16 +166,21 @@ impl Heap {
         self.statics.len()
     }
 
-    /// [`Heap::reset`] for another run of the same program, under the same ceiling.
+    /// [`Heap::reset`] for another run of the same program, under the same ceiling, by a host
+    /// that holds the heap itself.
     pub(crate) fn again(&mut self) {
-        /// Buffers beyond this are given back instead of being pooled.
+        /// Buffers beyond this are given back.
         const KEEP: usize = 1 << 20;
-        self.bytes.clear();
-        self.slots.clear();
-        self.cells.clear();
+        self.clear();
         self.bytes.shrink_to(KEEP);
         self.slots.shrink_to(KEEP / SLOT_BYTES);
         self.cells.shrink_to(KEEP / CELL_BYTES);
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.slots.clear();
+        self.cells.clear();
         self.shapes.again();
         self.external = 0;
         self.copies = 0;
@@ -198,10 +206,14 @@ impl Heap {
 
     /// Bytes of the buffers themselves, for hosts that size pools.
     pub fn capacity_bytes(&self) -> usize {
+        self.buffer_bytes() + self.shapes.bytes()
+    }
+
+    /// Bytes of the buffers that hold values and text.
+    pub(crate) fn buffer_bytes(&self) -> usize {
         self.bytes.capacity()
             + self.slots.capacity() * SLOT_BYTES
             + self.cells.capacity() * CELL_BYTES
-            + self.shapes.bytes()
     }
 
     /// Takes host values apart that a run no longer needs. Where the host says

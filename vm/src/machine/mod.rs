@@ -340,6 +340,11 @@ impl Machine {
             + self.programs.capacity() * size_of::<LoadedProgram>()
     }
 
+    /// Bytes of them that the buffers of the heap take, which cost nothing to empty.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.heap.buffer_bytes()
+    }
+
     /// Bytes of a program's text that the machine keeps for another run of it.
     pub(crate) fn program_bytes(&self) -> usize {
         self.heap.program_bytes()

@@ -1,0 +1,88 @@
+//! Machines of finished runs that are kept for the next ones.
+//!
+//! Making a machine is cheap, the memory of a large run is not: the system clears each page
+//! that it hands out, which took a fifth of the time of runs of tens of megabytes.
+
+use crate::machine::Machine;
+use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard};
+
+/// Most machines that are kept.
+const MAX_MACHINES: usize = 64;
+
+/// Machines with more beside the buffers of their heap are dropped: names, results that are
+/// remembered and values of the host take time to give back, which no later run should spend.
+const MAX_REST_BYTES: usize = 1 << 20;
+
+/// Machines up to this size stay with their thread.
+const MAX_LAST_BYTES: usize = 64 << 10;
+
+/// Bytes that are kept by default: what one run may use under the default ceiling.
+pub(crate) const DEFAULT_BYTES: usize = crate::heap::DEFAULT_HEAP_LIMIT;
+
+thread_local! {
+    /// The machine of the last run that ended on this thread, for the next one: threads that
+    /// run one after the other need not agree with others. It has nothing of its run or of
+    /// its host.
+    static LAST: RefCell<Option<Box<Machine>>> = const { RefCell::new(None) };
+}
+
+/// Machines for the next runs, of which there are many at once.
+#[derive(Default)]
+pub(crate) struct Spare {
+    kept: Mutex<Kept>,
+    /// Bytes that they may have in all.
+    pub(crate) most_bytes: usize,
+}
+
+#[derive(Default)]
+struct Kept {
+    #[allow(clippy::vec_box, reason = "a machine is large and moves in and out")]
+    machines: Vec<Box<Machine>>,
+    bytes: usize,
+}
+
+impl Spare {
+    pub(crate) fn new(most_bytes: usize) -> Spare {
+        Spare {
+            most_bytes,
+            ..Spare::default()
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// A machine that is kept.
+    pub(crate) fn take(&self) -> Option<Box<Machine>> {
+        let here = LAST.try_with(RefCell::take);
+        here.unwrap_or_default().or_else(|| {
+            let mut kept = self.kept();
+            let machine = kept.machines.pop()?;
+            kept.bytes -= machine.memory_bytes();
+            Some(machine)
+        })
+    }
+
+    /// Keeps a machine whose run has ended; gives one back that is too much.
+    pub(crate) fn put(&self, mut machine: Box<Machine>) -> Option<Box<Machine>> {
+        let small = machine.memory_bytes() + machine.program_bytes() <= MAX_LAST_BYTES;
+        if small {
+            // The one before goes to all threads; a thread that ends keeps none.
+            let before = LAST.try_with(|last| last.replace(Some(machine)));
+            machine = before.ok().flatten()?;
+        }
+        let bytes = machine.memory_bytes();
+        if bytes - machine.buffer_bytes() > MAX_REST_BYTES {
+            return Some(machine);
+        }
+        let mut kept = self.kept();
+        if kept.machines.len() >= MAX_MACHINES || kept.bytes + bytes > self.most_bytes {
+            return Some(machine);
+        }
+        kept.bytes += bytes;
+        kept.machines.push(machine);
+        None
+    }
+}
