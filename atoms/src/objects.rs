@@ -315,7 +315,7 @@ fn member(cx: &mut Cx<'_>, obj: Val, key: KeyId) -> Result<Val, Fault> {
     let name = cx.heap.shapes.key_text(key);
     let index = || array_index(name);
     Ok(match obj {
-        Val::Obj(r) => cx.heap.get(r, key).unwrap_or(Val::Undefined),
+        Val::Obj(r) => cx.own_member(r, key).unwrap_or(Val::Undefined),
         Val::Arr(r) if name == b"length" => Val::Num(cx.heap.len(r) as f64),
         Val::Arr(r) => {
             let item = index().and_then(|i| cx.heap.items(r).get(i).copied());

@@ -11,6 +11,7 @@ use a99_vm::coerce::to_str;
 use a99_vm::heap::{Oom, Str, Val};
 use a99_vm::member::walk_own;
 use a99_vm::native::{Cx, Fault};
+use a99_vm::template::{Holes, opening};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -92,38 +93,42 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 /// Elements that a name of a path behind the first counts for.
 const PATH_NAME: usize = 3;
 
-/// Which holes a text has.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Holes {
-    /// Names.
-    Names,
-    /// Names, or paths of names (D68).
-    Paths,
-}
-
-impl Holes {
-    /// Whether a byte may be part of what names a hole.
-    #[inline]
-    fn has(self, byte: u8) -> bool {
-        byte.is_ascii_alphanumeric() || byte == b'_' || self == Holes::Paths && byte == b'.'
-    }
-
-    /// Whether such bytes name a hole: no name is empty.
-    fn is_named(self, name: &[u8]) -> bool {
-        match self {
-            Holes::Names => !name.is_empty(),
-            Holes::Paths => name.split(|b| *b == b'.').all(|name| !name.is_empty()),
-        }
-    }
-}
-
 /// Scans, converts and adds up everything first; the result is charged and
 /// checked against the heap before one byte of it is built (C11).
 fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    if let Val::Str(text) = args[0]
+        && cx.heap.template(text).is_some()
+    {
+        return linked(cx, text, args[1]);
+    }
     replace(cx, args[0], Holes::Names, |cx, text, hole, _| {
         let value = lookup(cx, args[1], text, hole)?;
         show(cx, value)
     })
+}
+
+/// The same of a constant, whose holes are known.
+fn linked(cx: &mut Cx<'_>, text: Str, vars: Val) -> Result<Val, Fault> {
+    cx.charge(BOTH, Sizes::units(text.units()))?;
+    let mut filled = Filled::default();
+    let mut done = 0;
+    while let Some(template) = cx.heap.template(text) {
+        let Some(hole) = template.holes.get(done).copied() else {
+            let rest = template.rest;
+            filled.keep(cx, rest)?;
+            break;
+        };
+        let value = match (vars, hole.key) {
+            (Val::Obj(r), Some(key)) => cx.own_member(r, key).unwrap_or(Val::Undefined),
+            _ => lookup(cx, vars, text, &hole.name())?,
+        };
+        let value = show(cx, value)?;
+        filled.keep(cx, hole.before)?;
+        filled.keep(cx, value)?;
+        cx.work(32)?;
+        done += 1;
+    }
+    filled.text(cx)
 }
 
 /// The same with paths: own members of what the variable holds.
@@ -267,7 +272,7 @@ fn next_hole(
     let len = text.len_bytes().saturating_sub(from);
     if len <= PIECE {
         cx.work(len as i64 / 2)?;
-        return Ok(short_hole(cx.bytes(text), from, kind));
+        return Ok(kind.next(cx.bytes(text), from));
     }
     let mut at = from;
     // Where the braces that are being looked at stand, once they are found.
@@ -302,27 +307,6 @@ fn next_hole(
         }
     }
     Ok(None)
-}
-
-/// [`next_hole`] of a text whose rest is short.
-fn short_hole(bytes: &[u8], from: usize, kind: Holes) -> Option<Range<usize>> {
-    let mut at = from;
-    loop {
-        let start = at + opening(bytes.get(at..)?)? + 2;
-        let word = bytes[start..].iter().take_while(|b| kind.has(**b)).count();
-        let end = start + word;
-        if bytes[end..].starts_with(b"}}") && kind.is_named(&bytes[start..end]) {
-            return Some(start..end);
-        }
-        // Of `{{{a}}` the last two braces may open the hole.
-        at = start - 1;
-    }
-}
-
-/// The place of the first two opening braces.
-fn opening(bytes: &[u8]) -> Option<usize> {
-    let mut braces = memchr::memchr_iter(b'{', bytes);
-    braces.find(|at| bytes.get(at + 1) == Some(&b'{'))
 }
 
 /// The value of a name among the variables; own members only (D16).

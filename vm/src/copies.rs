@@ -174,6 +174,12 @@ impl Cx<'_> {
         heap.find_name(name, &mut clock)
     }
 
+    /// A member of an object, for what reads it of many objects.
+    #[inline]
+    pub fn own_member(&mut self, r: Ref, key: KeyId) -> Option<Val> {
+        self.heap.member(r, key).copied()
+    }
+
     /// The id of a name.
     ///
     /// # Errors

@@ -75,6 +75,7 @@ pub mod run;
 pub mod schema;
 mod spare;
 pub mod strict_schema;
+pub mod template;
 #[cfg(feature = "jit")]
 mod tier;
 pub mod trace;

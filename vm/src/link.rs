@@ -8,6 +8,7 @@ use crate::atom::{AtomBody, AtomDef, AtomSet, NativeFn};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use crate::helpers::Helpers;
 use crate::machine::fast::{FastCode, FastOp};
+use crate::template::Templates;
 #[cfg(feature = "jit")]
 use crate::tier::{CompiledTier, Tier};
 use a99_core::costs::CostModel;
@@ -203,7 +204,7 @@ impl Executable {
         pace: &LinkPace<'_>,
     ) -> Result<Executable, LinkStopped> {
         let program = artifact.program();
-        let (keys, shapes) = interned(program, |records| pace.work(records))?;
+        let (keys, mut shapes) = interned(program, |records| pace.work(records))?;
         let statics: Arc<[u8]> = program.text.as_slice().into();
         let text = |r: TextRange| {
             let bytes = &statics[r.start as usize..r.end as usize];
@@ -220,6 +221,7 @@ impl Executable {
                 Const::Text(r) => Val::Str(text(*r)),
             });
         }
+        shapes.templates = Templates::of(&consts, &statics, &shapes, |work| pace.work(work))?;
         let mut literals = Vec::with_capacity(program.literals.len());
         for steps in &program.literals {
             pace.work(steps.len())?;
@@ -350,6 +352,7 @@ impl Executable {
         self.program().bytes()
             + size_of_val(&*self.consts)
             + self.statics.len()
+            + self.shapes.templates.bytes()
             + literals
             + fast.sum::<usize>()
             + size_of_val(&*self.atoms)

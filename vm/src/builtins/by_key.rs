@@ -90,7 +90,7 @@ impl Path {
 fn own(cx: &mut Cx<'_>, value: Val, key: KeyId, name: Str) -> Result<Val, Fault> {
     let index = |cx: &Cx<'_>| array_index(cx.bytes(name)).map(|index| index as usize);
     Ok(match value {
-        Val::Obj(r) => cx.heap.get(r, key).unwrap_or(Val::Undefined),
+        Val::Obj(r) => cx.own_member(r, key).unwrap_or(Val::Undefined),
         Val::Arr(r) if cx.bytes(name) == b"length" => Val::Num(cx.heap.len(r) as f64),
         Val::Arr(r) => {
             let item = index(cx).and_then(|at| cx.heap.items(r).get(at).copied());

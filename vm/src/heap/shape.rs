@@ -17,6 +17,7 @@ use super::hash::{NAME_PIECE, NameHasher};
 use super::ids::Ids;
 use super::pieces::sort_by_key;
 use crate::native::{Pace, StopReason, Watch};
+use crate::template::Templates;
 use a99_core::text::Text;
 use a99_core::value::array_index;
 use std::collections::HashMap;
@@ -107,6 +108,8 @@ pub struct StaticShapes {
     /// Keyed at random, so that no program can choose keys that collide; that
     /// of the run's own tables too.
     hasher: NameHasher,
+    /// Templates among the program's texts, whose names are such keys.
+    pub(crate) templates: Templates,
 }
 
 impl StaticShapes {
@@ -359,7 +362,7 @@ fn enumeration_order(keys: &[KeyId], int_of: impl Fn(KeyId) -> Option<u32>) -> O
 /// The keys and shapes of a run: the program's, then the run's own.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    statics: Arc<StaticShapes>,
+    pub(crate) statics: Arc<StaticShapes>,
     own: Table,
     own_bytes: usize,
 }
