@@ -1,7 +1,7 @@
 //! What comes from the host while a run goes on: answers of atoms, programs
 //! that arrive at run time.
 
-use super::{Watch, own_time};
+use super::{Watch, lateness, own_time};
 use a99_compiler::{CompileOptions, compile_watched};
 use a99_core::json::Document;
 use a99_core::verify::verify_watched;
@@ -9,9 +9,8 @@ use a99_vm::Executable;
 use a99_vm::machine::{LoadRequest, Machine, Request, Requests, Step};
 use a99_vm::native::Host as _;
 use agent99::{AtomBody, AtomError, AtomSet, HostReply, Text, all_atoms, atom};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value as Json, json};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
@@ -43,10 +42,47 @@ async fn waits(value: Own) -> Own {
     value
 }
 
-/// Data of the host's, whose end is the host's own time.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+/// Data of the host's, whose end is the host's own time; that of what is half made, too, when
+/// reading is broken off.
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 struct Own(Json);
+
+impl<'de> Deserialize<'de> for Own {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OwnVisitor)
+    }
+}
+
+struct OwnVisitor;
+
+impl<'de> Visitor<'de> for OwnVisitor {
+    type Value = Own;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list, an object or a text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Own, E> {
+        Ok(Own(Json::from(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Own, A::Error> {
+        let mut own = Own(json!([]));
+        while let Some(item) = items.next_element()? {
+            own.0.as_array_mut().expect("a list").push(item);
+        }
+        Ok(own)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Own, A::Error> {
+        let mut own = Own(json!({}));
+        while let Some((key, value)) = members.next_entry()? {
+            own.0.as_object_mut().expect("an object").insert(key, value);
+        }
+        Ok(own)
+    }
+}
 
 impl Drop for Own {
     fn drop(&mut self) {
@@ -163,23 +199,21 @@ fn answer_of(
     let begun = watch.look();
     let deadline = Instant::now() + Duration::from_micros(offset);
     request.call.deadline = Some(deadline);
-    let started = match &machine.atom_of(&request).body {
-        AtomBody::Async(body) => body(request.call),
-        AtomBody::AsyncDyn(body) => body(request.call),
-        _ => return Err("not an atom that waits".to_owned()),
-    };
-    let mut future: Pin<Box<dyn Future<Output = Result<HostReply, AtomError>> + Send>> = started;
-    let answer = match future
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()))
-    {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => return Err("an atom that waits".to_owned()),
-    };
-    drop(future);
-    let late = Instant::now().saturating_duration_since(deadline);
+    let body = machine.atom_of(&request).body.clone();
+    let (answer, late) = lateness(deadline, || {
+        let mut future = match body {
+            AtomBody::Async(body) => body(request.call),
+            AtomBody::AsyncDyn(body) => body(request.call),
+            _ => return Err("not an atom that waits".to_owned()),
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => Ok(answer),
+            Poll::Pending => Err("an atom that waits".to_owned()),
+        }
+    });
     watch.answered(begun, late.as_micros() as u64);
-    Ok(answer)
+    answer
 }
 
 /// Compiles a program that arrived at run time.

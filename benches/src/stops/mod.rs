@@ -20,7 +20,7 @@ use serde_json::{Value as Json, json};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// More microseconds than a run may go on.
 pub const BOUND_US: u64 = 1_000;
@@ -28,6 +28,9 @@ pub const BOUND_US: u64 = 1_000;
 thread_local! {
     static START: ThreadTime = ThreadTime::now();
     static OWN_US: Cell<u64> = const { Cell::new(0) };
+    /// When the call under way was to end, and the time that the host took of its own since.
+    static CALL_END: Cell<Option<Instant>> = const { Cell::new(None) };
+    static OWN_LATE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// CPU time of this thread, in microseconds, but for the host's own.
@@ -38,9 +41,22 @@ fn cpu_us() -> u64 {
 /// What functions of the host do with values of their own types is theirs: no
 /// run can interrupt it.
 fn own_time(work: impl FnOnce()) {
-    let begun = cpu_us();
+    let (begun, clock) = (cpu_us(), Instant::now());
     work();
     OWN_US.set(OWN_US.get() + (cpu_us() - begun));
+    if CALL_END.get().is_some_and(|end| clock >= end) {
+        OWN_LATE.set(OWN_LATE.get() + clock.elapsed());
+    }
+}
+
+/// Makes a call that is to end then: how much later it ends, but for the host's own time.
+fn lateness<T>(end: Instant, call: impl FnOnce() -> T) -> (T, Duration) {
+    CALL_END.set(Some(end));
+    OWN_LATE.set(Duration::ZERO);
+    let made = call();
+    let late = Instant::now().saturating_duration_since(end);
+    CALL_END.set(None);
+    (made, late.saturating_sub(OWN_LATE.get()))
 }
 
 /// How a run is told to stop.
