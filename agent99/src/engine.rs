@@ -16,7 +16,7 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::{Artifact, verify_watched};
 use a99_vm::atom::AtomSet;
-use a99_vm::{Environment, HostState, Outcome, ProgramLoader, RunOptions, Vm};
+use a99_vm::{Args, Environment, HostState, Outcome, ProgramLoader, RunOptions, Vm};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -426,17 +426,17 @@ impl Engine {
     pub fn run(
         &self,
         agent: &Agent,
-        args: impl Into<Value>,
+        args: impl Into<Args>,
         options: RunOptions,
         granted: Capabilities,
     ) -> impl Future<Output = Outcome> + Send {
         let options = self.granted(options, granted);
-        self.0.vm.run(agent.for_a_run(), args.into(), options)
+        self.0.vm.run(agent.for_a_run(), args, options)
     }
 
     /// Runs an agent on this thread, granting it nothing. An atom that would
     /// have to wait fails; everything else works as in [`Engine::run`].
-    pub fn run_sync(&self, agent: &Agent, args: impl Into<Value>, options: RunOptions) -> Outcome {
+    pub fn run_sync(&self, agent: &Agent, args: impl Into<Args>, options: RunOptions) -> Outcome {
         self.run_sync_with(agent, args, options, Capabilities::none())
     }
 
@@ -444,12 +444,12 @@ impl Engine {
     pub fn run_sync_with(
         &self,
         agent: &Agent,
-        args: impl Into<Value>,
+        args: impl Into<Args>,
         options: RunOptions,
         granted: Capabilities,
     ) -> Outcome {
         let options = self.granted(options, granted);
-        self.0.vm.run_sync(agent.for_a_run(), args.into(), options)
+        self.0.vm.run_sync(agent.for_a_run(), args, options)
     }
 }
 

@@ -299,11 +299,11 @@ pub use a99_vm::typed;
 #[cfg(feature = "macros")]
 pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
-    AbortSignal, Answer, Arg, Bound, Call, CallCharges, CallEnd, Caller, CostOverride, Environment,
-    Equality, EventLimits, EventSink, EventStream, Executable, HostState, Limits, LinkError, Next,
-    OptionError, Outcome, Part, Quota, Reply, ResultSlot, Run, RunClock, RunEvent, RunEventKind,
-    RunFault, RunMemory, RunOptions, SnapshotError, TraceCall, TraceCallEnd, TraceEvent, TraceSink,
-    Vm, event_channel,
+    AbortSignal, Answer, Arg, Args, Bound, Call, CallCharges, CallEnd, Caller, CostOverride,
+    Environment, Equality, EventLimits, EventSink, EventStream, Executable, HostState, JsonText,
+    Limits, LinkError, Next, OptionError, Outcome, Part, Quota, Reply, ResultSlot, Run, RunClock,
+    RunEvent, RunEventKind, RunFault, RunMemory, RunOptions, SnapshotError, TraceCall,
+    TraceCallEnd, TraceEvent, TraceSink, Vm, event_channel,
 };
 pub use agent::Agent;
 pub use answer::find_program;

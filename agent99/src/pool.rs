@@ -3,8 +3,7 @@
 use crate::agent::Agent;
 use crate::engine::Engine;
 use a99_capabilities::Capabilities;
-use a99_core::value::Value;
-use a99_vm::{Outcome, Pool, RunOptions};
+use a99_vm::{Args, Outcome, Pool, RunOptions};
 
 /// Bounds many runs of an engine together; see [`Engine::pool`].
 #[derive(Debug)]
@@ -18,12 +17,12 @@ impl EnginePool {
     pub async fn run(
         &self,
         agent: &Agent,
-        args: impl Into<Value>,
+        args: impl Into<Args>,
         options: RunOptions,
         granted: Capabilities,
     ) -> Outcome {
         let options = self.engine.granted(options, granted);
-        self.pool.run(agent.for_a_run(), args.into(), options).await
+        self.pool.run(agent.for_a_run(), args, options).await
     }
 }
 

@@ -4,8 +4,7 @@ use crate::agent::Agent;
 use crate::engine::Engine;
 use a99_capabilities::Capabilities;
 use a99_core::error::RunError;
-use a99_core::value::Value;
-use a99_vm::{Bound, Outcome, Run, RunOptions, SnapshotError, Vm};
+use a99_vm::{Args, Bound, Outcome, Run, RunOptions, SnapshotError, Vm};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -81,23 +80,23 @@ impl RunProfile {
     pub fn run(
         &self,
         agent: &Agent,
-        args: impl Into<Value>,
+        args: impl Into<Args>,
     ) -> impl Future<Output = Outcome> + Send {
         let options = self.options.for_a_run();
-        self.vm.run(agent.for_a_run(), args.into(), options)
+        self.vm.run(agent.for_a_run(), args, options)
     }
 
     /// Runs an agent on this thread, as [`Engine::run_sync`] does: an atom that would have to
     /// wait fails.
-    pub fn run_sync(&self, agent: &Agent, args: impl Into<Value>) -> Outcome {
+    pub fn run_sync(&self, agent: &Agent, args: impl Into<Args>) -> Outcome {
         let options = self.options.for_a_run();
-        self.vm.run_sync(agent.for_a_run(), args.into(), options)
+        self.vm.run_sync(agent.for_a_run(), args, options)
     }
 
     /// Starts an agent for a host that drives it itself, as [`Engine::start`] does.
-    pub fn start(&self, agent: &Agent, args: impl Into<Value>) -> Run {
+    pub fn start(&self, agent: &Agent, args: impl Into<Args>) -> Run {
         let options = self.options.for_a_run();
-        self.vm.start(agent.for_a_run(), args.into(), options)
+        self.vm.start(agent.for_a_run(), args, options)
     }
 
     /// Goes on with a snapshot, as [`Engine::restore`] does.

@@ -4,8 +4,7 @@ use crate::agent::Agent;
 use crate::engine::Engine;
 use a99_capabilities::Capabilities;
 use a99_core::error::RunError;
-use a99_core::value::Value;
-use a99_vm::{Bound, Run, RunOptions, SnapshotError};
+use a99_vm::{Args, Bound, Run, RunOptions, SnapshotError};
 use std::sync::Arc;
 
 impl Engine {
@@ -85,12 +84,12 @@ impl Engine {
     pub fn start(
         &self,
         agent: &Agent,
-        args: impl Into<Value>,
+        args: impl Into<Args>,
         options: RunOptions,
         granted: Capabilities,
     ) -> Run {
         let options = self.granted(options, granted);
-        self.vm().start(agent.for_a_run(), args.into(), options)
+        self.vm().start(agent.for_a_run(), args, options)
     }
 
     /// Goes on with a snapshot of a run of this agent ([`Run::snapshot`]), in this

@@ -80,6 +80,8 @@ run_codes! {
     UnknownOp = "options.unknown_op" help "correct the name, or leave the option out";
     /// The arguments do not match the program's `inputSchema`.
     ArgsInvalid = "args.invalid" help "give arguments that match the program's `inputSchema`";
+    /// The arguments were given as JSON text, and it is none.
+    ArgsNotJson = "args.not_json" help "give one value of JSON in UTF-8";
     /// An asynchronous atom was reached in a synchronous run.
     AsyncInSync = "run.async_atom" help "run the program with `Engine::run`, which waits";
 }

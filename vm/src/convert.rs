@@ -22,6 +22,7 @@ mod tests;
 pub(crate) use count::ESCAPED;
 #[cfg(feature = "typed")]
 pub(crate) use count::LONGEST_SCALAR;
+pub(crate) use count::check_val;
 #[cfg(feature = "typed")]
 pub(crate) use inward::text_answer;
 pub use inward::{copy_deep, from_answer, from_value};
@@ -89,7 +90,12 @@ fn rejected(reason: impl std::fmt::Display) -> Fault {
 }
 
 #[cold]
-fn too_deep(limits: &BoundaryLimits) -> Fault {
+pub(crate) fn too_large(limits: &BoundaryLimits) -> Fault {
+    rejected(format_args!("exceeds the {}-byte limit", limits.max_bytes))
+}
+
+#[cold]
+pub(crate) fn too_deep(limits: &BoundaryLimits) -> Fault {
     rejected(format_args!("exceeds depth limit {}", limits.max_depth))
 }
 

@@ -6,15 +6,19 @@
 //! Error texts are those of JavaScriptCore, since programs compare them.
 
 mod parse;
+mod refused;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use parse::{parse, parse_str};
+pub(crate) use refused::{not_json, not_read};
+pub(crate) use scan::{NotRead, Place, scan};
 pub(crate) use write::{Style, Writer};
 
 use crate::coerce;
-use crate::convert::Copies;
+use crate::convert::{self, BoundaryLimits, Copies};
 use crate::heap::{KeyId, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{JSON_LISTED, READ, Sizes};
@@ -22,6 +26,34 @@ use a99_core::costs::{JSON_LISTED, READ, Sizes};
 /// Arrays and objects inside each other that JSON text may have in either
 /// direction (D21); beyond it a cycle or an attack is likelier than data.
 pub const MAX_DEPTH: usize = 512;
+
+/// Reads a value of a host's text that was scanned, as
+/// [`from_value`](convert::from_value) copies the same value of the host.
+///
+/// # Errors
+/// As [`from_value`](convert::from_value). Of a value that is too large and does not fit the
+/// heap ceiling either, the former is told.
+pub(crate) fn from_text(
+    cx: &mut Cx<'_>,
+    text: &[u8],
+    place: &Place,
+    limits: &BoundaryLimits,
+) -> Result<Val, Fault> {
+    /// Bytes that a number with an exponent may have for each of its text: `1e20` has 21.
+    const WRITTEN: usize = 6;
+    let bytes = &text[place.bytes.clone()];
+    let built = parse::parse_host(cx, parse::HostText { bytes, limits });
+    // JSON is never longer than it must be, except for exponents.
+    let times = if place.exponents { WRITTEN } else { 1 };
+    if bytes.len().saturating_mul(times) <= limits.max_bytes {
+        return built;
+    }
+    match built {
+        Ok(val) => convert::check_val(cx, val, limits).map(|()| val),
+        Err(Fault::Oom(_)) if bytes.len() > limits.max_bytes => Err(convert::too_large(limits)),
+        Err(fault) => Err(fault),
+    }
+}
 
 /// The longest indent that `JSON.stringify` takes (ECMA-262 §25.5.2), in
 /// spaces or UTF-16 units.

@@ -44,7 +44,7 @@
 //!
 //! let mut args = Map::new();
 //! args.insert("n", 6.0);
-//! let outcome = vm.run_sync(&executable, args.into(), RunOptions::default());
+//! let outcome = vm.run_sync(&executable, args, RunOptions::default());
 //! assert_eq!(outcome.error, None);
 //! assert_eq!(outcome.result.to_json_string(), r#"{"product":42}"#);
 //! # Ok::<(), a99_core::diag::Diagnostics>(())
@@ -52,6 +52,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod args;
 pub mod atom;
 pub mod bound;
 pub mod builtins;
@@ -87,6 +88,7 @@ pub use a99_events::{
     CallEnd, EventLimits, EventSink, EventStream, MAX_TEXT_BYTES, RunEvent, RunEventKind,
     event_channel,
 };
+pub use args::{Args, JsonText};
 pub use bound::{Arg, Bound, Caller, Part, Reply, ResultSlot};
 pub use driver::AbortSignal;
 pub use host_state::HostState;

@@ -1,6 +1,7 @@
 //! Running programs: the [`Vm`] with a host's atoms, and the [`Pool`] that
 //! bounds many runs.
 
+use crate::args::Args;
 use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply, RestoreState};
 use crate::driver::{self, Admission, NO_TIMERS, Refusal};
 use crate::heap::Heap;
@@ -168,10 +169,10 @@ impl Vm {
     pub fn run(
         &self,
         exe: &Arc<Executable>,
-        args: Value,
+        args: impl Into<Args>,
         options: impl Into<Arc<RunOptions>>,
     ) -> impl Future<Output = Outcome> + Send {
-        let options = options.into();
+        let (args, options) = (args.into(), options.into());
         async move { self.run_for(&Stopwatch::start(), exe, args, options).await }
     }
 
@@ -179,7 +180,7 @@ impl Vm {
         &self,
         clock: &Stopwatch,
         exe: &Arc<Executable>,
-        args: Value,
+        args: Args,
         options: Arc<RunOptions>,
     ) -> Outcome {
         let mut session = Session::start(self, exe, args, options, clock);
@@ -188,7 +189,7 @@ impl Vm {
     }
 
     /// The outcome of a run that a pool does not let in.
-    fn refused(&self, refusal: Refusal, args: Value, options: Arc<RunOptions>) -> Outcome {
+    fn refused(&self, refusal: Refusal, args: Args, options: Arc<RunOptions>) -> Outcome {
         let wanted = options.limits.heap_bytes;
         self.not_begun(args, options, |machine| match refusal {
             Refusal::Stopped(reason) => machine.stop(reason),
@@ -208,7 +209,7 @@ impl Vm {
     /// The outcome of a run that ends before its program begins.
     fn not_begun(
         &self,
-        args: Value,
+        args: Args,
         options: Arc<RunOptions>,
         end: impl FnOnce(&mut Machine),
     ) -> Outcome {
@@ -272,10 +273,10 @@ impl Vm {
     pub fn run_sync(
         &self,
         exe: &Arc<Executable>,
-        args: Value,
+        args: impl Into<Args>,
         options: impl Into<Arc<RunOptions>>,
     ) -> Outcome {
-        let options = options.into();
+        let (args, options) = (args.into(), options.into());
         let clock = Stopwatch::start();
         let mut session = Session::start(self, exe, args, options, &clock);
         driver::drive_sync(self, &mut session, &clock);
@@ -287,10 +288,10 @@ impl Vm {
     pub fn start(
         self: &Arc<Self>,
         exe: &Arc<Executable>,
-        args: Value,
+        args: impl Into<Args>,
         options: impl Into<Arc<RunOptions>>,
     ) -> Run {
-        Run::start(self.clone(), exe, args, options.into())
+        Run::start(self.clone(), exe, args.into(), options.into())
     }
 
     /// Goes on with a snapshot of a run of this program ([`Run::snapshot`]), which
@@ -470,10 +471,10 @@ impl Pool {
     pub async fn run(
         &self,
         exe: &Arc<Executable>,
-        args: Value,
+        args: impl Into<Args>,
         options: impl Into<Arc<RunOptions>>,
     ) -> Outcome {
-        let options = options.into();
+        let (args, options) = (args.into(), options.into());
         let clock = Stopwatch::start();
         let host = RunHost {
             environment: self.vm.environment(),
@@ -493,10 +494,10 @@ impl Pool {
     pub async fn try_run(
         &self,
         exe: &Arc<Executable>,
-        args: Value,
+        args: impl Into<Args>,
         options: impl Into<Arc<RunOptions>>,
     ) -> Option<Outcome> {
-        let options = options.into();
+        let (args, options) = (args.into(), options.into());
         match self.admission.try_admit(options.limits.heap_bytes) {
             Ok(None) => None,
             Ok(Some(_permit)) => Some(self.vm.run(exe, args, options).await),

@@ -40,7 +40,7 @@ fn run((vm, exe): &(Vm, Arc<Executable>), n: Value, step: Value, fuel: Fuel) -> 
         fuel,
         ..RunOptions::default()
     };
-    vm.run_sync(exe, args.into(), options)
+    vm.run_sync(exe, args, options)
 }
 
 const FUEL: Fuel = Fuel::from_micro(1_000_000_000_000);

@@ -1,7 +1,8 @@
 //! Counting the JSON text of a value without writing it.
 
-use super::{BoundaryLimits, rejected};
-use crate::native::{Clock, Fault};
+use super::{BoundaryLimits, rejected, temp};
+use crate::heap::{Ref, Val};
+use crate::native::{Clock, Cx, Fault};
 use a99_core::json::json_number_len;
 use a99_core::text::surrogate_at;
 use smallvec::SmallVec;
@@ -132,6 +133,51 @@ fn is_plain(text: &[u8]) -> bool {
     let mut last = *b"        ";
     last[..rest.len()].copy_from_slice(rest);
     words.fold(odd(u64::from_le_bytes(last)), |found, odd| found | odd) == 0
+}
+
+/// Checks a tree that was made of a host's JSON text, as [`from_value`](super::from_value)
+/// checks the same tree of the host; how deep it is was checked when it was made.
+///
+/// # Errors
+/// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large; memory; a stop.
+pub(crate) fn check_val(cx: &mut Cx<'_>, val: Val, limits: &BoundaryLimits) -> Result<(), Fault> {
+    let mut count = Count::new(limits);
+    let (heap, mut clock) = cx.split();
+    let heap = &*heap;
+    // Containers with what of them comes next.
+    let mut open: Vec<(Ref, bool, usize)> = Vec::new();
+    let mut next = val;
+    loop {
+        clock.work(4)?;
+        match next {
+            Val::Arr(r) | Val::Obj(r) => {
+                count.container(heap.len(r))?;
+                let object = matches!(next, Val::Obj(_));
+                temp::push(heap, &mut open, (r, object, 0))?;
+            }
+            Val::Bool(false) => count.add(5)?,
+            Val::Num(n) => count.number(n)?,
+            Val::Str(s) => count.string(heap.bytes(s), &mut clock)?,
+            _ => count.add(4)?,
+        }
+        loop {
+            let Some((r, object, at)) = open.last_mut() else {
+                return Ok(());
+            };
+            let Some(item) = heap.items(*r).get(*at) else {
+                open.pop();
+                continue;
+            };
+            if *object {
+                let key = heap.shapes.keys(heap.shape(*r))[*at];
+                count.string(heap.shapes.key_text(key), &mut clock)?;
+                count.add(1)?;
+            }
+            *at += 1;
+            next = *item;
+            break;
+        }
+    }
 }
 
 /// Bytes of a text that are read between two looks at the host.

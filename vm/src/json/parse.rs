@@ -1,16 +1,19 @@
 //! `JSON.parse` into the heap: one pass over the text, no recursion, no tree
 //! in between.
 //!
-//! The text lies in the heap already, so strings without escapes become views
-//! of it. Records that follow each other usually have the same members: each
+//! The text of a program lies in the heap already, so strings without escapes become
+//! views of it; that of a host is copied out of ([`Source`]). Records that follow each other usually have the same members: each
 //! object is first matched against the shape of the last one at its depth,
 //! key by key, and only hashes its keys when that guess fails.
 
+mod source;
 mod strings;
 
-use self::strings::{Token, special};
-use super::MAX_DEPTH;
-use crate::convert::temp;
+pub(super) use self::source::HostText;
+use self::source::Source;
+use self::strings::Token;
+pub(super) use self::strings::special;
+use crate::convert::{BoundaryLimits, temp};
 use crate::heap::{KeyId, ShapeId, Shapes, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, WRITTEN};
@@ -44,7 +47,7 @@ pub fn parse(cx: &mut Cx<'_>, text: &[u8]) -> Result<Val, Fault> {
 ///
 /// # Errors
 /// Text that is not JSON, in the words of JavaScriptCore; more than
-/// [`MAX_DEPTH`] levels; fuel and memory.
+/// [`MAX_DEPTH`](super::MAX_DEPTH) levels; fuel and memory.
 pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
     let val = Parser::new(cx, text).run()?;
     let sizes = match val {
@@ -54,6 +57,31 @@ pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
     };
     cx.charge(WRITTEN, sizes)?;
     Ok(val)
+}
+
+/// Reads a value of a host's text, at the host's cost.
+///
+/// # Errors
+/// Text that is not JSON; too deep; memory; a stop.
+pub(super) fn parse_host(cx: &mut Cx<'_>, text: HostText<'_>) -> Result<Val, Fault> {
+    Parser::new(cx, text).run()
+}
+
+/// A string that has escapes, of text that stands behind its opening quote.
+///
+/// # Errors
+/// As [`parse_host`].
+pub(super) fn decoded(cx: &mut Cx<'_>, text: &[u8]) -> Result<Vec<u8>, Fault> {
+    let limits = &BoundaryLimits::default();
+    let mut parser = Parser::new(
+        cx,
+        HostText {
+            bytes: text,
+            limits,
+        },
+    );
+    parser.string()?;
+    Ok(parser.decoded)
 }
 
 /// An open array or object.
@@ -94,9 +122,9 @@ impl Guess {
     }
 }
 
-struct Parser<'c, 'h> {
+struct Parser<'c, 'h, S> {
     cx: &'c mut Cx<'h>,
-    text: Str,
+    text: S,
     at: usize,
     frames: Vec<ParseFrame>,
     vals: Vec<Val>,
@@ -112,8 +140,8 @@ fn syntax(what: impl std::fmt::Display) -> Fault {
     Fault::throw(format!("JSON Parse error: {what}"))
 }
 
-impl<'c, 'h> Parser<'c, 'h> {
-    fn new(cx: &'c mut Cx<'h>, text: Str) -> Self {
+impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
+    fn new(cx: &'c mut Cx<'h>, text: S) -> Self {
         Parser {
             cx,
             text,
@@ -150,7 +178,7 @@ impl<'c, 'h> Parser<'c, 'h> {
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        self.cx.heap.bytes(self.text)
+        self.text.bytes(self.cx.heap)
     }
 
     /// Skips blanks; the byte after them.
@@ -165,7 +193,7 @@ impl<'c, 'h> Parser<'c, 'h> {
     #[inline(never)]
     fn skip_blanks(&mut self) -> Result<Option<u8>, Fault> {
         loop {
-            let bytes = self.cx.heap.bytes(self.text);
+            let bytes = self.text.bytes(self.cx.heap);
             let stop = (self.at + SCAN_SLICE).min(bytes.len());
             let mut at = self.at;
             while at < stop && is_blank(bytes[at]) {
@@ -205,11 +233,13 @@ impl<'c, 'h> Parser<'c, 'h> {
     fn open(&mut self, object: bool) -> Result<Option<Val>, Fault> {
         self.at += 1;
         let depth = self.frames.len();
-        if depth >= MAX_DEPTH {
-            return Err(syntax(format_args!("Nesting exceeds {MAX_DEPTH} levels")));
+        if depth >= self.text.max_depth() {
+            return Err(self.text.too_deep());
         }
-        self.cx
-            .pay_metered(READ.price(Sizes::elements(PARSED_CONTAINER)))?;
+        if S::PAID {
+            self.cx
+                .pay_metered(READ.price(Sizes::elements(PARSED_CONTAINER)))?;
+        }
         if self.guesses.len() == depth {
             self.guesses.push(None);
         }
@@ -293,7 +323,7 @@ impl<'c, 'h> Parser<'c, 'h> {
             return false;
         };
         let key = shapes.key_text(*key);
-        let rest = &self.cx.heap.bytes(self.text)[self.at..];
+        let rest = &self.text.bytes(self.cx.heap)[self.at..];
         let is_it = rest.get(key.len()) == Some(&b'"') && rest.starts_with(key);
         if is_it {
             self.at += key.len() + 1;
@@ -311,7 +341,7 @@ impl<'c, 'h> Parser<'c, 'h> {
         let count = self.vals.len() - frame.vals;
         if let Some(Guess { shape, .. }) = frame.guess {
             let text = match key {
-                Token::Plain { start, end } => &heap.bytes(self.text)[*start..*end],
+                Token::Plain { start, end } => &self.text.bytes(heap)[*start..*end],
                 Token::Decoded => &self.decoded,
             };
             let keys = heap.shapes.keys(shape);
@@ -327,7 +357,7 @@ impl<'c, 'h> Parser<'c, 'h> {
         }
         let key = match key {
             Token::Plain { start, end } => {
-                let text = &heap.bytes(self.text)[*start..*end];
+                let text = &self.text.bytes(heap)[*start..*end];
                 match heap.shapes.find_key(text) {
                     Some(key) => key,
                     None => {
@@ -459,9 +489,7 @@ impl<'c, 'h> Parser<'c, 'h> {
                 number_parse::long_json_number(&text[..len], &mut tick)?,
             ))
         };
-        let (len, value) = self
-            .cx
-            .read_text(self.text, self.at..self.text.len_bytes(), read)?;
+        let (len, value) = self.text.read_from(self.cx, self.at, read)?;
         self.at += len;
         value.ok_or_else(|| syntax("Invalid number"))
     }

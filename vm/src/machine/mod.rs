@@ -14,6 +14,7 @@ mod exec;
 pub(crate) mod fast;
 mod help;
 mod inline;
+mod json_args;
 mod operands;
 mod ops;
 mod precise;

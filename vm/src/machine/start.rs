@@ -1,8 +1,10 @@
 //! Starting a run, and what single instructions need beyond the loop.
 
 use super::args::{check_args, host_args};
+use super::json_args::text_args;
 use super::operands::stored_by_parts;
 use super::{Frame, FrameKind, LoadedProgram, Machine, clear_frame, frame_size};
+use crate::args::Args;
 use crate::convert;
 use crate::digest;
 use crate::heap::{Heap, Oom, Ref, ShapeId, Val};
@@ -14,7 +16,6 @@ use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::{Const, ConstIdx, LitOp, LiteralIdx, MemoIdx, Program, Reg, ShapeIdx};
 use a99_core::schema::Schema;
 use a99_core::text::Text;
-use a99_core::value::Value;
 use a99_ecma::wtf8;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -33,7 +34,7 @@ impl Machine {
     pub fn start(
         &mut self,
         exe: &Arc<Executable>,
-        args: Value,
+        args: Args,
         options: Arc<RunOptions>,
         host: &dyn Host,
     ) {
@@ -41,9 +42,14 @@ impl Machine {
             .reset(&exe.statics, &exe.shapes, options.limits.heap_bytes);
         self.clean(options);
         let begun = self.begin(exe, &args, host);
-        // However deep the host nested them (M09).
-        let (heap, mut clock) = (&mut self.heap, Clock::new(&mut self.meter, host));
-        let disposed = heap.discard(vec![args], &mut clock);
+        let disposed = match args {
+            Args::Value(args) => {
+                // However deep the host nested them (M09).
+                let mut clock = Clock::new(&mut self.meter, host);
+                self.heap.discard(vec![args], &mut clock)
+            }
+            Args::Json(_) => Ok(()),
+        };
         if let Err(fault) = begun.and(disposed) {
             self.end_begun(fault);
         }
@@ -110,12 +116,18 @@ impl Machine {
         self.end_error(error);
     }
 
-    fn begin(&mut self, exe: &Arc<Executable>, args: &Value, host: &dyn Host) -> Result<(), Fault> {
+    fn begin(&mut self, exe: &Arc<Executable>, args: &Args, host: &dyn Host) -> Result<(), Fault> {
         let program = exe.program();
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
-        check_args(&mut cx, exe, args)?;
+        let limits = &self.options.limits.boundary;
+        let args = match args {
+            Args::Value(args) => {
+                check_args(&mut cx, exe, args)?;
+                host_args(&mut cx, program, args, limits)?
+            }
+            Args::Json(text) => text_args(&mut cx, exe, text, limits)?,
+        };
         let own_prices = super::prices::own_prices(exe, &self.options);
-        let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
         self.programs.reserve_exact(1);
         self.programs.push(LoadedProgram {
             exe: exe.clone(),
@@ -421,6 +433,7 @@ mod tests {
     use crate::convert::{BoundaryLimits, Copies};
     use a99_core::json::{Document, Limits};
     use a99_core::program::TextRange;
+    use a99_core::value::Value;
 
     /// The steps of a literal, children before their parent.
     fn steps(value: &Value, program: &mut Program, out: &mut Vec<LitOp>) {

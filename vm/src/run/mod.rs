@@ -17,6 +17,7 @@ pub(crate) use session::{Answered, Session, Turn, earlier, late, limit_of};
 pub use snapshot::SnapshotError;
 use waiting::{Asked, Made, Outstanding, Seen, Several, Waiting, until};
 
+use crate::args::Args;
 use crate::atom::{AtomDef, AtomError, Cancelled, HostReply, Locals};
 use crate::driver::poll_caught;
 use crate::link::Executable;
@@ -291,7 +292,7 @@ impl Run {
     pub(crate) fn start(
         vm: Arc<Vm>,
         exe: &Arc<Executable>,
-        args: Value,
+        args: Args,
         options: Arc<RunOptions>,
     ) -> Run {
         let session = Session::start(&vm, exe, args, options, &Duration::ZERO);

@@ -3,6 +3,7 @@
 
 use super::host::{self, FOREVER, RunHost};
 use super::{RunClock, RunFault};
+use crate::args::Args;
 use crate::atom::{AtomDef, AtomError, HostReply};
 use crate::driver::AbortSignal;
 use crate::link::Executable;
@@ -14,7 +15,6 @@ use a99_core::call_id::CallId;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::sig::AtomTimeout;
-use a99_core::value::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Session {
     pub(crate) fn start(
         vm: &Vm,
         exe: &Arc<Executable>,
-        args: Value,
+        args: Args,
         options: Arc<RunOptions>,
         clock: &impl RunClock,
     ) -> Session {

@@ -1,6 +1,6 @@
 //! Strings of JSON: where they end, what their escapes mean.
 
-use super::{Parser, SCAN_SLICE, syntax, wtf8_head};
+use super::{Parser, SCAN_SLICE, Source, syntax, wtf8_head};
 use crate::convert::temp;
 use crate::heap::{Str, Val};
 use crate::native::Fault;
@@ -14,14 +14,14 @@ pub(super) enum Token {
     Decoded,
 }
 
-impl Parser<'_, '_> {
+impl<S: Source> Parser<'_, '_, S> {
     /// Reads a string up to its closing quote; stands after the opening one.
     pub(super) fn string(&mut self) -> Result<Token, Fault> {
         let start = self.at;
         let mut decoding = false;
         loop {
             let from = self.at;
-            let bytes = self.cx.heap.bytes(self.text);
+            let bytes = self.text.bytes(self.cx.heap);
             let rest = &bytes[from..];
             let slice = &rest[..rest.len().min(SCAN_SLICE)];
             let stop = special(slice);
@@ -48,7 +48,7 @@ impl Parser<'_, '_> {
                     if !decoding {
                         decoding = true;
                         self.decoded.clear();
-                        let plain = &self.cx.heap.bytes(self.text)[start..self.at];
+                        let plain = &self.text.bytes(self.cx.heap)[start..self.at];
                         temp::extend(self.cx.heap, &mut self.decoded, plain)?;
                     }
                     self.escape()?;
@@ -61,7 +61,7 @@ impl Parser<'_, '_> {
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
-        let bytes = self.cx.heap.bytes(self.text);
+        let bytes = self.text.bytes(self.cx.heap);
         let Some(&letter) = bytes.get(self.at + 1) else {
             return Err(syntax("Unterminated string"));
         };
@@ -84,7 +84,7 @@ impl Parser<'_, '_> {
     }
 
     fn unicode_escape(&mut self) -> Result<(), Fault> {
-        let bytes = self.cx.heap.bytes(self.text);
+        let bytes = self.text.bytes(self.cx.heap);
         let digits = bytes.get(self.at + 2..self.at + 6).unwrap_or_default();
         let mut unit = 0u32;
         for digit in digits {
@@ -107,14 +107,7 @@ impl Parser<'_, '_> {
     pub(super) fn string_val(&mut self, token: &Token) -> Result<Val, Fault> {
         match *token {
             Token::Plain { start, end } if start == end => Ok(Val::Str(Str::EMPTY)),
-            Token::Plain { start, end } => {
-                let units = if self.text.is_ascii() {
-                    end - start
-                } else {
-                    self.cx.units_of(self.text, start..end)?
-                };
-                Ok(Val::Str(self.text.view(start, end, units)))
-            }
+            Token::Plain { start, end } => self.text.part(self.cx, start..end),
             Token::Decoded => self.cx.str(&self.decoded),
         }
     }
@@ -123,7 +116,7 @@ impl Parser<'_, '_> {
 /// The first byte that a string of JSON does not have as it stands: a quote, a backslash, a
 /// control character.
 #[inline]
-pub(super) fn special(text: &[u8]) -> Option<usize> {
+pub(in crate::json) fn special(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xFF;
     const TOPS: u64 = ONES << 7;
     // The top bit of each byte that is below `n`; a byte above one that is may have it, too.

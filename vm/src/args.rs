@@ -1,0 +1,140 @@
+//! Arguments of a run, as a host has them: a tree of values, or JSON text.
+
+use a99_core::value::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a run is given: anything that is a [`Value`], or JSON text.
+///
+/// Functions that start runs take `impl Into<Args>`.
+#[derive(Clone)]
+pub enum Args {
+    /// A tree; arguments are the members of an object, and anything else is none.
+    Value(Value),
+    /// Text that is read when the run starts.
+    Json(JsonText),
+}
+
+impl Args {
+    /// Drops them, however deep the host nested them.
+    pub(crate) fn dispose(self) {
+        match self {
+            Args::Value(value) => value.dispose(),
+            Args::Json(_) => {}
+        }
+    }
+}
+
+impl fmt::Debug for Args {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Args::Value(value) => f.debug_tuple("Value").field(value).finish(),
+            Args::Json(text) => fmt::Debug::fmt(text, f),
+        }
+    }
+}
+
+impl<T: Into<Value>> From<T> for Args {
+    fn from(value: T) -> Args {
+        Args::Value(value.into())
+    }
+}
+
+impl From<JsonText> for Args {
+    fn from(text: JsonText) -> Args {
+        Args::Json(text)
+    }
+}
+
+/// Arguments as JSON text, such as the body of a request: a run reads what its program asks
+/// for straight into its heap, and only looks through the rest.
+///
+/// The outcome is that of a run with the tree that the text stands for. Result, errors, fuel
+/// and limits are the same; of repeated keys the last one counts, everywhere in the text.
+/// Nobody has to trust it: it is read without recursion, however it is nested, and deadline,
+/// abort signal and heap ceiling hold while it is. Members that are not asked for take no
+/// memory of the heap, whatever their size. Strings are copied, so that the text is dropped
+/// when the run has started.
+///
+/// Text that is no JSON ends the run before its program begins, with
+/// [`ErrorCode::ArgsNotJson`](a99_core::error::ErrorCode::ArgsNotJson), whose message says
+/// where and what is wrong. Byte order marks are no JSON, nor are more than 8,192 levels.
+///
+/// Where a program has an `inputSchema`, which is about all arguments, the text becomes a tree
+/// nonetheless, by [`Document`](a99_core::json::Document): then repeated keys are refused, and
+/// so is text beyond its default limits.
+///
+/// `agent99`, which compiles programs, reads so:
+///
+/// ```
+/// use a99_core::value::Value;
+/// use a99_vm::{Args, JsonText};
+///
+/// let body = r#"{"n": 21}"#;
+/// assert!(matches!(Args::from(JsonText::from(body)), Args::Json(_)));
+/// // A text alone is a value like any other.
+/// assert!(matches!(Args::from(body), Args::Value(Value::String(_))));
+/// ```
+#[derive(Clone)]
+pub struct JsonText(Held);
+
+#[derive(Clone)]
+enum Held {
+    Text(String),
+    Bytes(Vec<u8>),
+    Shared(Arc<[u8]>),
+}
+
+impl JsonText {
+    /// The text, which need not be UTF-8.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Held::Text(text) => text.as_bytes(),
+            Held::Bytes(bytes) => bytes,
+            Held::Shared(bytes) => bytes,
+        }
+    }
+
+    /// Whether it is known to be UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        matches!(self.0, Held::Text(_))
+    }
+}
+
+impl fmt::Debug for JsonText {
+    /// Without the text, which may be long and secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JsonText({} bytes)", self.as_bytes().len())
+    }
+}
+
+impl From<String> for JsonText {
+    fn from(text: String) -> JsonText {
+        JsonText(Held::Text(text))
+    }
+}
+
+impl From<&str> for JsonText {
+    fn from(text: &str) -> JsonText {
+        JsonText(Held::Text(text.to_owned()))
+    }
+}
+
+impl From<Vec<u8>> for JsonText {
+    fn from(bytes: Vec<u8>) -> JsonText {
+        JsonText(Held::Bytes(bytes))
+    }
+}
+
+impl From<&[u8]> for JsonText {
+    fn from(bytes: &[u8]) -> JsonText {
+        JsonText(Held::Bytes(bytes.to_vec()))
+    }
+}
+
+impl From<Arc<[u8]>> for JsonText {
+    fn from(bytes: Arc<[u8]>) -> JsonText {
+        JsonText(Held::Shared(bytes))
+    }
+}

@@ -1,0 +1,429 @@
+//! Scanning of a host's JSON text: whether it is JSON at all, and where the members lie
+//! that somebody asks for. Nothing is built, whatever the text has; the walk is a loop.
+
+use super::parse::{decoded, special};
+use crate::native::{Cx, Fault};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Arrays and objects inside each other that arguments may have as text; beyond it an attack
+/// is likelier than data. Those that are asked for may have fewer.
+pub(crate) const MAX_TEXT_DEPTH: usize = 8192;
+
+/// Bytes read between two looks at the host.
+const SLICE: usize = 64 << 10;
+
+/// What was expected where a text turned out to be no JSON.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// A value.
+    Value,
+    /// The first key of an object, or its end.
+    KeyOrEnd,
+    /// A key, after a comma.
+    Key,
+    /// The colon after a key.
+    Colon,
+    /// A comma, or the end of an object.
+    InObject,
+    /// A comma, or the end of an array.
+    InArray,
+    /// The end of the text.
+    End,
+    /// The rest of a string.
+    Quote,
+    /// No control character.
+    Escaped,
+    /// What a backslash may stand before.
+    Escape,
+    /// Four hexadecimal digits.
+    Hex,
+    /// A digit.
+    Digit,
+    /// UTF-8.
+    Utf8,
+    /// No byte order mark.
+    NoMark,
+    /// An end of the nesting.
+    Shallower,
+}
+
+/// Why a text was not read.
+pub(crate) enum NotRead {
+    /// It is no JSON.
+    Bad {
+        /// The byte that is in the way; the length of the text where it is cut off.
+        at: usize,
+        /// What had to stand there.
+        expected: Expected,
+    },
+    /// The run ends.
+    Ends(Fault),
+}
+
+impl From<Fault> for NotRead {
+    fn from(fault: Fault) -> NotRead {
+        NotRead::Ends(fault)
+    }
+}
+
+/// Where the value of a member lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) bytes: Range<usize>,
+    /// Whether a number of it has an exponent, and so may be longer when it is written.
+    pub(crate) exponents: bool,
+}
+
+/// Bytes of text that stand for a byte of a name, at most: `\u0041`.
+const ESCAPED: usize = 6;
+
+/// Reads a whole text, and tells the name of each member of its outermost object, if it is
+/// one, with the place of its value; the last one of a name counts. Names of more than
+/// `longest` bytes need not be told.
+///
+/// # Errors
+/// Text that is no JSON; a stop.
+pub(crate) fn scan(
+    cx: &mut Cx<'_>,
+    text: &[u8],
+    is_utf8: bool,
+    longest: usize,
+    mut member: impl FnMut(&[u8], Place),
+) -> Result<(), NotRead> {
+    let mut scan = Scan {
+        text,
+        at: 0,
+        longest: longest.saturating_mul(ESCAPED),
+        open: Open::default(),
+        exponents: false,
+    };
+    if text.starts_with(b"\xEF\xBB\xBF") {
+        return Err(scan.bad(Expected::NoMark));
+    }
+    if !is_utf8 {
+        check_utf8(cx, text)?;
+    }
+    if scan.next(cx)? == Some(b'{') {
+        scan.members(cx, &mut member)?;
+    } else {
+        scan.value(cx)?;
+    }
+    match scan.next(cx)? {
+        None => Ok(()),
+        Some(_) => Err(scan.bad(Expected::End)),
+    }
+}
+
+fn check_utf8(cx: &mut Cx<'_>, text: &[u8]) -> Result<(), NotRead> {
+    let mut at = 0;
+    while at < text.len() {
+        let end = text.len().min(at + SLICE);
+        match std::str::from_utf8(&text[at..end]) {
+            Ok(_) => at = end,
+            // A character that the slice cuts in two is whole in the next one.
+            Err(e) if e.error_len().is_none() && end < text.len() => at += e.valid_up_to(),
+            Err(e) => {
+                return Err(NotRead::Bad {
+                    at: at + e.valid_up_to(),
+                    expected: Expected::Utf8,
+                });
+            }
+        }
+        cx.work(SLICE as i64 / 16)?;
+    }
+    Ok(())
+}
+
+/// The containers that are open, as bits: whether each is an object.
+#[derive(Default)]
+struct Open {
+    bits: SmallVec<[u64; 4]>,
+    depth: usize,
+}
+
+impl Open {
+    #[inline]
+    fn push(&mut self, object: bool) {
+        let (word, bit) = (self.depth / 64, self.depth % 64);
+        if word == self.bits.len() {
+            self.bits.push(0);
+        }
+        let mask = 1 << bit;
+        let bits = &mut self.bits[word];
+        *bits = if object { *bits | mask } else { *bits & !mask };
+        self.depth += 1;
+    }
+
+    #[inline]
+    fn is_object(&self) -> bool {
+        let top = self.depth - 1;
+        self.bits[top / 64] >> (top % 64) & 1 == 1
+    }
+}
+
+struct Scan<'t> {
+    text: &'t [u8],
+    at: usize,
+    /// Bytes of a key that is told where it has escapes.
+    longest: usize,
+    open: Open,
+    /// Whether a number with an exponent was met.
+    exponents: bool,
+}
+
+impl Scan<'_> {
+    #[cold]
+    fn bad(&self, expected: Expected) -> NotRead {
+        NotRead::Bad {
+            at: self.at.min(self.text.len()),
+            expected,
+        }
+    }
+
+    /// Skips blanks; the byte after them.
+    #[inline(always)]
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Option<u8>, NotRead> {
+        match self.text.get(self.at) {
+            Some(byte) if *byte > b' ' => Ok(Some(*byte)),
+            _ => self.skip_blanks(cx),
+        }
+    }
+
+    #[inline(never)]
+    fn skip_blanks(&mut self, cx: &mut Cx<'_>) -> Result<Option<u8>, NotRead> {
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        self.run(cx, is_blank)?;
+        Ok(self.text.get(self.at).copied())
+    }
+
+    /// Goes past bytes that are so.
+    fn run(&mut self, cx: &mut Cx<'_>, is: impl Fn(&u8) -> bool) -> Result<usize, NotRead> {
+        let start = self.at;
+        loop {
+            let end = self.text.len().min(self.at + SLICE);
+            let slice = &self.text[self.at..end];
+            let len = slice.iter().position(|byte| !is(byte));
+            self.at += len.unwrap_or(slice.len());
+            if len.is_some() || end == self.text.len() {
+                return Ok(self.at - start);
+            }
+            cx.work(SLICE as i64)?;
+        }
+    }
+
+    fn open(&mut self, object: bool) -> Result<(), NotRead> {
+        if self.open.depth >= MAX_TEXT_DEPTH {
+            return Err(self.bad(Expected::Shallower));
+        }
+        self.at += 1;
+        self.open.push(object);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.at += 1;
+        self.open.depth -= 1;
+    }
+
+    /// The members of the outermost object.
+    fn members(
+        &mut self,
+        cx: &mut Cx<'_>,
+        member: &mut impl FnMut(&[u8], Place),
+    ) -> Result<(), NotRead> {
+        self.open(true)?;
+        if self.next(cx)? == Some(b'}') {
+            self.close();
+            return Ok(());
+        }
+        let mut expected = Expected::KeyOrEnd;
+        loop {
+            let (key, is_plain) = self.key(cx, expected)?;
+            let _ = self.next(cx)?;
+            let start = self.at;
+            self.exponents = false;
+            self.value(cx)?;
+            let place = Place {
+                bytes: start..self.at,
+                exponents: self.exponents,
+            };
+            if is_plain {
+                member(&self.text[key], place);
+            } else if key.len() <= self.longest {
+                let name = decoded(cx, &self.text[key.start..=key.end])?;
+                member(&name, place);
+            }
+            match self.next(cx)? {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.close();
+                    return Ok(());
+                }
+                _ => return Err(self.bad(Expected::InObject)),
+            }
+            expected = Expected::Key;
+        }
+    }
+
+    /// A key and its colon: where the key lies between its quotes, and whether it has no
+    /// escapes.
+    fn key(
+        &mut self,
+        cx: &mut Cx<'_>,
+        expected: Expected,
+    ) -> Result<(Range<usize>, bool), NotRead> {
+        if self.next(cx)? != Some(b'"') {
+            return Err(self.bad(expected));
+        }
+        let start = self.at + 1;
+        let is_plain = self.string(cx)?;
+        let key = start..self.at - 1;
+        if self.next(cx)? != Some(b':') {
+            return Err(self.bad(Expected::Colon));
+        }
+        self.at += 1;
+        Ok((key, is_plain))
+    }
+
+    /// Goes past a value.
+    fn value(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
+        let outer = self.open.depth;
+        loop {
+            cx.work(4)?;
+            match self.next(cx)? {
+                Some(b'"') => {
+                    self.string(cx)?;
+                }
+                Some(b'-' | b'0'..=b'9') => self.number(cx)?,
+                Some(b'{') => {
+                    self.open(true)?;
+                    if self.next(cx)? == Some(b'}') {
+                        self.close();
+                    } else {
+                        self.key(cx, Expected::KeyOrEnd)?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.open(false)?;
+                    if self.next(cx)? == Some(b']') {
+                        self.close();
+                    } else {
+                        continue;
+                    }
+                }
+                Some(b't') => self.word(b"true")?,
+                Some(b'f') => self.word(b"false")?,
+                Some(b'n') => self.word(b"null")?,
+                _ => return Err(self.bad(Expected::Value)),
+            }
+            // A value ends here, and with it what ends with it.
+            loop {
+                if self.open.depth == outer {
+                    return Ok(());
+                }
+                let object = self.open.is_object();
+                match self.next(cx)? {
+                    Some(b',') => {
+                        self.at += 1;
+                        if object {
+                            self.key(cx, Expected::Key)?;
+                        }
+                        break;
+                    }
+                    Some(b'}') if object => self.close(),
+                    Some(b']') if !object => self.close(),
+                    _ if object => return Err(self.bad(Expected::InObject)),
+                    _ => return Err(self.bad(Expected::InArray)),
+                }
+            }
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), NotRead> {
+        let rest = &self.text[self.at..];
+        let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        if !rest.starts_with(word) || rest.get(word.len()).is_some_and(goes_on) {
+            return Err(self.bad(Expected::Value));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
+        self.at += usize::from(self.text[self.at] == b'-');
+        if self.text.get(self.at) == Some(&b'0') {
+            self.at += 1;
+        } else {
+            self.digits(cx)?;
+        }
+        if self.text.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits(cx)?;
+        }
+        if let Some(b'e' | b'E') = self.text.get(self.at) {
+            self.exponents = true;
+            self.at += 1;
+            self.at += usize::from(matches!(self.text.get(self.at), Some(b'+' | b'-')));
+            self.digits(cx)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn digits(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
+        match self.run(cx, u8::is_ascii_digit)? {
+            0 => Err(self.bad(Expected::Digit)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes past a string, its quotes included: whether it has no escapes.
+    fn string(&mut self, cx: &mut Cx<'_>) -> Result<bool, NotRead> {
+        self.at += 1;
+        let mut is_plain = true;
+        loop {
+            let rest = &self.text[self.at..];
+            let slice = &rest[..rest.len().min(SLICE)];
+            let stop = special(slice);
+            let len = stop.unwrap_or(slice.len());
+            let is_last = slice.len() == rest.len();
+            self.at += len;
+            cx.work(len as i64 / 8)?;
+            match stop.map(|at| slice[at]) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(is_plain);
+                }
+                Some(b'\\') => {
+                    is_plain = false;
+                    self.escape()?;
+                    cx.work(1)?;
+                }
+                Some(_) => return Err(self.bad(Expected::Escaped)),
+                None if is_last => return Err(self.bad(Expected::Quote)),
+                None => {}
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), NotRead> {
+        match self.text.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u') => {
+                let digits = self.text.get(self.at + 2..self.at + 6);
+                if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                    return Err(self.bad(Expected::Hex));
+                }
+                self.at += 6;
+            }
+            Some(_) => return Err(self.bad(Expected::Escape)),
+            None => {
+                self.at = self.text.len();
+                return Err(self.bad(Expected::Quote));
+            }
+        }
+        Ok(())
+    }
+}
