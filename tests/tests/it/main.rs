@@ -9,6 +9,7 @@ mod compiled;
 mod complete;
 mod differential;
 mod events;
+mod json_args;
 mod lint;
 mod migration;
 mod options;
