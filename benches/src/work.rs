@@ -7,7 +7,8 @@ use a99_bench_work::list;
 use a99_bench_work::protocol::{About, Entry, time};
 use a99_bench_work::{Size, Task, Work};
 use agent99::{
-    Agent, Arg, Bound, Capabilities, Engine, Next, Outcome, Part, Run, RunProfile, Value, json,
+    Agent, Arg, Bound, Capabilities, Engine, JsonText, Next, Outcome, Part, Run, RunProfile, Value,
+    json,
 };
 use std::collections::HashMap;
 use std::future::Future;
@@ -29,6 +30,7 @@ pub const TIMED: &[Entry] = &[
     (list::W1_MAP, condition_from_map),
     (list::W1_BOUND, condition_bound),
     (list::W1_RUN, condition_run),
+    (list::W1_JSON, condition_run_by_text),
     (list::W1_LOOP, condition_loop),
     (list::W2, |size| {
         looped(
@@ -216,6 +218,19 @@ fn condition_run(size: Size) -> Task {
     Task::all(size.evaluations, move || {
         for _ in 0..size.evaluations {
             assert_eq!(run(&engine, &agent, &args), wanted);
+        }
+    })
+}
+
+fn condition_run_by_text(size: Size) -> Task {
+    let engine = engine();
+    let agent = compiled(&engine, programs::CONDITION);
+    let text = programs::condition_args(0).to_json_string();
+    let wanted = Value::from(json!({"ok": true}));
+    Task::all(size.evaluations, move || {
+        for _ in 0..size.evaluations {
+            let outcome = engine.run_sync(&agent, JsonText::from(text.as_str()), limits());
+            assert_eq!(outcome.result, wanted);
         }
     })
 }

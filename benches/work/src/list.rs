@@ -112,6 +112,11 @@ works! {
         "W1 run", "run", Of::Time,
         "the same by `Engine::run_sync`, which is given a tree of arguments and gives one of results",
     );
+    /// W1 by a run that is given text.
+    W1_JSON = work(
+        "W1 run, JSON", "run", Of::Time,
+        "the same by `Engine::run_sync` with the arguments as JSON text",
+    );
     /// W1 over variables.
     W1_LOOP = work(
         "W1 loop", "turn", Of::Time,

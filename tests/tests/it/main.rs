@@ -19,6 +19,7 @@ mod pools;
 mod prices;
 mod replay;
 mod schema;
+mod security_args;
 mod security_artifacts;
 mod security_checks;
 mod security_cpu;
