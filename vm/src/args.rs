@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// What a run is given: anything that is a [`Value`], or JSON text.
 ///
 /// Functions that start runs take `impl Into<Args>`.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Args {
     /// A tree; arguments are the members of an object, and anything else is none.
     Value(Value),
@@ -21,15 +21,6 @@ impl Args {
         match self {
             Args::Value(value) => value.dispose(),
             Args::Json(_) => {}
-        }
-    }
-}
-
-impl fmt::Debug for Args {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Args::Value(value) => f.debug_tuple("Value").field(value).finish(),
-            Args::Json(text) => fmt::Debug::fmt(text, f),
         }
     }
 }
@@ -64,16 +55,43 @@ impl From<JsonText> for Args {
 /// nonetheless, by [`Document`](a99_core::json::Document): then repeated keys are refused, and
 /// so is text beyond its default limits.
 ///
-/// `agent99`, which compiles programs, reads so:
-///
 /// ```
-/// use a99_core::value::Value;
-/// use a99_vm::{Args, JsonText};
+/// # use a99_compiler::{CompileOptions, compile};
+/// # use a99_core::json::{Document, Limits};
+/// # use a99_core::verify::verify;
+/// # use a99_vm::{Environment, Executable, RunOptions, Vm};
+/// # use std::sync::Arc;
+/// # struct Still;
+/// # impl Environment for Still {
+/// #     fn now_ms(&self) -> f64 { 0.0 }
+/// #     fn random(&self, out: &mut [u8]) { out.fill(4) }
+/// # }
+/// # let vm = Vm::new(a99_atoms::core_atoms(), Arc::new(Still));
+/// # let link = |text: &str| -> Result<Arc<Executable>, Box<dyn std::error::Error>> {
+/// #     let source = Arc::new(Document::parse(text, &Limits::default())?);
+/// #     let program = compile(&source, vm.atoms(), &CompileOptions::default())?;
+/// #     Ok(vm.link(&verify(program)?)?)
+/// # };
+/// use a99_core::error::ErrorCode;
+/// use a99_vm::JsonText;
 ///
-/// let body = r#"{"n": 21}"#;
-/// assert!(matches!(Args::from(JsonText::from(body)), Args::Json(_)));
-/// // A text alone is a value like any other.
-/// assert!(matches!(Args::from(body), Args::Value(Value::String(_))));
+/// let executable = link(r#"{"op": "seq", "steps": [
+///     {"op": "varsImport", "keys": ["order"]},
+///     {"op": "return", "schema": {"type": "object", "properties": {"order": {}}}}
+/// ]}"#)?;
+/// let body = JsonText::from(r#"{"order": [1, 2], "nobody": {"asks": "for this"}}"#);
+/// let outcome = vm.run_sync(&executable, body, RunOptions::default());
+/// assert_eq!(outcome.result.to_json_string(), r#"{"order":[1,2]}"#);
+///
+/// let body = JsonText::from(r#"{"order": [1, 2,]}"#);
+/// let error = vm.run_sync(&executable, body, RunOptions::default()).error.unwrap();
+/// assert_eq!(error.code, ErrorCode::ArgsNotJson);
+/// assert_eq!(
+///     error.message.to_string(),
+///     "The arguments are not JSON: line 1, column 17: expected a value, found `]`",
+/// );
+/// assert_eq!(error.help.as_deref(), Some("remove the comma before it"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct JsonText(Held);
@@ -136,5 +154,28 @@ impl From<&[u8]> for JsonText {
 impl From<Arc<[u8]>> for JsonText {
     fn from(bytes: Arc<[u8]>) -> JsonText {
         JsonText(Held::Shared(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_says_so_is_json() {
+        assert!(matches!(Args::from("{}"), Args::Value(Value::String(_))));
+        let texts = [
+            JsonText::from("{}"),
+            JsonText::from("{}".to_owned()),
+            JsonText::from(b"{}".as_slice()),
+            JsonText::from(b"{}".to_vec()),
+            JsonText::from(Arc::from(b"{}".as_slice())),
+        ];
+        for text in texts {
+            assert_eq!(text.as_bytes(), b"{}");
+            // Neither logs nor panics show what a request holds.
+            assert_eq!(format!("{text:?}"), "JsonText(2 bytes)");
+            assert!(matches!(Args::from(text), Args::Json(_)));
+        }
     }
 }

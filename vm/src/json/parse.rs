@@ -59,12 +59,17 @@ pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
     Ok(val)
 }
 
-/// Reads a value of a host's text, at the host's cost.
+/// Reads a value of a host's text, which begins and ends with it, at the host's cost.
 ///
 /// # Errors
 /// Text that is not JSON; too deep; memory; a stop.
 pub(super) fn parse_host(cx: &mut Cx<'_>, text: HostText<'_>) -> Result<Val, Fault> {
-    Parser::new(cx, text).run()
+    let mut parser = Parser::new(cx, text);
+    match text.bytes.first() {
+        Some(b'{' | b'[') => parser.run(),
+        // Most are scalars.
+        _ => Ok(parser.begin()?.unwrap_or(Val::Undefined)),
+    }
 }
 
 /// A string that has escapes, of text that stands behind its opening quote.

@@ -427,3 +427,127 @@ impl Scan<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtins::testing::{Bench, Late};
+    use crate::json::parse;
+
+    /// The members that are told of a text, or where it is none.
+    fn told(text: &[u8], longest: usize) -> Result<Vec<(String, String, bool)>, usize> {
+        let mut bench = Bench::default();
+        let mut out = Vec::new();
+        let done = scan(&mut bench.cx(), text, false, longest, |name, place| {
+            let name = a99_core::text::wtf8_to_string_lossy(name).into_owned();
+            let value = String::from_utf8_lossy(&text[place.bytes]);
+            out.push((name, value.into_owned(), place.exponents));
+        });
+        match done {
+            Ok(()) => Ok(out),
+            Err(NotRead::Bad { at, .. }) => Err(at),
+            Err(NotRead::Ends(_)) => panic!("nobody stops it"),
+        }
+    }
+
+    #[test]
+    fn members_are_told_with_their_places() {
+        let text = br#" { "a" : [1, {"b": 2}] , "\u0062": -1.5E3,"a":"x\"}" ,"c":{} } "#;
+        let all = told(text, 1).unwrap();
+        let all: Vec<_> = all.iter().map(|(n, v, e)| (&**n, &**v, *e)).collect();
+        let expected = [
+            ("a", r#"[1, {"b": 2}]"#, false),
+            ("b", "-1.5E3", true),
+            ("a", r#""x\"}""#, false),
+            ("c", "{}", false),
+        ];
+        assert_eq!(all, expected);
+        // A longer name than anybody asks for need not be decoded.
+        assert_eq!(told(br#"{"\u0062\u0062":1}"#, 1), Ok(Vec::new()));
+        for none in ["[{\"a\": 1}]", "1", "\"a\"", "null", "{}"] {
+            assert_eq!(told(none.as_bytes(), 9), Ok(Vec::new()));
+        }
+    }
+
+    #[test]
+    fn scan_and_parser_take_the_same_texts() {
+        let parts: [&[u8]; 24] = [
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b",",
+            b":",
+            b"\"a\"",
+            b"1",
+            b"-",
+            b"0",
+            b".",
+            b"e",
+            b"+",
+            b"true",
+            b"nul",
+            b"l",
+            b" ",
+            b"\n",
+            b"\"",
+            b"\\",
+            b"u00e",
+            b"9",
+            b"\xC3\xA9",
+            b"\x1F",
+        ];
+        let mut numbers = 7_u64;
+        let mut good = 0;
+        for _ in 0..200_000 {
+            let mut text = Vec::new();
+            numbers = numbers
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let mut left = numbers >> 4;
+            for _ in 0..(numbers % 9) {
+                text.extend_from_slice(parts[(left % 24) as usize]);
+                left /= 24;
+            }
+            let mut bench = Bench::default();
+            let parsed = parse(&mut bench.cx(), &text);
+            let scanned = told(&text, 9);
+            good += usize::from(scanned.is_ok());
+            let shown = String::from_utf8_lossy(&text);
+            assert_eq!(scanned.is_ok(), parsed.is_ok(), "{shown}");
+        }
+        assert!(good > 1_000, "{good}");
+    }
+
+    #[test]
+    fn characters_may_lie_across_slices() {
+        for before in SLICE - 8..SLICE + 8 {
+            for character in ["é", "€", "😀", "\u{2028}"] {
+                let mut text = format!("\"{}{character}\"", "x".repeat(before)).into_bytes();
+                assert_eq!(told(&text, 0), Ok(Vec::new()));
+                text.truncate(text.len() - 2);
+                assert_eq!(told(&text, 0), Err(before + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_stop_is_seen_in_whatever_is_long() {
+        const LONG: usize = 4 << 20;
+        for part in ["[", " ", "1", "1.5,", "\\n", "x", "{\"a\":"] {
+            let start = match part {
+                "x" | "\\n" => "\"",
+                "1.5," => "[",
+                _ => "",
+            };
+            let text = format!("{start}{}", part.repeat(LONG / part.len()));
+            for is_utf8 in [true, false] {
+                let mut bench = Bench::default();
+                let mut cx = Cx::new(&mut bench.heap, &mut bench.meter, &Late);
+                let done = scan(&mut cx, text.as_bytes(), is_utf8, 0, |_, _| ());
+                let stopped = matches!(done, Err(NotRead::Ends(Fault::Stop(_))));
+                assert!(stopped, "{part}");
+            }
+        }
+    }
+}

@@ -37,21 +37,6 @@ pub(super) fn host_args(
     args: &Value,
     limits: &BoundaryLimits,
 ) -> Result<Vec<Val>, Fault> {
-    root_args(cx, program, |cx, name| {
-        match args.as_object().and_then(|o| o.get_bytes(name)) {
-            Some(value) => convert::from_value(cx, value, limits).map(Some),
-            None => Ok(None),
-        }
-    })
-}
-
-/// The same for whatever has roots by name.
-#[inline]
-pub(super) fn root_args(
-    cx: &mut Cx<'_>,
-    program: &Program,
-    mut root: impl FnMut(&mut Cx<'_>, &[u8]) -> Result<Option<Val>, Fault>,
-) -> Result<Vec<Val>, Fault> {
     let mut roots = ProgramRoots::default();
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
@@ -60,11 +45,12 @@ pub(super) fn root_args(
             if let Some(val) = roots.get(name) {
                 return Ok(Some(val));
             }
-            let found = root(cx, name)?;
-            if let Some(val) = found {
-                roots.insert(name, val);
-            }
-            Ok(found)
+            let Some(value) = args.as_object().and_then(|o| o.get_bytes(name)) else {
+                return Ok(None);
+            };
+            let val = convert::from_value(cx, value, limits)?;
+            roots.insert(name, val);
+            Ok(Some(val))
         })?;
         out.push(val);
     }
@@ -72,7 +58,7 @@ pub(super) fn root_args(
 }
 
 /// How many are looked through.
-pub(super) const FEW_ROOTS: usize = 16;
+const FEW_ROOTS: usize = 16;
 
 /// The arguments that were converted so far: a list that is looked through, as
 /// hashing a few names costs more than the rest of their conversion.

@@ -1,9 +1,10 @@
 //! Arguments of a run that are JSON text: what the program asks for is read into the heap,
 //! the rest is looked through and left.
 
-use super::args::{FEW_ROOTS, check_args, host_args, root_args};
+use super::args::{arg_value, check_args, host_args};
 use crate::args::JsonText;
 use crate::convert::BoundaryLimits;
+use crate::heap::Val;
 use crate::json::{self, NotRead, Place};
 use crate::link::Executable;
 use crate::native::{Cx, Fault};
@@ -22,13 +23,17 @@ pub(super) fn text_args(
     exe: &Executable,
     text: &JsonText,
     limits: &BoundaryLimits,
-) -> Result<Vec<crate::heap::Val>, Fault> {
+) -> Result<Vec<Val>, Fault> {
     let program = exe.program();
-    let (bytes, is_utf8) = (text.as_bytes(), text.is_utf8());
-    let mut asked = Asked::of(program);
+    let bytes = text.as_bytes();
+    let mut asked = Asked::default();
+    asked.fill(program);
     let longest = asked.longest;
-    let scanned = json::scan(cx, bytes, is_utf8, longest, |name, place| {
-        asked.found(name, place);
+    let scanned = json::scan(cx, bytes, text.is_utf8(), longest, |name, place| {
+        if let Some(root) = asked.get(name) {
+            // Of those of the same name the last one counts.
+            root.place = Some(place);
+        }
     });
     match scanned {
         Ok(()) => {}
@@ -40,10 +45,22 @@ pub(super) fn text_args(
     if exe.input_schema.is_some() {
         return tree_args(cx, exe, bytes, limits);
     }
-    root_args(cx, program, |cx, name| match asked.place(name) {
-        Some(place) => json::from_text(cx, bytes, place, limits).map(Some),
-        None => Ok(None),
-    })
+    let mut out = Vec::with_capacity(program.args.len());
+    for key in &program.args {
+        out.push(arg_value(cx, program, key, &mut |cx, name| {
+            let Some(root) = asked.get(program.text(name)) else {
+                return Ok(None);
+            };
+            // Built once, so that paths into it see the same arrays.
+            if root.val.is_none()
+                && let Some(place) = &root.place
+            {
+                root.val = Some(json::from_text(cx, bytes, place, limits)?);
+            }
+            Ok(root.val)
+        })?);
+    }
+    Ok(out)
 }
 
 /// The same by a tree, which is compared with what the program says its arguments are.
@@ -53,7 +70,7 @@ fn tree_args(
     exe: &Executable,
     text: &[u8],
     limits: &BoundaryLimits,
-) -> Result<Vec<crate::heap::Val>, Fault> {
+) -> Result<Vec<Val>, Fault> {
     let document = Document::parse(text, &Limits::default());
     let document = document.map_err(|found| json::not_read(&found))?;
     let tree: Value = document.to_value(document.root());
@@ -65,25 +82,36 @@ fn tree_args(
     args.and_then(|args| disposed.map(|()| args))
 }
 
-/// The names that a program asks for, with the places that they were found at.
+/// An argument that a program asks for, whole or a part of it.
+struct Root<'p> {
+    name: &'p [u8],
+    /// Where it lies in the text.
+    place: Option<Place>,
+    /// What was built of it.
+    val: Option<Val>,
+}
+
+/// How many are looked through.
+const FEW_ROOTS: usize = 16;
+
+/// The arguments that a program asks for: a list that is looked through, as hashing a few
+/// names costs more than that, with an index of those that are more.
 #[derive(Default)]
 struct Asked<'p> {
-    few: SmallVec<[(&'p [u8], Option<Place>); FEW_ROOTS]>,
-    many: HashMap<&'p [u8], Option<Place>>,
-    /// Bytes of the longest of them.
+    roots: SmallVec<[Root<'p>; FEW_ROOTS]>,
+    index: HashMap<&'p [u8], usize>,
+    /// Bytes of the longest name.
     longest: usize,
 }
 
 impl<'p> Asked<'p> {
-    fn of(program: &'p Program) -> Asked<'p> {
-        let mut asked = Asked::default();
+    fn fill(&mut self, program: &'p Program) {
         for key in &program.args {
             let root = key.path.as_deref().and_then(<[_]>::first);
             for name in std::iter::once(&key.flat).chain(root) {
-                asked.add(program.text(*name));
+                self.add(program.text(*name));
             }
         }
-        asked
     }
 
     fn add(&mut self, name: &'p [u8]) {
@@ -91,30 +119,26 @@ impl<'p> Asked<'p> {
             return;
         }
         self.longest = self.longest.max(name.len());
-        if self.few.len() < FEW_ROOTS {
-            self.few.push((name, None));
-        } else {
-            self.many.insert(name, None);
+        if self.roots.len() >= FEW_ROOTS {
+            self.index.insert(name, self.roots.len());
         }
+        self.roots.push(Root {
+            name,
+            place: None,
+            val: None,
+        });
     }
 
     #[inline]
-    fn get(&mut self, name: &[u8]) -> Option<&mut Option<Place>> {
-        let known = self.few.iter_mut().find(|(known, _)| *known == name);
-        known
-            .map(|(_, place)| place)
-            .or_else(|| self.many.get_mut(name))
-    }
-
-    /// Notes where a member lies; the last one of a name counts.
-    #[inline]
-    fn found(&mut self, name: &[u8], place: Place) {
-        if let Some(known) = self.get(name) {
-            *known = Some(place);
-        }
-    }
-
-    fn place(&mut self, name: &[u8]) -> Option<&Place> {
-        self.get(name)?.as_ref()
+    fn get(&mut self, name: &[u8]) -> Option<&mut Root<'p>> {
+        let few = self.roots.iter().take(FEW_ROOTS);
+        // Most names differ in their first byte or their length.
+        let is_it = |root: &Root<'p>| root.name.first() == name.first() && root.name == name;
+        let at = few.clone().position(is_it);
+        let at = match at {
+            None if !self.index.is_empty() => self.index.get(name).copied(),
+            at => at,
+        };
+        self.roots.get_mut(at?)
     }
 }

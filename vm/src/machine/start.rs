@@ -34,10 +34,11 @@ impl Machine {
     pub fn start(
         &mut self,
         exe: &Arc<Executable>,
-        args: Args,
+        args: impl Into<Args>,
         options: Arc<RunOptions>,
         host: &dyn Host,
     ) {
+        let args = args.into();
         self.heap
             .reset(&exe.statics, &exe.shapes, options.limits.heap_bytes);
         self.clean(options);
