@@ -52,8 +52,8 @@ impl From<JsonText> for Args {
 /// where and what is wrong. Byte order marks are no JSON, nor are more than 8,192 levels.
 ///
 /// Where a program has an `inputSchema`, which is about all arguments, the text becomes a tree
-/// nonetheless, by [`Document`](a99_core::json::Document): then repeated keys are refused, and
-/// so is text beyond its default limits.
+/// nonetheless, by [`Document`](a99_core::json::Document), which nothing interrupts and no
+/// ceiling counts: repeated keys are refused then, and so is text beyond its default limits.
 ///
 /// ```
 /// # use a99_compiler::{CompileOptions, compile};

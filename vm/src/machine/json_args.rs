@@ -18,6 +18,7 @@ use std::collections::HashMap;
 ///
 /// Each root is built where a tree's would be converted, so that limits are met and errors
 /// found in the same order.
+#[inline(never)]
 pub(super) fn text_args(
     cx: &mut Cx<'_>,
     exe: &Executable,
