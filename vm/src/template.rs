@@ -5,6 +5,7 @@
 
 use crate::heap::{Heap, KeyId, StaticShapes, Str, Val};
 use a99_ecma::wtf8;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Which holes a text has.
@@ -103,7 +104,7 @@ impl Template {
             let units = wtf8::utf16_len(&bytes[range.clone()]);
             text.view(range.start, range.end, units)
         };
-        let mut holes = Vec::new();
+        let mut holes = SmallVec::<[Hole; 8]>::new();
         let mut done = 0;
         while let Some(name) = Holes::Names.next(bytes, done) {
             if holes.len() == MAX_HOLES {
@@ -118,7 +119,7 @@ impl Template {
         }
         (done > 0).then(|| Template {
             text,
-            holes: holes.into(),
+            holes: holes.into_vec().into(),
             rest: part(done..bytes.len()),
         })
     }
@@ -140,14 +141,14 @@ impl Templates {
         work: impl Fn(usize) -> Result<(), E>,
     ) -> Result<Templates, E> {
         // Where holes may begin in the text of all constants, which is looked through once.
-        let mut openings: Vec<usize> = Vec::new();
+        let mut openings = SmallVec::<[usize; 16]>::new();
         for (n, piece) in statics.chunks(PIECE).enumerate() {
             work(1 + piece.len() / 64)?;
             let braces = memchr::memchr_iter(b'{', piece).map(|at| n * PIECE + at);
             let openings_here = braces.filter(|at| statics.get(at + 1) == Some(&b'{'));
             openings.extend(openings_here.take(MAX_OPENINGS - openings.len()));
         }
-        let mut found = Vec::new();
+        let mut found = SmallVec::<[Template; 4]>::new();
         let mut tried = 0;
         for constant in consts {
             let Val::Str(text) = *constant else { continue };
@@ -162,7 +163,7 @@ impl Templates {
             }
         }
         found.sort_unstable_by_key(|template| place(template.text));
-        Ok(Templates(found.into()))
+        Ok(Templates(found.into_vec().into()))
     }
 
     fn find(&self, text: Str) -> Option<&Template> {
