@@ -34,6 +34,10 @@ const INDEXED_MEMBER_BYTES: usize = 128;
 /// Work that copying a value stands for.
 const VALUE_WORK: i64 = 16;
 
+/// Work that memory of its own stands for, of a text or a container: taking it costs a few times
+/// of what a number does.
+const MADE_WORK: i64 = 64;
+
 /// Work that copying a member stands for, beyond its value.
 const MEMBER_WORK: i64 = 48;
 
@@ -333,6 +337,7 @@ impl Parts<'_> {
             }
             Val::Str(s) => {
                 self.pay(crossing_text(s.units()))?;
+                self.clock.work(MADE_WORK)?;
                 self.count.string(self.heap.bytes(s), &mut self.clock)?;
                 self.take(TEXT_BYTES + s.len_bytes())?;
                 Value::String(Text::copy_wtf8(self.heap.bytes(s)))
@@ -431,7 +436,7 @@ impl Walk<'_> {
         let len = parts.heap.len(r);
         parts.pay(price)?;
         parts.count.container(len)?;
-        parts.clock.work(VALUE_WORK + self.open.len() as i64)?;
+        parts.clock.work(MADE_WORK + self.open.len() as i64)?;
         parts.take(whole.saturating_add(len.saturating_mul(part)))?;
         Ok(len)
     }
