@@ -32,10 +32,12 @@ impl Member {
         u64::from(shape.0) << 32 | u64::from(key.0)
     }
 
-    /// Neighbouring keys of a shape, and a key in neighbouring shapes, have places of their own.
+    /// Neighbouring shapes and keys have places of their own.
     #[inline]
-    fn place(shape: ShapeId, key: KeyId) -> usize {
-        shape.0.wrapping_mul(5).wrapping_add(key.0) as usize % ENTRIES
+    fn place(of: u64) -> usize {
+        /// 2^64 divided by the golden ratio.
+        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+        (of.wrapping_mul(SPREAD) >> (u64::BITS - ENTRIES.ilog2())) as usize
     }
 }
 
@@ -84,17 +86,16 @@ impl Caches {
     /// The slot of a member, if it is known.
     #[inline]
     pub(super) fn slot(&self, shape: ShapeId, key: KeyId) -> Option<usize> {
-        let known = &self.tables.as_deref()?.members[Member::place(shape, key)];
-        (known.of == Member::of(shape, key)).then_some(known.slot as usize)
+        let of = Member::of(shape, key);
+        let known = &self.tables.as_deref()?.members[Member::place(of)];
+        (known.of == of).then_some(known.slot as usize)
     }
 
     /// Remembers the slot of a member, in a shape that does not change in place.
     pub(super) fn put_slot(&mut self, shape: ShapeId, key: KeyId, slot: usize) {
         if let Some(tables) = self.tables() {
-            tables.members[Member::place(shape, key)] = Member {
-                of: Member::of(shape, key),
-                slot: slot as u32,
-            };
+            let (of, slot) = (Member::of(shape, key), slot as u32);
+            tables.members[Member::place(of)] = Member { of, slot };
         }
     }
 
