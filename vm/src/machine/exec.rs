@@ -406,8 +406,10 @@ impl Machine {
                 }
                 FastOp::Member { dst, obj, key } => {
                     if main && let Val::Obj(r) = regs[obj.at()] {
-                        let member = self.heap.member(r, *key);
-                        regs[dst.at()] = member.copied().unwrap_or(Val::Undefined);
+                        match self.heap.member(r, *key) {
+                            Some(member) => regs[dst.at()] = *member,
+                            None => regs[dst.at()] = Val::Undefined,
+                        }
                         continue;
                     }
                 }
@@ -578,12 +580,17 @@ pub(super) fn next_item(
     dst: Reg,
     it: Reg,
 ) -> Result<bool, Fault> {
-    // A position that adding one does not move would never end.
+    /// No list is as long: a position that adding one does not move would never end.
+    const END: f64 = 4_294_967_296.0;
+    /// Added to a number below [`END`], it has that number as its last bits, which takes less
+    /// than a conversion.
+    const WHOLE: f64 = 4_503_599_627_370_496.0;
     let (r, at) = match (regs[it.at()], regs[it.at() + 1]) {
         (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),
         _ => return Err(Fault::invalid("IterNext without an iterator")),
     };
-    let Some(item) = heap.items(r).get(at as usize) else {
+    let place = (at + WHOLE).to_bits() as u32 as usize;
+    let Some(item) = heap.items(r).get(place).filter(|_| at < END) else {
         return Ok(false);
     };
     regs[dst.at()] = *item;
