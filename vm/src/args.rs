@@ -52,8 +52,7 @@ impl From<JsonText> for Args {
 /// where and what is wrong. Byte order marks are no JSON, nor are more than 8,192 levels.
 ///
 /// Where a program has an `inputSchema`, which is about all arguments, the text becomes a tree
-/// nonetheless, by [`Document`](a99_core::json::Document), which nothing interrupts and no
-/// ceiling counts: repeated keys are refused then, and so is text beyond its default limits.
+/// nonetheless; like a tree that a host hands in, it is not counted against the ceiling.
 ///
 /// ```
 /// # use a99_compiler::{CompileOptions, compile};

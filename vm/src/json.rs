@@ -10,11 +10,13 @@ mod refused;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod write;
 
 pub use parse::{parse, parse_str};
-pub(crate) use refused::{not_json, not_read};
+pub(crate) use refused::not_json;
 pub(crate) use scan::{NotRead, Place, scan};
+pub(crate) use tree::tree;
 pub(crate) use write::{Style, Writer};
 
 use crate::coerce;

@@ -2,7 +2,6 @@
 
 use super::scan::{Expected, MAX_TEXT_DEPTH};
 use crate::native::{Cx, Fault, Thrown};
-use a99_core::diag::{Diagnostics, Severity};
 use a99_core::error::ErrorCode;
 use a99_core::text::escape_for_terminal;
 
@@ -24,19 +23,6 @@ pub(crate) fn not_json(cx: &mut Cx<'_>, text: &[u8], at: usize, expected: Expect
     let wrong = expected.wrong();
     let message = format!("line {line}, column {column}: {wrong}, found {found}");
     refused(&message, Some(expected.help(&text[at..]).to_owned()))
-}
-
-/// The same for text that the reader of programs refuses.
-#[cold]
-pub(crate) fn not_read(found: &Diagnostics) -> Fault {
-    let first = found.iter().find(|d| d.severity == Severity::Error);
-    let Some(first) = first else {
-        return refused("it was not read", None);
-    };
-    let place = first.region.as_ref().map_or_else(String::new, |region| {
-        format!("line {}, column {}: ", region.line, region.column)
-    });
-    refused(&format!("{place}{}", first.message), first.help.clone())
 }
 
 fn refused(why: &str, help: Option<String>) -> Fault {

@@ -91,13 +91,8 @@ pub(crate) fn scan(
     longest: usize,
     mut member: impl FnMut(&[u8], Place),
 ) -> Result<(), NotRead> {
-    let mut scan = Scan {
-        text,
-        at: 0,
-        longest: longest.saturating_mul(ESCAPED),
-        open: Open::default(),
-        exponents: false,
-    };
+    let mut scan = Scan::new(text);
+    scan.longest = longest.saturating_mul(ESCAPED);
     if text.starts_with(b"\xEF\xBB\xBF") {
         return Err(scan.bad(Expected::NoMark));
     }
@@ -162,9 +157,9 @@ impl Open {
     }
 }
 
-struct Scan<'t> {
-    text: &'t [u8],
-    at: usize,
+pub(super) struct Scan<'t> {
+    pub(super) text: &'t [u8],
+    pub(super) at: usize,
     /// Bytes of a key that is told where it has escapes.
     longest: usize,
     open: Open,
@@ -172,9 +167,19 @@ struct Scan<'t> {
     exponents: bool,
 }
 
-impl Scan<'_> {
+impl<'t> Scan<'t> {
+    pub(super) fn new(text: &'t [u8]) -> Scan<'t> {
+        Scan {
+            text,
+            at: 0,
+            longest: 0,
+            open: Open::default(),
+            exponents: false,
+        }
+    }
+
     #[cold]
-    fn bad(&self, expected: Expected) -> NotRead {
+    pub(super) fn bad(&self, expected: Expected) -> NotRead {
         NotRead::Bad {
             at: self.at.min(self.text.len()),
             expected,
@@ -183,7 +188,7 @@ impl Scan<'_> {
 
     /// Skips blanks; the byte after them.
     #[inline(always)]
-    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Option<u8>, NotRead> {
+    pub(super) fn next(&mut self, cx: &mut Cx<'_>) -> Result<Option<u8>, NotRead> {
         match self.text.get(self.at) {
             Some(byte) if *byte > b' ' => Ok(Some(*byte)),
             _ => self.skip_blanks(cx),
@@ -212,7 +217,7 @@ impl Scan<'_> {
         }
     }
 
-    fn open(&mut self, object: bool) -> Result<(), NotRead> {
+    pub(super) fn open(&mut self, object: bool) -> Result<(), NotRead> {
         if self.open.depth >= MAX_TEXT_DEPTH {
             return Err(self.bad(Expected::Shallower));
         }
@@ -221,7 +226,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.at += 1;
         self.open.depth -= 1;
     }
@@ -268,7 +273,7 @@ impl Scan<'_> {
 
     /// A key and its colon: where the key lies between its quotes, and whether it has no
     /// escapes.
-    fn key(
+    pub(super) fn key(
         &mut self,
         cx: &mut Cx<'_>,
         expected: Expected,
@@ -341,7 +346,7 @@ impl Scan<'_> {
         }
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<(), NotRead> {
+    pub(super) fn word(&mut self, word: &[u8]) -> Result<(), NotRead> {
         let rest = &self.text[self.at..];
         let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         if !rest.starts_with(word) || rest.get(word.len()).is_some_and(goes_on) {
@@ -351,7 +356,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn number(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
+    pub(super) fn number(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
         self.at += usize::from(self.text[self.at] == b'-');
         if self.text.get(self.at) == Some(&b'0') {
             self.at += 1;
@@ -380,7 +385,7 @@ impl Scan<'_> {
     }
 
     /// Goes past a string, its quotes included: whether it has no escapes.
-    fn string(&mut self, cx: &mut Cx<'_>) -> Result<bool, NotRead> {
+    pub(super) fn string(&mut self, cx: &mut Cx<'_>) -> Result<bool, NotRead> {
         self.at += 1;
         let mut is_plain = true;
         loop {

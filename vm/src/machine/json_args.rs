@@ -8,9 +8,7 @@ use crate::heap::Val;
 use crate::json::{self, NotRead, Place};
 use crate::link::Executable;
 use crate::native::{Cx, Fault};
-use a99_core::json::{Document, Limits};
 use a99_core::program::Program;
-use a99_core::value::Value;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -36,13 +34,7 @@ pub(super) fn text_args(
             root.place = Some(place);
         }
     });
-    match scanned {
-        Ok(()) => {}
-        Err(NotRead::Ends(fault)) => return Err(fault),
-        Err(NotRead::Bad { at, expected }) => {
-            return Err(json::not_json(cx, bytes, at, expected));
-        }
-    }
+    scanned.map_err(|why| refused(cx, bytes, why))?;
     if exe.input_schema.is_some() {
         return tree_args(cx, exe, bytes, limits);
     }
@@ -72,15 +64,20 @@ fn tree_args(
     text: &[u8],
     limits: &BoundaryLimits,
 ) -> Result<Vec<Val>, Fault> {
-    let document = Document::parse(text, &Limits::default());
-    let document = document.map_err(|found| json::not_read(&found))?;
-    let tree: Value = document.to_value(document.root());
-    drop(document);
+    let tree = json::tree(cx, text).map_err(|why| refused(cx, text, why))?;
     let args =
         check_args(cx, exe, &tree).and_then(|()| host_args(cx, exe.program(), &tree, limits));
     let (heap, mut clock) = cx.split();
     let disposed = heap.discard(vec![tree], &mut clock);
     args.and_then(|args| disposed.map(|()| args))
+}
+
+/// Why a run with this text does not begin.
+fn refused(cx: &mut Cx<'_>, text: &[u8], why: NotRead) -> Fault {
+    match why {
+        NotRead::Ends(fault) => fault,
+        NotRead::Bad { at, expected } => json::not_json(cx, text, at, expected),
+    }
 }
 
 /// An argument that a program asks for, whole or a part of it.
