@@ -5,6 +5,7 @@ mod artifacts;
 mod attack;
 mod builders;
 mod call_all;
+mod compacted;
 mod compiled;
 mod complete;
 mod differential;
