@@ -45,6 +45,9 @@ pub(crate) fn from_text(
     const WRITTEN: usize = 6;
     let bytes = &text[place.bytes.clone()];
     let built = parse::parse_host(cx, parse::HostText { bytes, limits });
+    if let Err(Fault::Throw(deep)) = built {
+        return reconsidered(cx, bytes, limits, Fault::Throw(deep));
+    }
     // JSON is never longer than it must be, except for exponents.
     let times = if place.exponents { WRITTEN } else { 1 };
     if bytes.len().saturating_mul(times) <= limits.max_bytes {
@@ -53,6 +56,30 @@ pub(crate) fn from_text(
     match built {
         Ok(val) => convert::check_val(cx, val, limits).map(|()| val),
         Err(Fault::Oom(_)) if bytes.len() > limits.max_bytes => Err(convert::too_large(limits)),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// A value of which a part is too deep: what is too large may come before it, and another
+/// value of the same key behind it.
+#[cold]
+fn reconsidered(
+    cx: &mut Cx<'_>,
+    bytes: &[u8],
+    limits: &BoundaryLimits,
+    deep: Fault,
+) -> Result<Val, Fault> {
+    let scanned = BoundaryLimits {
+        max_depth: scan::MAX_TEXT_DEPTH as u32,
+        ..*limits
+    };
+    let text = parse::HostText {
+        bytes,
+        limits: &scanned,
+    };
+    match parse::parse_host(cx, text) {
+        Ok(val) => convert::check_val(cx, val, limits).map(|()| val),
+        Err(Fault::Oom(_)) => Err(deep),
         Err(fault) => Err(fault),
     }
 }

@@ -271,10 +271,21 @@ proptest! {
     }
 
     #[test]
-    fn depths_are_limited_alike(sample in sample(true), max_depth in 0..4_u32) {
-        // Of repeated keys the values before the last one are as deep as any.
+    fn depths_are_limited_alike(sample in sample(false), max_depth in 0..4_u32) {
         let mut options = RunOptions::new();
         options.limits.boundary.max_depth = max_depth;
+        agree(&sample, &options)?;
+    }
+
+    #[test]
+    fn the_limit_that_is_met_first_is_told(
+        sample in sample(false),
+        max_depth in 1..4_u32,
+        max_bytes in 0..60_usize,
+    ) {
+        let mut options = RunOptions::new();
+        options.limits.boundary.max_depth = max_depth;
+        options.limits.boundary.max_bytes = max_bytes;
         agree(&sample, &options)?;
     }
 

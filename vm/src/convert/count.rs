@@ -1,6 +1,6 @@
 //! Counting the JSON text of a value without writing it.
 
-use super::{BoundaryLimits, rejected, temp};
+use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Ref, Val};
 use crate::native::{Clock, Cx, Fault};
 use a99_core::json::json_number_len;
@@ -136,10 +136,11 @@ fn is_plain(text: &[u8]) -> bool {
 }
 
 /// Checks a tree that was made of a host's JSON text, as [`from_value`](super::from_value)
-/// checks the same tree of the host; how deep it is was checked when it was made.
+/// checks the same tree of the host.
 ///
 /// # Errors
-/// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large; memory; a stop.
+/// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large or too deep;
+/// memory; a stop.
 pub(crate) fn check_val(cx: &mut Cx<'_>, val: Val, limits: &BoundaryLimits) -> Result<(), Fault> {
     let mut count = Count::new(limits);
     let (heap, mut clock) = cx.split();
@@ -151,6 +152,9 @@ pub(crate) fn check_val(cx: &mut Cx<'_>, val: Val, limits: &BoundaryLimits) -> R
         clock.work(4)?;
         match next {
             Val::Arr(r) | Val::Obj(r) => {
+                if open.len() >= limits.max_depth as usize {
+                    return Err(too_deep(limits));
+                }
                 count.container(heap.len(r))?;
                 let object = matches!(next, Val::Obj(_));
                 temp::push(heap, &mut open, (r, object, 0))?;
