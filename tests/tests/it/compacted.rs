@@ -43,7 +43,7 @@ fn object() -> impl Strategy<Value = Json> {
 fn name() -> impl Strategy<Value = Json> {
     prop_oneof![
         (0..NAMES.len()).prop_map(|at| index(id("names"), lit(at))),
-        prop::sample::select(NAMES.to_vec()).prop_map(|name| lit(name)),
+        prop::sample::select(NAMES.to_vec()).prop_map(lit),
         (0..24).prop_map(|n| bin("+", lit("k"), lit(n))),
         Just(bin("+", lit("k"), id("i"))),
         Just(id("i")),
