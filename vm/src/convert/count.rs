@@ -2,6 +2,7 @@
 
 use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Ref, Val};
+use crate::json::special;
 use crate::native::{Clock, Cx, Fault};
 use a99_core::json::json_number_len;
 use a99_core::text::surrogate_at;
@@ -116,23 +117,10 @@ impl Count {
 const SHORT: usize = 64;
 
 /// Whether a text is ASCII without control characters, quotes and backslashes: its JSON form
-/// has two bytes more. May be false of one that is.
+/// has two bytes more.
 #[inline]
 fn is_plain(text: &[u8]) -> bool {
-    const ONES: u64 = u64::MAX / 0xFF;
-    // The top bit of each byte that is below `n`, and perhaps of the one above it.
-    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word;
-    let odd = |word: u64| {
-        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
-        let slash = below(word ^ (ONES * u64::from(b'\\')), 1);
-        (word | below(word, 0x20) | quote | slash) & (ONES << 7)
-    };
-    let (words, rest) = text.as_chunks::<8>();
-    let words = words.iter().map(|word| odd(u64::from_le_bytes(*word)));
-    // A short rest is filled up with what is plain.
-    let mut last = *b"        ";
-    last[..rest.len()].copy_from_slice(rest);
-    words.fold(odd(u64::from_le_bytes(last)), |found, odd| found | odd) == 0
+    text.is_ascii() && special(text).is_none()
 }
 
 /// Checks a tree that was made of a host's JSON text, as [`from_value`](super::from_value)

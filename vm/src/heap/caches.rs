@@ -69,6 +69,14 @@ struct Tables {
     is_empty: bool,
 }
 
+impl Tables {
+    const EMPTY: Tables = Tables {
+        members: [Member::NONE; ENTRIES],
+        names: [Name::NONE; ENTRIES],
+        is_empty: true,
+    };
+}
+
 /// The caches of a heap.
 #[derive(Default)]
 pub(super) struct Caches {
@@ -119,11 +127,7 @@ impl Caches {
             if self.look_ups <= LOOK_UPS_BEFORE {
                 return None;
             }
-            self.tables = Some(Box::new(Tables {
-                members: [Member::NONE; ENTRIES],
-                names: [Name::NONE; ENTRIES],
-                is_empty: true,
-            }));
+            self.tables = Some(Box::new(Tables::EMPTY));
         }
         let tables = self.tables.as_deref_mut()?;
         tables.is_empty = false;
@@ -134,9 +138,7 @@ impl Caches {
     pub(super) fn clear(&mut self) {
         self.look_ups = 0;
         if let Some(tables) = self.tables.as_deref_mut().filter(|tables| !tables.is_empty) {
-            tables.members = [Member::NONE; ENTRIES];
-            tables.names = [Name::NONE; ENTRIES];
-            tables.is_empty = true;
+            *tables = Tables::EMPTY;
         }
     }
 

@@ -1,10 +1,10 @@
 //! `JSON.parse` into the heap: one pass over the text, no recursion, no tree
 //! in between.
 //!
-//! The text of a program lies in the heap already, so strings without escapes become
-//! views of it; that of a host is copied out of ([`Source`]). Records that follow each other usually have the same members: each
-//! object is first matched against the shape of the last one at its depth,
-//! key by key, and only hashes its keys when that guess fails.
+//! The text of a program lies in the heap already, so strings without escapes become views
+//! of it; that of a host is copied out of ([`Source`]). Records that follow each other usually
+//! have the same members: each object is first matched against the shape of the last one at
+//! its depth, key by key, and only hashes its keys when that guess fails.
 
 mod source;
 mod strings;
@@ -12,7 +12,7 @@ mod strings;
 pub(super) use self::source::HostText;
 use self::source::Source;
 use self::strings::Token;
-pub(super) use self::strings::special;
+pub(crate) use self::strings::special;
 use crate::convert::{BoundaryLimits, temp};
 use crate::heap::{KeyId, ShapeId, Shapes, Str, Val};
 use crate::native::{Cx, Fault};

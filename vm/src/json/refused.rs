@@ -21,15 +21,12 @@ pub(crate) fn not_json(cx: &mut Cx<'_>, text: &[u8], at: usize, expected: Expect
     };
     let found = found(text, at, expected);
     let wrong = expected.wrong();
-    let message = format!("line {line}, column {column}: {wrong}, found {found}");
-    refused(&message, Some(expected.help(&text[at..]).to_owned()))
-}
-
-fn refused(why: &str, help: Option<String>) -> Fault {
+    let message =
+        format!("The arguments are not JSON: line {line}, column {column}: {wrong}, found {found}");
     Fault::Throw(Box::new(Thrown {
         code: ErrorCode::ArgsNotJson,
-        message: format!("The arguments are not JSON: {why}").into_bytes(),
-        help,
+        message: message.into_bytes(),
+        help: Some(expected.help(&text[at..]).to_owned()),
         op: None,
         host_code: None,
     }))

@@ -116,7 +116,7 @@ impl<S: Source> Parser<'_, '_, S> {
 /// The first byte that a string of JSON does not have as it stands: a quote, a backslash, a
 /// control character.
 #[inline]
-pub(in crate::json) fn special(text: &[u8]) -> Option<usize> {
+pub(crate) fn special(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xFF;
     const TOPS: u64 = ONES << 7;
     // The top bit of each byte that is below `n`; a byte above one that is may have it, too.
