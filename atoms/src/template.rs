@@ -11,7 +11,7 @@ use a99_vm::coerce::to_str;
 use a99_vm::heap::{Oom, Str, Val};
 use a99_vm::member::walk_own;
 use a99_vm::native::{Cx, Fault};
-use a99_vm::template::{Holes, opening};
+use a99_vm::template::{Hole, Holes, opening};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -97,9 +97,11 @@ const PATH_NAME: usize = 3;
 /// checked against the heap before one byte of it is built (C11).
 fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     if let Val::Str(text) = args[0]
-        && cx.heap.template(text).is_some()
+        && let Some(template) = cx.heap.template(text)
     {
-        return linked(cx, text, args[1]);
+        let holes = SmallVec::<[Hole; 8]>::from_slice(&template.holes);
+        let rest = template.rest;
+        return linked(cx, text, &holes, rest, args[1]);
     }
     replace(cx, args[0], Holes::Names, |cx, text, hole, _| {
         let value = lookup(cx, args[1], text, hole)?;
@@ -107,17 +109,11 @@ fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
     })
 }
 
-/// The same of a constant, whose holes are known.
-fn linked(cx: &mut Cx<'_>, text: Str, vars: Val) -> Result<Val, Fault> {
+/// The same of a constant, whose holes are known, and what stands behind them.
+fn linked(cx: &mut Cx<'_>, text: Str, holes: &[Hole], rest: Str, vars: Val) -> Result<Val, Fault> {
     cx.charge(BOTH, Sizes::units(text.units()))?;
     let mut filled = Filled::default();
-    let mut done = 0;
-    while let Some(template) = cx.heap.template(text) {
-        let Some(hole) = template.holes.get(done).copied() else {
-            let rest = template.rest;
-            filled.keep(cx, rest)?;
-            break;
-        };
+    for hole in holes {
         let value = match (vars, hole.key) {
             (Val::Obj(r), Some(key)) => cx.own_member(r, key).unwrap_or(Val::Undefined),
             _ => lookup(cx, vars, text, &hole.name())?,
@@ -126,8 +122,8 @@ fn linked(cx: &mut Cx<'_>, text: Str, vars: Val) -> Result<Val, Fault> {
         filled.keep(cx, hole.before)?;
         filled.keep(cx, value)?;
         cx.work(32)?;
-        done += 1;
     }
+    filled.keep(cx, rest)?;
     filled.text(cx)
 }
 
