@@ -71,6 +71,16 @@ impl FileFlocks {
     }
 }
 
+/// Given back, not only closed, for the reason that [`super::lock`]'s descriptors
+/// give.
+impl Drop for FileFlocks {
+    fn drop(&mut self) {
+        if let Some(fd) = &self.fd {
+            let _ = flock(fd, FlockOperation::NonBlockingUnlock);
+        }
+    }
+}
+
 impl Flocks {
     /// How many locks there are.
     pub(crate) fn count(&self) -> usize {
@@ -88,7 +98,7 @@ impl Flocks {
         }
         self.count -= 1;
         if file.holders.is_empty() {
-            // Closing the descriptor gives its lock back.
+            // Which gives the lock of its descriptor back.
             self.files.remove(&key);
         } else {
             // A weaker lock is always to be had.
@@ -160,5 +170,35 @@ impl Server {
             holders: HashMap::new(),
             host: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptors::Descriptors;
+    use std::fs::File;
+
+    /// As for locks of ranges.
+    #[test]
+    fn a_lock_is_given_back_though_a_copy_of_its_descriptor_stays_open() {
+        let path = tempfile::NamedTempFile::new().expect("a file");
+        let open = || File::options().read(true).write(true).open(path.path());
+        let file = open().expect("open");
+        let copy = file.try_clone().expect("a copy");
+        let permit = Descriptors::default().take().expect("one more");
+        let mut held = FileFlocks {
+            fd: Some(CountedFd::new(file.into(), permit)),
+            exclusive: true,
+            holders: HashMap::from([(1, LockKind::Exclusive)]),
+            host: None,
+        };
+        assert_eq!(held.apply(), Ok(()));
+        let other = open().expect("open");
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        assert_eq!(flock(&other, exclusive), Err(Errno::AGAIN));
+        drop(held);
+        assert_eq!(flock(&other, exclusive), Ok(()));
+        drop(copy);
     }
 }

@@ -201,6 +201,15 @@ impl LockFile {
     }
 }
 
+/// Closing the descriptor alone would leave the locks to a process that another
+/// thread of the host is about to start: until it executes its program, it has
+/// a copy of every descriptor.
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        let _ = self.set(Range::ALL, None);
+    }
+}
+
 /// What `Tlock` and `Tgetlock` say besides kind and flags.
 struct Wanted<'a> {
     range: Range,
@@ -350,5 +359,37 @@ impl Server {
         }
         w.string(wanted.client);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptors::Descriptors;
+    use std::fs::File;
+
+    /// What a process that is being started has: a copy of the descriptor.
+    #[test]
+    fn locks_are_given_back_though_a_copy_of_their_descriptor_stays_open() {
+        let path = tempfile::NamedTempFile::new().expect("a file");
+        let open = || File::options().read(true).write(true).open(path.path());
+        let lock_file = |file: File| {
+            let permit = Descriptors::default().take().expect("one more");
+            LockFile {
+                fd: Some(CountedFd::new(file.into(), permit)),
+                shared: true,
+                exclusive: true,
+            }
+        };
+        let other = lock_file(open().expect("open"));
+        let file = open().expect("open");
+        let copy = file.try_clone().expect("a copy");
+        let held = lock_file(file);
+        let exclusive = Some(LockKind::Exclusive);
+        assert_eq!(held.set(Range::ALL, exclusive), Ok(()));
+        assert_eq!(other.set(Range::ALL, exclusive), Err(Errno::AGAIN));
+        drop(held);
+        assert_eq!(other.set(Range::ALL, exclusive), Ok(()));
+        drop(copy);
     }
 }
