@@ -2,7 +2,7 @@
 
 use super::call_all::INLINE_AGENT;
 use super::coerce::to_str;
-use super::io::{MAX_AGENT_DEPTH, forget_root_keys};
+use super::io::{MAX_AGENT_DEPTH, read_program};
 use super::machine::{Flow, Frame, Machine, Scope, ScopeRef, frame};
 use super::meter::{pay_crossing, pay_deep};
 use super::steps::Node;
@@ -86,9 +86,7 @@ impl Machine<'_> {
     fn run_inline(&mut self, root: &Value, args: OVal) -> Res<OVal> {
         pay_deep(BOTH, &from_value(root), 0)?;
         self.pay_compiling(root, None)?;
-        super::check::program(root).map_err(|r| Fail::new(r.message))?;
-        let mut root = root.clone();
-        forget_root_keys(&mut root);
+        let root = read_program(root)?;
         let outer = self.enter_inline(&root, args);
         self.agent_depth += 1;
         let flow = self.step(&root, &Scope::new(None));

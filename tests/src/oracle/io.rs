@@ -12,6 +12,7 @@ use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_
 use super::{options::TraceEvent, statics};
 use a99_core::costs::{BOTH, STORE_BYTE, Sizes, XML};
 use a99_core::fuel::Fuel;
+use a99_core::json::Document;
 use a99_core::value::{Map, Value};
 use std::rc::Rc;
 
@@ -256,14 +257,13 @@ impl Machine<'_> {
             return Ok(ast);
         }
         pay_crossing(&ast)?;
-        let mut root = self.export(&ast)?;
+        let root = self.export(&ast)?;
         if root.get("op").and_then(Value::as_str) != Some("seq") {
             return fail("Transpiled code must be a seq node");
         }
         pay_deep(BOTH, &ast, 0)?;
         self.pay_compiling(&root, Some(scope))?;
-        super::check::program(&root).map_err(|r| Fail::new(r.message))?;
-        forget_root_keys(&mut root);
+        let root = read_program(&root)?;
         let args = if args.is_nullish() {
             OVal::object(Obj::new())
         } else {
@@ -503,11 +503,16 @@ fn uuid() -> String {
     .join("-")
 }
 
-/// Keys of a root that mean nothing in an inline program, which has the helpers of its
-/// caller (language section 1.1): its events do not show them.
-pub(super) fn forget_root_keys(root: &mut Value) {
-    if let Value::Object(map) = root {
+/// A program as a value, checked and read as programs are: members that are `undefined` are
+/// none. Keys of its root that mean nothing in an inline program, which has the helpers of its
+/// caller (language section 1.1), are left out: its events do not show them.
+pub(super) fn read_program(value: &Value) -> Res<Value> {
+    let document = Document::from_value(value);
+    let mut root = document.to_value(document.root());
+    super::check::program(&root).map_err(|r| Fail::new(r.message))?;
+    if let Value::Object(map) = &mut root {
         map.remove("helpers");
         map.remove("inputSchema");
     }
+    Ok(root)
 }
