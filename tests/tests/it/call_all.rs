@@ -1,8 +1,9 @@
 //! `callAll` under schedules: who answers first changes nothing.
 
+use crate::attack::{bin, call, id, list, lit, ret, seq, set};
 use a99_testkit::numbers::Numbers;
 use agent99::capabilities::{Capabilities, CapabilityError, Fetch, FixedClock};
-use agent99::{AbortSignal, Engine, ErrorCode, Outcome, RunOptions, Value, json};
+use agent99::{AbortSignal, CostModel, Engine, ErrorCode, Next, Outcome, RunOptions, Value, json};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
@@ -207,4 +208,51 @@ fn a_run_that_is_dropped_drops_its_calls() {
     let open = gate.0.lock().expect("nobody panicked");
     assert_eq!(open.len(), 4);
     assert!(open.iter().all(|call| Arc::strong_count(&call.answer) == 1));
+}
+
+#[test]
+fn a_run_pays_for_no_compaction_of_the_one_before() {
+    let engine = engine();
+    let compile = |steps| engine.compile(seq(steps)).expect("it compiles");
+    // Values that look at text take longer to look through than to make.
+    let views = compile(json!([
+        set("i", lit(0)),
+        set("text", bin("+", lit("some text "), id("i"))),
+        set("kept", list(json!([]))),
+        {"op": "while", "condition": bin("<", id("i"), lit(50_000)), "body": [
+            {"op": "push", "list": id("kept"),
+                "item": call(id("text"), "slice", json!([lit(1), lit(5)]))},
+            set("i", bin("+", id("i"), lit(1))),
+        ]},
+        ret(lit(1)),
+    ]));
+    let both = compile(json!([
+        {"op": "callAll", "result": "pages", "calls": [
+            {"op": "httpFetch", "url": "https://example.com/a"},
+            {"op": "httpFetch", "url": "https://example.com/b"},
+        ]},
+        ret(lit(1)),
+    ]));
+    let metered = || RunOptions::new().cost_model(CostModel::Metered);
+    // The answers are more than it can hold.
+    let ask = || {
+        let options = metered().heap_bytes(64 << 10);
+        let mut run = engine.start(&both, json!({}), options, Capabilities::none());
+        loop {
+            match run.next(Duration::ZERO) {
+                Next::Call(call) => {
+                    let page = Value::from("x".repeat(60 << 10));
+                    run.answer(&call.id, Ok(page.into())).expect("it waits");
+                }
+                Next::Done(outcome) => return *outcome,
+                Next::Pause | Next::Wait(_) => {}
+            }
+        }
+    };
+    let first = ask();
+    let code = first.error.as_ref().map(|error| error.code);
+    assert_eq!(code, Some(ErrorCode::HeapLimit));
+    let options = metered().fuel(1e6).expect("a budget");
+    assert_eq!(engine.run_sync(&views, json!({}), options).error, None);
+    assert_eq!(ask().fuel_used, first.fuel_used);
 }

@@ -96,6 +96,7 @@ impl Machine {
         self.outcome = None;
         self.retried = None;
         self.skip_charges = false;
+        self.unpaid = 0;
         self.faulting_step = None;
         self.started = false;
     }
