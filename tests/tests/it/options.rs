@@ -12,6 +12,21 @@ fn run(args: serde_json::Value, options: RunOptions) -> Outcome {
 }
 
 #[test]
+fn a_run_that_is_refused_holds_nothing_of_the_one_before() {
+    let agent = ENGINE
+        .compile(seq(json!([
+            {"op": "varsImport", "keys": ["a"]},
+            ret(json!(1)),
+        ])))
+        .expect("a program");
+    let none = agent99::Capabilities::none;
+    ENGINE.run_sync(&agent, json!({"a": "x".repeat(1000)}), RunOptions::new());
+    let options = RunOptions::new().quota("htpFetch", 1).heap_bytes(1 << 20);
+    let memory = ENGINE.start(&agent, json!({}), options, none()).memory();
+    assert_eq!((memory.counted, memory.limit), (0, 1 << 20));
+}
+
+#[test]
 fn f11_an_option_for_an_op_that_is_not_there_ends_the_run() {
     let options = [
         RunOptions::new().quota("htpFetch", 1),

@@ -58,6 +58,8 @@ impl Machine {
 
     /// Ends a run that nobody started.
     pub(crate) fn refuse(&mut self, options: Arc<RunOptions>, end: impl FnOnce(&mut Machine)) {
+        let limit = options.limits.heap_bytes;
+        self.heap.reset(&Arc::default(), &Arc::default(), limit);
         self.clean(options);
         end(self);
     }
