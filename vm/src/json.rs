@@ -42,15 +42,15 @@ pub(crate) fn from_text(
     place: &Place,
     limits: &BoundaryLimits,
 ) -> Result<Val, Fault> {
-    /// Bytes that a number with an exponent may have for each of its text: `1e20` has 21.
+    /// Bytes that a number may have for each of its text: `1e20` has 21.
     const WRITTEN: usize = 6;
     let bytes = &text[place.bytes.clone()];
     let built = parse::parse_host(cx, parse::HostText { bytes, limits });
     if let Err(Fault::Throw(deep)) = built {
         return reconsidered(cx, bytes, limits, Fault::Throw(deep));
     }
-    // JSON is never longer than it must be, except for exponents.
-    let times = if place.exponents { WRITTEN } else { 1 };
+    // JSON is never longer than it must be, except for such numbers.
+    let times = if place.grows { WRITTEN } else { 1 };
     if bytes.len().saturating_mul(times) <= limits.max_bytes {
         return built;
     }

@@ -310,6 +310,27 @@ proptest! {
 }
 
 #[test]
+fn numbers_that_round_to_more_digits_count_as_they_are_written() {
+    let nines = |digits: usize| "9".repeat(digits);
+    for number in (15..24).map(nines) {
+        let array = format!("[-{number},0.{number},1]");
+        let samples = [number.clone(), format!("-{number}"), array];
+        for value in samples.map(Sample::scalar) {
+            let sample = Sample {
+                text: format!("{{\"a\":{}}}", value.text),
+                tree: Map::from_iter([("a", value.tree)]).into(),
+            };
+            let len = sample.text.len();
+            for max_bytes in len - 8..len + 2 {
+                let mut options = RunOptions::new();
+                options.limits.boundary.max_bytes = max_bytes;
+                agree(&sample, &options).expect("the same");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_way_into_a_run_takes_text() {
     let agent = &AGENTS[2];
     let body = r#"{"c": [1, "x"], "a": {"b": -0, "é": "\ud800"}, "unasked": [[]]}"#;

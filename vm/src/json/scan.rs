@@ -71,8 +71,9 @@ impl From<Fault> for NotRead {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) bytes: Range<usize>,
-    /// Whether a number of it has an exponent, and so may be longer when it is written.
-    pub(crate) exponents: bool,
+    /// Whether a number of it may be longer when it is written: one that has an exponent, or so
+    /// many digits that it may be rounded to one more.
+    pub(crate) grows: bool,
 }
 
 /// Bytes of text that stand for a byte of a name, at most: `\u0041`.
@@ -163,8 +164,8 @@ pub(super) struct Scan<'t> {
     /// Bytes of a key that is told where it has escapes.
     longest: usize,
     open: Open,
-    /// Whether a number with an exponent was met.
-    exponents: bool,
+    /// Whether a number was met that may be longer when it is written.
+    grows: bool,
 }
 
 impl<'t> Scan<'t> {
@@ -174,7 +175,7 @@ impl<'t> Scan<'t> {
             at: 0,
             longest: 0,
             open: Open::default(),
-            exponents: false,
+            grows: false,
         }
     }
 
@@ -247,11 +248,11 @@ impl<'t> Scan<'t> {
             let (key, is_plain) = self.key(cx, expected)?;
             let _ = self.next(cx)?;
             let start = self.at;
-            self.exponents = false;
+            self.grows = false;
             self.value(cx)?;
             let place = Place {
                 bytes: start..self.at,
-                exponents: self.exponents,
+                grows: self.grows,
             };
             if is_plain {
                 member(&self.text[key], place);
@@ -357,18 +358,20 @@ impl<'t> Scan<'t> {
     }
 
     pub(super) fn number(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
+        /// Whole numbers of fewer digits are written as they are: 16 nines are 10^16.
+        const ROUNDED: usize = 16;
         self.at += usize::from(self.text[self.at] == b'-');
         if self.text.get(self.at) == Some(&b'0') {
             self.at += 1;
         } else {
-            self.digits(cx)?;
+            self.grows |= self.digits(cx)? >= ROUNDED;
         }
         if self.text.get(self.at) == Some(&b'.') {
             self.at += 1;
             self.digits(cx)?;
         }
         if let Some(b'e' | b'E') = self.text.get(self.at) {
-            self.exponents = true;
+            self.grows = true;
             self.at += 1;
             self.at += usize::from(matches!(self.text.get(self.at), Some(b'+' | b'-')));
             self.digits(cx)?;
@@ -377,10 +380,10 @@ impl<'t> Scan<'t> {
     }
 
     #[inline]
-    fn digits(&mut self, cx: &mut Cx<'_>) -> Result<(), NotRead> {
+    fn digits(&mut self, cx: &mut Cx<'_>) -> Result<usize, NotRead> {
         match self.run(cx, u8::is_ascii_digit)? {
             0 => Err(self.bad(Expected::Digit)),
-            _ => Ok(()),
+            len => Ok(len),
         }
     }
 
@@ -446,7 +449,7 @@ mod tests {
         let done = scan(&mut bench.cx(), text, false, longest, |name, place| {
             let name = a99_core::text::wtf8_to_string_lossy(name).into_owned();
             let value = String::from_utf8_lossy(&text[place.bytes]);
-            out.push((name, value.into_owned(), place.exponents));
+            out.push((name, value.into_owned(), place.grows));
         });
         match done {
             Ok(()) => Ok(out),
