@@ -261,7 +261,7 @@ fn whole_text(
     limits: &BoundaryLimits,
     paid: bool,
 ) -> Result<Val, Fault> {
-    if text.len() <= SHORT_TEXT && limits.max_bytes > ESCAPED * SHORT_TEXT {
+    if text.len() <= SHORT_TEXT && limits.max_bytes >= ESCAPED * SHORT_TEXT + QUOTES {
         return short_text(cx, text, paid);
     }
     let (heap, mut clock) = cx.split();
@@ -269,9 +269,12 @@ fn whole_text(
     text_val(heap, text, &mut count, &mut clock, paid)
 }
 
-/// Texts of this length may cross, however they are escaped, where more bytes than those of the
-/// longest escape for each may.
+/// Texts of this length may cross, however they are escaped, where the bytes of the longest
+/// escape for each and of the quotes may.
 const SHORT_TEXT: usize = 256;
+
+/// Bytes of the quotes around a text.
+const QUOTES: usize = 2;
 
 /// A text that is not counted, since it may cross.
 #[inline]

@@ -244,3 +244,16 @@ fn a_copy_of_values_counts_what_a_copy_of_the_heap_did() {
     assert_eq!(copy_bytes(&deeper, &limits), None);
     deeper.dispose();
 }
+
+#[test]
+fn short_texts_are_counted_where_their_escapes_may_be_too_long() {
+    let mut bench = Bench::default();
+    let mut cx = bench.cx();
+    for len in [0, 1, 255, 256, 257] {
+        let value = Value::from("\u{1}".repeat(len));
+        let bytes = value.to_json_string().len();
+        assert!(from_value(&mut cx, &value, &limits(bytes)).is_ok(), "{len}");
+        let fault = from_value(&mut cx, &value, &limits(bytes - 1)).unwrap_err();
+        assert!(message(fault).contains("-byte limit"), "{len}");
+    }
+}
