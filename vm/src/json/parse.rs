@@ -208,10 +208,10 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
             let in_slice = at < stop || byte.is_none();
             let skipped = at - self.at;
             self.at = at;
+            self.cx.work(skipped as i64)?;
             if in_slice {
                 return Ok(byte);
             }
-            self.cx.work(skipped as i64)?;
         }
     }
 

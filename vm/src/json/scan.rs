@@ -209,9 +209,11 @@ impl<'t> Scan<'t> {
         loop {
             let end = self.text.len().min(self.at + SLICE);
             let slice = &self.text[self.at..end];
-            let len = slice.iter().position(|byte| !is(byte));
-            self.at += len.unwrap_or(slice.len());
-            if len.is_some() || end == self.text.len() {
+            let stop = slice.iter().position(|byte| !is(byte));
+            let len = stop.unwrap_or(slice.len());
+            self.at += len;
+            cx.work(len as i64)?;
+            if stop.is_some() || end == self.text.len() {
                 return Ok(self.at - start);
             }
             cx.work(SLICE as i64)?;
@@ -542,10 +544,15 @@ mod tests {
     #[test]
     fn a_stop_is_seen_in_whatever_is_long() {
         const LONG: usize = 4 << 20;
-        for part in ["[", " ", "1", "1.5,", "\\n", "x", "{\"a\":"] {
+        // Less than is looked at once.
+        let blanks = format!("1,{}", " ".repeat(SLICE - 8));
+        let digits = format!("{},", "1".repeat(SLICE - 8));
+        for part in [
+            "[", " ", "1", "1.5,", &blanks, &digits, "\\n", "x", "{\"a\":",
+        ] {
             let start = match part {
                 "x" | "\\n" => "\"",
-                "1.5," => "[",
+                part if part.contains(',') => "[",
                 _ => "",
             };
             let text = format!("{start}{}", part.repeat(LONG / part.len()));

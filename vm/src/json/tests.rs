@@ -1,6 +1,7 @@
-use super::{Replacer, parse, stringify};
+use super::{Place, Replacer, from_text, parse, stringify};
 use crate::builtins::testing::HANG;
-use crate::builtins::testing::{Bench, message};
+use crate::builtins::testing::{Bench, Late, message};
+use crate::convert::BoundaryLimits;
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
 use a99_core::costs::{CostModel, MICRO};
@@ -113,6 +114,27 @@ fn errors_as_javascriptcore_words_them() {
         ("é", "Unrecognized token 'é'"),
     ] {
         assert_eq!(error(json), format!("JSON Parse error: {wanted}"), "{json}");
+    }
+}
+
+#[test]
+fn a_stop_is_seen_in_whatever_is_read() {
+    const LONG: usize = 4 << 20;
+    let blanks = format!(
+        "[{}1]",
+        format!("1,{}", " ".repeat(60_000)).repeat(LONG / 60_000)
+    );
+    let escapes = format!("\"{}\"", "\\n".repeat(LONG / 2));
+    let units = format!("\"{}\"", "\\u0041".repeat(LONG / 6));
+    for text in [blanks, escapes, units] {
+        let mut bench = Bench::default();
+        let mut cx = Cx::new(&mut bench.heap, &mut bench.meter, &Late);
+        let place = Place {
+            bytes: 0..text.len(),
+            grows: false,
+        };
+        let read = from_text(&mut cx, text.as_bytes(), &place, &BoundaryLimits::default());
+        assert!(matches!(read, Err(Fault::Stop(_))), "{text:.10}");
     }
 }
 

@@ -6,6 +6,9 @@ use crate::heap::{Str, Val};
 use crate::native::Fault;
 use a99_core::text::{push_code_point, push_wtf8};
 
+/// Work of an escape.
+pub(in crate::json) const ESCAPE_WORK: i64 = 16;
+
 /// A string of the text.
 pub(super) enum Token {
     /// Bytes of the text as they stand.
@@ -52,6 +55,7 @@ impl<S: Source> Parser<'_, '_, S> {
                         temp::extend(self.cx.heap, &mut self.decoded, plain)?;
                     }
                     self.escape()?;
+                    self.cx.work(ESCAPE_WORK)?;
                 }
                 Some(_) => return Err(syntax("Unterminated string")),
                 None if ended => return Err(syntax("Unterminated string")),
