@@ -224,6 +224,12 @@ impl Heap {
         Ok(self.shapes.add_key(hash, text))
     }
 
+    /// Adds a key that [`Shapes::find_long`] did not find.
+    pub(crate) fn add_key(&mut self, hash: u64, text: &[u8]) -> Result<KeyId, Oom> {
+        self.check(Shapes::key_cost(text))?;
+        Ok(self.shapes.add_key(hash, text))
+    }
+
     /// [`Heap::alloc_set`] of items that may be many.
     pub(crate) fn copy_set(&mut self, items: &[Val], clock: &mut Clock<'_>) -> Result<Ref, Fault> {
         let r = self.copy_list(items, clock)?;

@@ -339,7 +339,7 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
 
     /// Decides which member the value after this key will be.
     fn find_slot(&mut self, key: &Token) -> Result<(), Fault> {
-        let heap = &mut *self.cx.heap;
+        let (heap, mut clock) = self.cx.split();
         let Some(frame) = self.frames.last_mut() else {
             return Ok(());
         };
@@ -363,17 +363,20 @@ impl<'c, 'h, S: Source> Parser<'c, 'h, S> {
         let key = match key {
             Token::Plain { start, end } => {
                 let text = &self.text.bytes(heap)[*start..*end];
-                match heap.shapes.find_key(text) {
-                    Some(key) => key,
-                    None => {
+                match heap.shapes.find_long(text, &mut clock)? {
+                    (_, Some(key)) => key,
+                    (hash, None) => {
                         // Interning writes to the heap the text lies in.
                         self.decoded.clear();
                         temp::extend(heap, &mut self.decoded, text)?;
-                        heap.intern(&self.decoded)?
+                        heap.add_key(hash, &self.decoded)?
                     }
                 }
             }
-            Token::Decoded => heap.intern(&self.decoded)?,
+            Token::Decoded => match heap.shapes.find_long(&self.decoded, &mut clock)? {
+                (_, Some(key)) => key,
+                (hash, None) => heap.add_key(hash, &self.decoded)?,
+            },
         };
         let found = frame.find(&self.keys[frame.keys..], key);
         frame.slot = found.unwrap_or(count);

@@ -134,7 +134,10 @@ impl<'p> Asked<'p> {
         let is_it = |root: &Root<'p>| root.name.first() == name.first() && root.name == name;
         let at = few.clone().position(is_it);
         let at = match at {
-            None if !self.index.is_empty() => self.index.get(name).copied(),
+            // A longer name, whose hash would take its time, is none of them.
+            None if !self.index.is_empty() && name.len() <= self.longest => {
+                self.index.get(name).copied()
+            }
             at => at,
         };
         self.roots.get_mut(at?)
