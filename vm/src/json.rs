@@ -5,6 +5,7 @@
 //! Programs themselves are read by `a99_core::json`; this module serves data.
 //! Error texts are those of JavaScriptCore, since programs compare them.
 
+mod decode;
 mod parse;
 mod refused;
 mod scan;

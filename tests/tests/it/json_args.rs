@@ -395,6 +395,11 @@ fn a_schema_is_kept_to() {
     let repeated =
         run(r#"{"n": "x", "m": {"deep": [[[]], "\u00e9\ud800", -0.5e3, true, {}]}, "n": 2}"#);
     assert_eq!(repeated.result.to_json(), json!({"n": 2}));
+    // What is made of the text is not counted, as other trees are not.
+    let large = format!("{{\"n\": 3, \"m\": \"\\n{}\"}}", "x".repeat(1 << 20));
+    let options = RunOptions::new().heap_bytes(64 << 10);
+    let outcome = ENGINE.run_sync(&agent, JsonText::from(large), options);
+    assert_eq!(outcome.result.to_json(), json!({"n": 3}));
     let error = run(r#"{"n": 1"#).error.expect("refused");
     assert_eq!(error.code, ErrorCode::ArgsNotJson);
 }

@@ -11,9 +11,10 @@ mod strings;
 
 pub(super) use self::source::HostText;
 use self::source::Source;
+pub(super) use self::strings::ESCAPE_WORK;
 use self::strings::Token;
 pub(crate) use self::strings::special;
-use crate::convert::{BoundaryLimits, temp};
+use crate::convert::temp;
 use crate::heap::{KeyId, ShapeId, Shapes, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, WRITTEN};
@@ -70,23 +71,6 @@ pub(super) fn parse_host(cx: &mut Cx<'_>, text: HostText<'_>) -> Result<Val, Fau
         // Most are scalars.
         _ => Ok(parser.begin()?.unwrap_or(Val::Undefined)),
     }
-}
-
-/// A string that has escapes, of text that stands behind its opening quote.
-///
-/// # Errors
-/// As [`parse_host`].
-pub(super) fn decoded(cx: &mut Cx<'_>, text: &[u8]) -> Result<Vec<u8>, Fault> {
-    let limits = &BoundaryLimits::default();
-    let mut parser = Parser::new(
-        cx,
-        HostText {
-            bytes: text,
-            limits,
-        },
-    );
-    parser.string()?;
-    Ok(parser.decoded)
 }
 
 /// An open array or object.

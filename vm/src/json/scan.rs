@@ -1,7 +1,8 @@
 //! Scanning of a host's JSON text: whether it is JSON at all, and where the members lie
 //! that somebody asks for. Nothing is built, whatever the text has; the walk is a loop.
 
-use super::parse::{decoded, special};
+use super::decode::decoded;
+use super::parse::special;
 use crate::native::{Cx, Fault};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -216,7 +217,6 @@ impl<'t> Scan<'t> {
             if stop.is_some() || end == self.text.len() {
                 return Ok(self.at - start);
             }
-            cx.work(SLICE as i64)?;
         }
     }
 
@@ -259,7 +259,7 @@ impl<'t> Scan<'t> {
             if is_plain {
                 member(&self.text[key], place);
             } else if key.len() <= self.longest {
-                let name = decoded(cx, &self.text[key.start..=key.end])?;
+                let name = decoded(cx, &self.text[key])?;
                 member(&name, place);
             }
             match self.next(cx)? {

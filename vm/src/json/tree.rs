@@ -4,7 +4,7 @@
 //! is the host's, as the trees are that hosts hand in: it takes no heap, and the walk looks at
 //! the host.
 
-use super::parse::decoded;
+use super::decode::decoded;
 use super::scan::{Expected, NotRead, Scan};
 use crate::native::{Cx, Fault};
 use a99_core::text::Text;
@@ -135,7 +135,7 @@ fn string(
 ) -> Result<Text, Fault> {
     Ok(match is_plain {
         true => Text::copy_wtf8(&text[place]),
-        false => Text::from_wtf8(decoded(cx, &text[place.start..=place.end])?),
+        false => Text::from_wtf8(decoded(cx, &text[place])?),
     })
 }
 
