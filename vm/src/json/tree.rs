@@ -18,17 +18,9 @@ const MADE_WORK: i64 = 64;
 /// A container whose values are being read.
 enum Open {
     Array(Vec<Value>),
-    /// With the key of the next value.
-    Object(Map, Text),
-}
-
-impl Open {
-    fn value(self) -> Value {
-        match self {
-            Open::Array(items) => Value::Array(items),
-            Open::Object(map, _) => Value::Object(map),
-        }
-    }
+    /// Its members, and the key of the next one. They become a map at its end: the index of a
+    /// map that grows is made anew, at once.
+    Object(Vec<(Text, Value)>, Text),
 }
 
 /// The tree of a text that was scanned; of repeated keys the last one counts.
@@ -38,9 +30,46 @@ impl Open {
 pub(crate) fn tree(cx: &mut Cx<'_>, text: &[u8]) -> Result<Value, NotRead> {
     let mut open = Vec::new();
     let made = build(cx, &mut Scan::new(text), &mut open);
-    let left = open.into_iter().map(Open::value);
-    left.for_each(|value| cx.heap.leave(value));
+    for open in open {
+        match open {
+            Open::Array(items) => cx.heap.leave(Value::Array(items)),
+            Open::Object(members, _) => leave_members(cx, members),
+        }
+    }
     made
+}
+
+/// Leaves members of an object that is not finished.
+#[cold]
+fn leave_members(cx: &mut Cx<'_>, members: impl IntoIterator<Item = (Text, Value)>) {
+    let members = members.into_iter();
+    let values = members.flat_map(|(key, value)| [Value::String(key), value]);
+    cx.heap.leave(Value::Array(values.collect()));
+}
+
+/// An object of these members, of which the last one of a name counts.
+fn object(cx: &mut Cx<'_>, members: Vec<(Text, Value)>) -> Result<Value, Fault> {
+    let mut map = Map::with_capacity(members.len());
+    let mut members = members.into_iter();
+    while members.len() > 0 {
+        if let Err(fault) = cx.work(MADE_WORK) {
+            cx.heap.leave(Value::Object(map));
+            leave_members(cx, members);
+            return Err(fault);
+        }
+        let replaced = members
+            .next()
+            .and_then(|(key, value)| map.insert(key, value));
+        if let Some(replaced) = replaced {
+            let (heap, mut clock) = cx.split();
+            if let Err(fault) = heap.discard(vec![replaced], &mut clock) {
+                cx.heap.leave(Value::Object(map));
+                leave_members(cx, members);
+                return Err(fault);
+            }
+        }
+    }
+    Ok(Value::Object(map))
 }
 
 fn build(cx: &mut Cx<'_>, scan: &mut Scan<'_>, open: &mut Vec<Open>) -> Result<Value, NotRead> {
@@ -57,7 +86,7 @@ fn build(cx: &mut Cx<'_>, scan: &mut Scan<'_>, open: &mut Vec<Open>) -> Result<V
                 scan.open(true)?;
                 if scan.next(cx)? != Some(b'}') {
                     let key = key(cx, scan)?;
-                    open.push(Open::Object(Map::new(), key));
+                    open.push(Open::Object(Vec::new(), key));
                     continue;
                 }
                 scan.close();
@@ -93,17 +122,10 @@ fn build(cx: &mut Cx<'_>, scan: &mut Scan<'_>, open: &mut Vec<Open>) -> Result<V
         };
         // A value ends here, and with it what ends with it.
         loop {
-            let replaced = match open.last_mut() {
+            match open.last_mut() {
                 None => return Ok(done),
-                Some(Open::Array(items)) => {
-                    items.push(done);
-                    None
-                }
-                Some(Open::Object(map, key)) => map.insert(std::mem::take(key), done),
-            };
-            if let Some(replaced) = replaced {
-                let (heap, mut clock) = cx.split();
-                heap.discard(vec![replaced], &mut clock)?;
+                Some(Open::Array(items)) => items.push(done),
+                Some(Open::Object(members, key)) => members.push((std::mem::take(key), done)),
             }
             if scan.next(cx)? == Some(b',') {
                 scan.at += 1;
@@ -113,10 +135,11 @@ fn build(cx: &mut Cx<'_>, scan: &mut Scan<'_>, open: &mut Vec<Open>) -> Result<V
                 break;
             }
             scan.close();
-            let Some(ended) = open.pop() else {
-                return Err(scan.bad(Expected::End));
+            done = match open.pop() {
+                None => return Err(scan.bad(Expected::End)),
+                Some(Open::Array(items)) => Value::Array(items),
+                Some(Open::Object(members, _)) => object(cx, members)?,
             };
-            done = ended.value();
         }
     }
 }
@@ -143,7 +166,10 @@ fn string(
 mod tests {
     use super::*;
     use crate::builtins::testing::{Bench, Late};
+    use crate::native::{Host, StopReason, WORK_SLICE};
     use a99_core::json::{Document, Limits};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn a_tree_is_what_the_text_says() {
@@ -168,6 +194,41 @@ mod tests {
         let made = tree(&mut Bench::default().cx(), repeated).ok();
         let shown = made.map(|value| value.to_json_string());
         assert_eq!(shown.as_deref(), Some(r#"{"a":3,"b":2}"#));
+    }
+
+    #[test]
+    fn a_tree_takes_no_heap() {
+        let mut bench = Bench::default();
+        bench.heap.reset(&Arc::default(), &Arc::default(), 0);
+        let text = format!("{{\"\\n{0}\": \"\\n{0}\"}}", "x".repeat(1000));
+        assert!(tree(&mut bench.cx(), text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn wide_objects_are_made_piece_by_piece() {
+        /// Stops when it was asked so often.
+        struct After(AtomicUsize);
+        impl Host for After {
+            fn stop(&self) -> Option<StopReason> {
+                let left = self.0.fetch_sub(1, Ordering::Relaxed);
+                (left == 0).then_some(StopReason::Aborted)
+            }
+            fn now_ms(&self) -> f64 {
+                0.0
+            }
+            fn random(&self, _: &mut [u8]) {}
+        }
+        const MEMBERS: usize = 20_000;
+        const WORK: usize = MADE_WORK as usize * MEMBERS;
+        let members: Vec<_> = (0..MEMBERS).map(|n| format!("\"{n}\":[]")).collect();
+        let text = format!("{{{}}}", members.join(","));
+        // The members were read when the host says so.
+        let host = After(AtomicUsize::new(WORK * 3 / 2 / WORK_SLICE as usize));
+        let mut bench = Bench::default();
+        let mut cx = Cx::new(&mut bench.heap, &mut bench.meter, &host);
+        let made = tree(&mut cx, text.as_bytes());
+        assert!(matches!(made, Err(NotRead::Ends(Fault::Stop(_)))));
+        assert!(bench.heap.left_bytes() > 0);
     }
 
     #[test]
