@@ -219,6 +219,14 @@ fn rare() -> Vec<Case> {
     let mut out = Vec::new();
     let code = json!({"op": "runCode", "code": "c", "result": "t"});
     out.push(Case::steps("atoms", "runCode", "caught", caught(code)));
+    let tool = json!({"name": "t", "description": "A tool.", "inputSchema": {"type": "object"},
+        "as": "input", "call": {"op": "storeGet", "key": "k"}});
+    for shape in [Piece, Text, Wide] {
+        let step = json!({"op": "llmToolLoop", "prompt": id("a"), "tools": [tool],
+            "result": "t"});
+        let variant = format!("caught {shape:?}");
+        out.push(Case::steps("atoms", "llmToolLoop", &variant, caught(step)).var("a", shape));
+    }
     for name in ["push", "max", "nothing"] {
         let step = set("t", method(id("l"), name, many()));
         let case = Case::steps("rare", "method of 30 arguments", name, caught(step));
