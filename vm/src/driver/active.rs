@@ -27,7 +27,7 @@ pub(super) struct ActiveCall {
 impl ActiveCall {
     /// Starts a call of the machine's program, now. It may take as long as its atom may, and no
     /// longer than its run.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start(
         request: Request,
         machine: &Machine,

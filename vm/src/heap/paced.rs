@@ -110,6 +110,11 @@ impl Heap {
             self.append(s);
             return Ok(());
         }
+        self.append_pieces(s, clock)
+    }
+
+    #[inline(never)]
+    fn append_pieces(&mut self, s: Str, clock: &mut Clock<'_>) -> Result<(), Fault> {
         for range in pieces(0..s.len_bytes()) {
             self.append(s.view(range.start, range.end, 0));
             clock.work((range.len() / BYTES_A_UNIT) as i64)?;
