@@ -345,7 +345,7 @@ pub(super) fn method(
         }
         "hasOwnProperty" | "propertyIsEnumerable" => {
             let key = args.text(0)?;
-            super::meter::owe_name(&key);
+            super::meter::pay_name(&key)?;
             let own = array_index(&key).is_some_and(|i| i < len);
             OVal::Bool(own || (name == "hasOwnProperty" && *key == *js("length")))
         }

@@ -300,7 +300,7 @@ impl Machine<'_> {
                 let out = Obj::new();
                 for key in list.borrow().iter() {
                     let key = to_str(key)?;
-                    super::meter::owe_name(&key);
+                    super::meter::pay_name(&key)?;
                     let value = super::expr::member(&obj, &key)?;
                     statics::refuse_forbidden(&key)?;
                     out.insert(key, value);
@@ -317,7 +317,7 @@ impl Machine<'_> {
                     self.meter.charge(MEMBERS, width(&keys))?;
                     for key in list.borrow().iter() {
                         let key = to_str(key)?;
-                        super::meter::owe_name(&key);
+                        super::meter::pay_name(&key)?;
                         without.push(key);
                     }
                 }
@@ -354,7 +354,7 @@ impl Machine<'_> {
                 }
                 let members = statics::members(&obj)?.into_iter();
                 let keys = members.map(|(key, _)| statics::listed(key));
-                Ok(OVal::array(keys.collect()))
+                Ok(OVal::array(keys.collect::<Res<_>>()?))
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::arrays::distinct;
 use super::coerce::{to_num, to_str};
 use super::machine::{Machine, ScopeRef};
-use super::meter::{owe_name, owe_sort, pay, pay_texts};
+use super::meter::{owe_sort, pay, pay_name, pay_texts};
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, array_index, from_wtf8, js, lossy};
 use a99_core::costs::{Formula, MEMBERS, NUMERAL, READ, Sizes, WRITTEN};
@@ -86,7 +86,7 @@ fn segments(path: &Path, items: usize) -> Res<Vec<JsStr>> {
     if let Some(path) = path {
         pay(READ, Sizes::units(path.len()))?;
         parts = path.split(|unit| *unit == 46).map(JsStr::from).collect();
-        parts.iter().for_each(|part| owe_name(part));
+        parts.iter().try_for_each(|part| pay_name(part))?;
     }
     pay(READ, Sizes::elements(items * parts.len() * 2))?;
     Ok(parts)
@@ -184,7 +184,7 @@ fn group_by(list: &OVal, path: &Path) -> Res<OVal> {
     for item in items {
         let name = to_str(&member(&item, &path)?)?;
         pay(READ, Sizes::units(name.len()))?;
-        owe_name(&name);
+        pay_name(&name)?;
         match groups.iter_mut().find(|(known, _)| *known == name) {
             Some((_, group)) => group.push(item),
             None => groups.push((name, vec![item])),

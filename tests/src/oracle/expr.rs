@@ -434,7 +434,7 @@ impl Machine<'_> {
         };
         self.refuse_member(&object, &key)?;
         if computed && matches!(object, OVal::Obj(_)) {
-            meter::owe_name(&key);
+            meter::pay_name(&key)?;
         }
         member(&object, &key)
     }

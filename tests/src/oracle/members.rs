@@ -3,7 +3,7 @@
 use super::coerce::to_str;
 use super::expr::{Env, field, name_of, not_iterable, pay_nodes, refuse};
 use super::machine::{Machine, ScopeRef};
-use super::meter::{owe_name, pay};
+use super::meter::{pay, pay_name};
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, array_index, fail, lossy};
 use a99_core::costs::{self, READ, Sizes};
@@ -116,6 +116,5 @@ pub(super) fn name_of_key(key: &OVal) -> Res<JsStr> {
 
 pub(super) fn pay_key(key: &JsStr) -> Res<()> {
     pay(READ, Sizes::units(key.len()))?;
-    owe_name(key);
-    Ok(())
+    pay_name(key)
 }

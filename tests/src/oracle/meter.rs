@@ -226,10 +226,13 @@ pub(super) fn owe_sort<'a>(n: usize, texts: impl Iterator<Item = &'a [u16]>) {
     }
 }
 
-/// Owes for looking up a name that the program made.
-pub(super) fn owe_name(name: &[u16]) {
+/// Takes the price of looking up a name that the program made.
+pub(super) fn pay_name(name: &[u16]) -> Res<()> {
     let bytes = super::value::to_wtf8(name).len();
-    owe(READ.price(Sizes::units(name_units(bytes))));
+    match READ.price(Sizes::units(name_units(bytes))) {
+        0 => Ok(()),
+        price => pay_metered(price),
+    }
 }
 
 /// Takes the proportional price of an operation in the metered model; in the

@@ -193,27 +193,26 @@ fn pair(entry: &OVal) -> Res<(super::value::JsStr, OVal)> {
 }
 
 /// The name of a member as a value.
-pub(super) fn listed(name: super::value::JsStr) -> OVal {
-    super::meter::owe_name(&name);
-    OVal::Str(name)
+pub(super) fn listed(name: super::value::JsStr) -> Res<OVal> {
+    super::meter::pay_name(&name)?;
+    Ok(OVal::Str(name))
 }
 
 fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
-    let list = |f: fn((super::value::JsStr, OVal)) -> OVal| -> Res<OVal> {
-        Ok(OVal::array(
-            members(&args.get(0))?.into_iter().map(f).collect(),
-        ))
+    let list = |f: fn((super::value::JsStr, OVal)) -> Res<OVal>| -> Res<OVal> {
+        let items: Res<_> = members(&args.get(0))?.into_iter().map(f).collect();
+        Ok(OVal::array(items?))
     };
     match name {
         "keys" => list(|(k, _)| listed(k)),
-        "values" => list(|(_, v)| v),
-        "entries" => list(|(k, v)| OVal::array(vec![listed(k), v])),
+        "values" => list(|(_, v)| Ok(v)),
+        "entries" => list(|(k, v)| Ok(OVal::array(vec![listed(k)?, v]))),
         "fromEntries" => {
             let out = Obj::new();
             for entry in arrays::iterate(&args.get(0))? {
                 let (k, v) = pair(&entry)?;
                 refuse_forbidden(&k)?;
-                super::meter::owe_name(&k);
+                super::meter::pay_name(&k)?;
                 out.insert(k, v);
             }
             Ok(OVal::object(out))
@@ -231,7 +230,7 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
                 return fail("undefined is not an object");
             }
             let key = args.text(1)?;
-            super::meter::owe_name(&key);
+            super::meter::pay_name(&key)?;
             Ok(OVal::Bool(match args.get(0) {
                 OVal::Obj(o) => o.contains_key(&key),
                 OVal::Arr(a) => has_index(&key, a.borrow().len()),
@@ -485,7 +484,7 @@ pub(super) fn object_method(
     Ok(Some(match name {
         "hasOwnProperty" | "propertyIsEnumerable" => {
             let key = args.text(0)?;
-            super::meter::owe_name(&key);
+            super::meter::pay_name(&key)?;
             OVal::Bool(obj.contains_key(&key))
         }
         "toString" | "toLocaleString" => OVal::str("[object Object]"),

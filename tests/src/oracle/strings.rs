@@ -437,7 +437,7 @@ pub(super) fn method(
         "toWellFormed" => OVal::str(&String::from_utf16_lossy(s)),
         "hasOwnProperty" | "propertyIsEnumerable" => {
             let key = args.text(0)?;
-            super::meter::owe_name(&key);
+            super::meter::pay_name(&key)?;
             let own = super::value::array_index(&key).is_some_and(|i| i < len);
             OVal::Bool(own || (name == "hasOwnProperty" && *key == *js("length")))
         }
