@@ -52,21 +52,15 @@ fn object(cx: &mut Cx<'_>, members: Vec<(Text, Value)>) -> Result<Value, Fault> 
     let mut map = Map::with_capacity(members.len());
     let mut members = members.into_iter();
     while members.len() > 0 {
-        if let Err(fault) = cx.work(MADE_WORK) {
+        let put = cx.work(MADE_WORK).and_then(|()| {
+            let replaced = (members.next()).and_then(|(key, value)| map.insert(key, value));
+            let (heap, mut clock) = cx.split();
+            replaced.map_or(Ok(()), |value| heap.discard(vec![value], &mut clock))
+        });
+        if let Err(fault) = put {
             cx.heap.leave(Value::Object(map));
             leave_members(cx, members);
             return Err(fault);
-        }
-        let replaced = members
-            .next()
-            .and_then(|(key, value)| map.insert(key, value));
-        if let Some(replaced) = replaced {
-            let (heap, mut clock) = cx.split();
-            if let Err(fault) = heap.discard(vec![replaced], &mut clock) {
-                cx.heap.leave(Value::Object(map));
-                leave_members(cx, members);
-                return Err(fault);
-            }
         }
     }
     Ok(Value::Object(map))
