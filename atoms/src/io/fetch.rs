@@ -4,6 +4,7 @@ use crate::def::{Adjust, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, present, reply, required};
 use a99_core::costs::MICRO;
 use a99_core::sig::{Gives, JsonKinds};
+use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomDef, AtomError, HostCall};
 
@@ -74,8 +75,16 @@ fn fetch(mut call: HostCall) -> Answer {
 
 /// Hosts that pass requests on note their depth in the context; it goes along
 /// as `X-Agent-Depth`, so that agents that call each other come to an end.
-/// Without such a note the headers are the program's.
+/// Without such a note the headers are the program's, without that one.
 fn with_depth(context: &Value, headers: Value) -> Result<Value, AtomError> {
+    const DEPTH: &str = "X-Agent-Depth";
+    let of_depth = |name: &Text| name.as_bytes().eq_ignore_ascii_case(DEPTH.as_bytes());
+    if let Value::Object(map) = &headers
+        && map.keys().any(of_depth)
+    {
+        let text = format!("the header {DEPTH} is not a program's to set; leave it out");
+        return Err(AtomError::new(text));
+    }
     let Some(depth) = context.get("requestDepth").and_then(Value::as_f64) else {
         return Ok(headers);
     };
@@ -89,7 +98,7 @@ fn with_depth(context: &Value, headers: Value) -> Result<Value, AtomError> {
         Value::Undefined | Value::Null => Map::new(),
         other => return Ok(other),
     };
-    map.insert("X-Agent-Depth", (depth + 1.0).to_string());
+    map.insert(DEPTH, (depth + 1.0).to_string());
     Ok(Value::Object(map))
 }
 
@@ -137,6 +146,27 @@ mod tests {
             .collect();
         let full = r#"{"method":"PUT","headers":{"A":"b"},"body":[1,2]}"#;
         assert_eq!(options, ["{}", full, "{}"]);
+    }
+
+    #[test]
+    fn d13_no_program_sets_the_depth() {
+        let fetch = Arc::new(ScriptedFetch::new().on("u", 1));
+        let mut set = Capabilities::none();
+        set.fetch = Some(fetch.clone());
+        for bench in [
+            Bench::with(set.clone()),
+            Bench::with(set).context(r#"{"requestDepth":9}"#),
+        ] {
+            for name in ["X-Agent-Depth", "x-agent-depth", "X-AGENT-depth"] {
+                let given = format!(r#"["u", "GET", {{"A":"b","{name}":0}}]"#);
+                let error = bench.call("httpFetch", &given).unwrap_err();
+                assert!(
+                    error.contains("X-Agent-Depth is not a program's"),
+                    "{error}"
+                );
+            }
+        }
+        assert!(fetch.calls().is_empty());
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn content(value: &Value) -> Read<Vec<Part>> {
 
 /// The input of a tool: JSON, or the text itself.
 fn input(written: &str) -> Value {
-    match Document::parse(written, &Limits::default()) {
+    match Document::parse_data(written, &Limits::default()) {
         Ok(doc) => doc.to_value(doc.root()),
         Err(_) => written.into(),
     }
@@ -293,5 +293,17 @@ pub(super) fn format(value: &Value) -> Read<Format> {
                 "no `responseFormat` has the type `{other}`; known are {known}"
             ))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b5_of_repeated_keys_in_arguments_the_last_counts() {
+        let read = input(r#"{"city":"Bonn","n":1,"city":"Ulm"}"#);
+        assert_eq!(read.to_json_string(), r#"{"city":"Ulm","n":1}"#);
+        assert_eq!(input("{\"a\":"), Value::from("{\"a\":"));
     }
 }

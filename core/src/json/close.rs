@@ -2,7 +2,7 @@
 
 use super::parse::{Parser, closer};
 use super::recover::{MAX_POINTER, excerpt, pointer_limited};
-use super::{NONE, Tag, filter, word};
+use super::{NONE, Repeated, Tag, filter, word};
 use crate::diag::{Diagnostic, LineIndex, codes};
 use crate::pointer;
 use crate::text::wtf8_to_string_lossy;
@@ -60,11 +60,13 @@ impl Parser<'_> {
         &buffer[node.a as usize..(node.a + node.b) as usize]
     }
 
-    /// Reports keys that appear twice; gives the filter of the names.
+    /// Reports keys that appear twice, or keeps their last values; gives the filter of the
+    /// names.
     fn find_duplicates(&mut self, base: usize) -> u32 {
         let mut names = 0;
         let members = &self.pending[base..];
-        let mut twice: Vec<(u32, u32)> = Vec::new();
+        // Positions of the first and of a later member of one name.
+        let mut twice: Vec<(usize, usize)> = Vec::new();
         if members.len() <= FEW_MEMBERS {
             for (index, &at) in members.iter().enumerate() {
                 let before = names;
@@ -74,28 +76,55 @@ impl Parser<'_> {
                 }
                 // Lengths differ mostly, and are at hand.
                 let size = self.nodes[at as usize - 1].b;
-                let first = members[..index].iter().find(|&&other| {
+                let first = members[..index].iter().position(|&other| {
                     self.nodes[other as usize - 1].b == size && self.key(other) == self.key(at)
                 });
-                twice.extend(first.map(|&first| (first, at)));
+                twice.extend(first.map(|first| (first, index)));
             }
         } else {
             // Randomly keyed: crafted keys cannot collide (security C10).
-            let mut seen: HashMap<&[u8], u32> = HashMap::with_capacity(members.len());
-            for &at in members {
+            let mut seen: HashMap<&[u8], usize> = HashMap::with_capacity(members.len());
+            for (index, &at) in members.iter().enumerate() {
                 names |= filter::of(self.key(at));
                 match seen.get(self.key(at)) {
-                    Some(&first) => twice.push((first, at)),
+                    Some(&first) => twice.push((first, index)),
                     None => {
-                        seen.insert(self.key(at), at);
+                        seen.insert(self.key(at), index);
                     }
                 }
             }
         }
-        if !twice.is_empty() {
-            self.report_duplicates(&twice);
+        if twice.is_empty() {
+            return names;
+        }
+        match self.repeated {
+            Repeated::Refused => {
+                let nodes = twice.iter().map(|&(first, again)| {
+                    let members = &self.pending[base..];
+                    (members[first], members[again])
+                });
+                let nodes: Vec<(u32, u32)> = nodes.collect();
+                self.report_duplicates(&nodes);
+            }
+            Repeated::Last => self.keep_last(base, &twice),
         }
         names
+    }
+
+    /// Puts the last value of each repeated key where its first one stood.
+    fn keep_last(&mut self, base: usize, twice: &[(usize, usize)]) {
+        for &(first, again) in twice {
+            self.pending[base + first] = self.pending[base + again];
+            self.pending[base + again] = NONE;
+        }
+        let mut to = base;
+        for from in base..self.pending.len() {
+            if self.pending[from] != NONE {
+                self.pending[to] = self.pending[from];
+                to += 1;
+            }
+        }
+        self.pending.truncate(to);
     }
 
     fn report_duplicates(&mut self, twice: &[(u32, u32)]) {

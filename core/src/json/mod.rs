@@ -3,7 +3,7 @@
 //!
 //! Programs are compiled from a [`Document`], so that every finding can show
 //! its place. The reader accepts a UTF-8 BOM and keeps escaped lone surrogates
-//! (decision D36); it refuses duplicate keys (decision D44), documents beyond
+//! (decision D36); it refuses duplicate keys in programs (decision D44), documents beyond
 //! the [`Limits`] (decision D38) and everything else that is not JSON, saying
 //! where and what to do, and goes on after the usual slips (trailing commas,
 //! single quotes, comments) to report several at once.
@@ -82,6 +82,13 @@ pub enum Kind<'a> {
     Object,
 }
 
+/// What a key that an object has twice means.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Repeated {
+    Refused,
+    Last,
+}
+
 /// No node, no offset.
 const NONE: u32 = u32::MAX;
 
@@ -151,7 +158,16 @@ impl Document {
     /// Everything found to be wrong, at least one finding, in reading order:
     /// findings of the family `json` in [`codes`](crate::diag::codes).
     pub fn parse(text: impl Into<Vec<u8>>, limits: &Limits) -> Result<Self, Diagnostics> {
-        parse::parse(text.into(), limits)
+        parse::parse(text.into(), limits, Repeated::Refused)
+    }
+
+    /// Reads JSON that is data of another system: of a repeated key the last value counts,
+    /// at the place of the first, as in `JSON.parse`.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse), without the one about keys.
+    pub fn parse_data(text: impl Into<Vec<u8>>, limits: &Limits) -> Result<Self, Diagnostics> {
+        parse::parse(text.into(), limits, Repeated::Last)
     }
 
     /// The same document, made of another text: spans, lines and columns are those of

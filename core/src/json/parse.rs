@@ -4,7 +4,7 @@
 //! After a slip that leaves no doubt about what was meant it goes on, to find
 //! more; the document is refused all the same. See `recover` for the messages.
 
-use super::{Document, Limits, NONE, Node, Tag, number_words, word};
+use super::{Document, Limits, NONE, Node, Repeated, Tag, number_words, word};
 use crate::diag::{Diagnostic, Diagnostics, LineIndex, codes};
 use std::sync::OnceLock;
 
@@ -29,6 +29,7 @@ pub(super) struct Parser<'a> {
     pub(super) src: &'a [u8],
     pub(super) pos: usize,
     pub(super) limits: &'a Limits,
+    pub(super) repeated: Repeated,
     pub(super) nodes: Vec<Node>,
     pub(super) links: Vec<u32>,
     pub(super) strings: Vec<u8>,
@@ -49,7 +50,11 @@ enum Expect {
     Separator,
 }
 
-pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnostics> {
+pub(super) fn parse(
+    text: Vec<u8>,
+    limits: &Limits,
+    repeated: Repeated,
+) -> Result<Document, Diagnostics> {
     if let Err(mut found) = check_bytes(&text, limits) {
         found.locate(&text);
         return Err(found);
@@ -63,6 +68,7 @@ pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnost
             0
         },
         limits,
+        repeated,
         nodes: Vec::with_capacity(room),
         links: Vec::with_capacity(room / 4 * 3),
         strings: Vec::new(),

@@ -328,6 +328,43 @@ fn duplicate_keys() {
 }
 
 #[test]
+fn b5_of_repeated_keys_in_data_the_last_counts() {
+    let read = |text: &str| {
+        let doc = Document::parse_data(text, &Limits::default()).unwrap();
+        let mut out = Vec::new();
+        doc.write_json(doc.root(), &mut out);
+        let written = String::from_utf8(out).unwrap();
+        assert_eq!(doc.to_value(doc.root()).to_json_string(), written);
+        (doc, written)
+    };
+    for (text, expected) in [
+        (r#"{"a":1,"b":2,"a":3}"#, r#"{"a":3,"b":2}"#),
+        (
+            r#"{"a":1,"\u0061":{"a":[],"a":null},"a":{"x":1,"x":2}}"#,
+            r#"{"a":{"x":2}}"#,
+        ),
+        (r#"[{"":1,"":2,"":3},{"a":1}]"#, r#"[{"":3},{"a":1}]"#),
+    ] {
+        let (doc, written) = read(text);
+        assert_eq!(written, expected);
+        assert!(Document::parse(text, &Limits::default()).is_err());
+        let again = Document::parse(expected, &Limits::default()).unwrap();
+        assert_eq!(doc.len(doc.root()), again.len(again.root()));
+    }
+    for members in [13, 100, 10_000] {
+        let text: Vec<String> = (0..members)
+            .map(|i| format!("\"k{}\":{i}", i % 7))
+            .collect();
+        let (doc, _) = read(&format!("{{{}}}", text.join(",")));
+        assert_eq!(doc.len(doc.root()), 7);
+        let last = doc.get(doc.root(), "k3").map(|node| doc.kind(node));
+        let expected = (0..members).rfind(|i| i % 7 == 3).unwrap();
+        assert_eq!(last, Some(Kind::Number(f64::from(expected))));
+    }
+    assert!(Document::parse_data("{\"a\":1,}", &Limits::default()).is_err());
+}
+
+#[test]
 fn many_duplicate_keys_take_linear_time() {
     for distinct in [true, false] {
         let members: Vec<String> = (0..100_000)

@@ -1,7 +1,7 @@
 //! Answers: from a response to what the program gets (D56).
 
 use crate::bodies::{Bodies, Held};
-use crate::client::lost;
+use crate::client::{check_end, lost};
 use crate::decode::{Coding, Decoder, too_large};
 use crate::error::{FetchCode, FetchError};
 use crate::options::ResponseType;
@@ -12,6 +12,7 @@ use a99_core::value::{Map, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap};
+use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
@@ -83,18 +84,20 @@ pub(crate) async fn read(
     }
     let (head, body) = response.into_parts();
     let mut held = bodies.hold();
-    let body = collect(body, &head.headers, target, max_body_bytes, &mut held).await?;
+    let body = collect(body, &head, target, max_body_bytes, &mut held).await?;
     let media = head.headers.get(header::CONTENT_TYPE);
     let media = media
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     let is_json = media.to_ascii_lowercase().contains("application/json");
-    // By its method or status such an answer has no body, whatever its type says.
-    let bodiless =
-        body.is_empty() && (method == Method::HEAD || matches!(status.as_u16(), 204 | 205 | 304));
+    // Servers name a type for answers that have nothing of it (D56). The request took
+    // effect, so this is no error.
+    let bodiless = body.is_empty()
+        && (method == Method::HEAD || status.is_success() || status == StatusCode::NOT_MODIFIED);
     match response_type {
         ResponseType::Default if is_json && !bodiless => json(body, &target.origin, bodies).await,
         ResponseType::Default | ResponseType::Text => Ok(text(body)),
+        ResponseType::Json if bodiless => Ok(text(body)),
         ResponseType::Json => json(body, &target.origin, bodies).await,
         ResponseType::DataUrl => Ok(data_url(media, &body)),
         ResponseType::Response => {
@@ -127,15 +130,16 @@ fn status_text(status: StatusCode) -> String {
 /// The body, decompressed.
 async fn collect(
     mut body: Incoming,
-    headers: &HeaderMap,
+    head: &Parts,
     target: &Target,
     limit: usize,
     held: &mut Held<'_>,
 ) -> Result<Vec<u8>, FetchError> {
-    if body.size_hint().lower() > limit as u64 {
+    // A `HEAD` over HTTP/2 has a length and no body.
+    if !body.is_end_stream() && body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    let mut decoder = Decoder::new(Coding::of(headers)?, limit);
+    let mut decoder = Decoder::new(Coding::of(&head.headers)?, limit);
     let mut received = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| lost(&error, &target.origin))?;
@@ -150,6 +154,7 @@ async fn collect(
         decoder.push(&data)?;
         held.grow(decoder.held().saturating_add(decoder.working()))?;
     }
+    check_end(&body, head.version, &target.origin)?;
     decoder.finish(received)
 }
 
@@ -191,7 +196,7 @@ fn parse(bytes: Vec<u8>, origin: &Origin) -> Result<Value, FetchError> {
         max_depth: MAX_JSON_DEPTH,
         max_nodes: MAX_JSON_NODES,
     };
-    let document = Document::parse(bytes, &limits).map_err(|refused| {
+    let document = Document::parse_data(bytes, &limits).map_err(|refused| {
         // What stands there is not repeated: it may be anything.
         let first = refused.iter().next();
         let (code, at) = first.map_or(("", 0), |d| {

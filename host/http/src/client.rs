@@ -7,6 +7,7 @@ use crate::connect::{self, Connector, MAX_LOOKUPS, Network};
 use crate::credential::Credential;
 use crate::decode::ACCEPTED;
 use crate::error::{FetchCode, FetchError, causes};
+use crate::frames::FLOOD;
 use crate::options::{self, Request};
 use crate::quota::Quota;
 use crate::redirect::{self, MAX_REDIRECTS};
@@ -16,10 +17,10 @@ use a99_capabilities::{CapabilityError, Fetch, Reply};
 use a99_core::value::Value;
 use a99_egress::Policy;
 use bytes::Bytes;
-use http::Response;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue, USER_AGENT};
+use http::{Response, Version};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::error::Error;
@@ -307,6 +308,9 @@ fn failure(error: &(dyn Error + 'static), origin: &Origin, max_header_bytes: usi
     if let Some(own) = FetchError::within(error) {
         return own.clone();
     }
+    if is_flood(error) {
+        return flood(origin);
+    }
     let too_large = causes(error).any(|cause| {
         let http = cause.downcast_ref::<hyper::Error>();
         // hyper tells this kind to servers only; a test holds it to the words.
@@ -319,8 +323,46 @@ fn failure(error: &(dyn Error + 'static), origin: &Origin, max_header_bytes: usi
     }
 }
 
+/// Checks that a body whose last frame was read came whole.
+///
+/// Over HTTP/2 hyper gives a body that a server broke off with `NO_ERROR`, by a reset or a
+/// GOAWAY, as if it had ended: the end counts only where the stream has its flag.
+pub(crate) fn check_end(
+    body: &Incoming,
+    version: Version,
+    origin: &Origin,
+) -> Result<(), FetchError> {
+    let whole = match version {
+        Version::HTTP_2 => body.is_end_stream(),
+        _ => body.size_hint().lower() == 0,
+    };
+    match whole {
+        true => Ok(()),
+        false => Err(closed(origin)),
+    }
+}
+
+fn closed(origin: &Origin) -> FetchError {
+    let text = format!("the connection with {origin} ended before the answer did");
+    FetchError::new(FetchCode::Closed, text)
+}
+
+/// Whether the server sent too many control frames. h2 keeps of an error of I/O its text
+/// alone; a test holds it to that.
+fn is_flood(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| cause.to_string() == FLOOD)
+}
+
+fn flood(origin: &Origin) -> FetchError {
+    let text = format!("{origin} sends {FLOOD}");
+    FetchError::new(FetchCode::Protocol, text)
+}
+
 /// Why an answer did not come whole.
 pub(crate) fn lost(error: &(dyn Error + 'static), origin: &Origin) -> FetchError {
+    if is_flood(error) {
+        return flood(origin);
+    }
     if causes(error).any(|cause| cause.is::<WireFull>()) {
         let text = format!("{origin} sends more than an answer may have");
         return FetchError::new(FetchCode::BodyTooLarge, text);
@@ -338,8 +380,7 @@ pub(crate) fn lost(error: &(dyn Error + 'static), origin: &Origin) -> FetchError
         })
     });
     if ended && !invalid {
-        let text = format!("the connection with {origin} ended before the answer did");
-        return FetchError::new(FetchCode::Closed, text);
+        return closed(origin);
     }
     let why = causes(error)
         .last()

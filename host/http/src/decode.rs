@@ -175,6 +175,9 @@ impl Deflate {
         let Some(inflate) = &mut self.inflate else {
             return Ok(());
         };
+        if self.ended && !bytes.is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         self.out.resize(STEP, 0);
         while !self.ended {
             let (read, written) = (inflate.total_in(), inflate.total_out());
@@ -191,7 +194,10 @@ impl Deflate {
                 break;
             }
         }
-        Ok(())
+        match self.ended && !bytes.is_empty() {
+            true => Err(io::ErrorKind::InvalidData.into()),
+            false => Ok(()),
+        }
     }
 
     fn finish(self) -> io::Result<Sink> {
@@ -358,6 +364,44 @@ mod tests {
         bare.write_all(&plain).expect("a vector");
         let bare = bare.finish().expect("a vector");
         assert_eq!(decode(Coding::Deflate, &bare, 3).as_ref(), Ok(&plain));
+    }
+
+    #[test]
+    fn d7_a_packed_body_ends_where_its_stream_does() {
+        let plain = b"half of this is no answer, and neither is more".repeat(3);
+        let mut bare = DeflateEncoder::new(Vec::new(), Compression::best());
+        bare.write_all(&plain).expect("a vector");
+        let bare = bare.finish().expect("a vector");
+        let mut bodies = vec![(Coding::Deflate, bare)];
+        for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli] {
+            bodies.push((coding, packed(coding, &plain)));
+        }
+        for (coding, bytes) in bodies {
+            for step in [1, 5, 1 << 20] {
+                for cut in 1..bytes.len() {
+                    let found = decode(coding, &bytes[..cut], step);
+                    assert_eq!(found, Err(FetchCode::Encoding), "{coding:?} {step} {cut}");
+                }
+                for more in [&b"x"[..], b"\0", b"more", &[0x1F, 0x8B]] {
+                    let found = decode(coding, &[&bytes, more].concat(), step);
+                    assert_eq!(
+                        found,
+                        Err(FetchCode::Encoding),
+                        "{coding:?} {step} {more:?}"
+                    );
+                }
+            }
+        }
+        // Members of gzip follow each other (RFC 1952 section 2.2), each of them whole.
+        let member = packed(Coding::Gzip, &plain);
+        let two = [member.as_slice(), &member].concat();
+        for step in [1, 5, 1 << 20] {
+            assert_eq!(decode(Coding::Gzip, &two, step), Ok(plain.repeat(2)));
+            for cut in member.len() + 1..two.len() {
+                let found = decode(Coding::Gzip, &two[..cut], step);
+                assert_eq!(found, Err(FetchCode::Encoding), "{step} {cut}");
+            }
+        }
     }
 
     #[test]

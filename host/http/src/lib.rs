@@ -53,6 +53,7 @@ mod connect;
 mod credential;
 mod decode;
 mod error;
+mod frames;
 mod network;
 mod options;
 mod quota;

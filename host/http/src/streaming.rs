@@ -1,6 +1,6 @@
 //! Streaming: answers whose bodies are read as they come, for hosts.
 
-use crate::client::{HttpFetch, Pool, UnderWay, lost, needs_runtime, revoked_by_policy};
+use crate::client::{HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy};
 use crate::credential::Credential;
 use crate::decode::{Coding, too_large};
 use crate::error::{FetchCode, FetchError};
@@ -9,8 +9,8 @@ use crate::redirect;
 use crate::target::{Origin, Target};
 use a99_capabilities::Secret;
 use bytes::Bytes;
-use http::Method;
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use http::{Method, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::fmt;
@@ -130,6 +130,7 @@ impl fmt::Debug for StreamRequest {
 pub struct StreamingAnswer {
     status: u16,
     headers: HeaderMap,
+    version: Version,
     body: Incoming,
     origin: Origin,
     received: usize,
@@ -182,6 +183,7 @@ impl HttpFetch {
         Ok(StreamingAnswer {
             status: head.status.as_u16(),
             headers: head.headers,
+            version: head.version,
             body,
             origin,
             received: 0,
@@ -237,7 +239,7 @@ impl StreamingAnswer {
                 false => frame.as_mut().poll(cx).map(Ok),
             });
             let Some(frame) = frame.await? else {
-                return Ok(None);
+                return check_end(&self.body, self.version, origin).map(|()| None);
             };
             // Trailers say nothing here.
             let Ok(data) = frame.map_err(|error| lost(&error, origin))?.into_data() else {

@@ -3,6 +3,7 @@
 //! hyper bounds the head of one answer, but reads as many interim answers (1xx)
 //! as a server sends, and passes no count of bytes on.
 
+use crate::frames::{FLOOD, Frames};
 use crate::network::{BoxStream, Stream};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::fmt;
@@ -130,6 +131,12 @@ impl Wire {
         Answering(self.clone())
     }
 
+    /// Requests that were made since there is this connection.
+    fn served(&self) -> u64 {
+        let begun = self.0.activity.begun.load(Ordering::Relaxed);
+        begun.saturating_sub(self.0.before)
+    }
+
     fn read(&self, bytes: usize) -> io::Result<()> {
         let read = self.0.read.fetch_add(bytes as u64, Ordering::Relaxed);
         let total = read.saturating_add(bytes as u64);
@@ -149,9 +156,8 @@ impl Wire {
         } = &*self.0;
         if activity.under_way.load(Ordering::Relaxed) > 0 {
             quiet.store(0, Ordering::Relaxed);
-            let begun = activity.begun.load(Ordering::Relaxed);
-            let served = begun.saturating_sub(self.0.before);
-            return total <= QUIET.saturating_add(self.0.each.saturating_mul(served));
+            let each = self.0.each.saturating_mul(self.served());
+            return total <= QUIET.saturating_add(each);
         }
         quiet
             .fetch_add(bytes, Ordering::Relaxed)
@@ -180,6 +186,8 @@ enum Transport {
 pub(crate) struct Link {
     transport: Transport,
     wire: Wire,
+    /// Of HTTP/2.
+    frames: Option<Frames>,
 }
 
 impl Link {
@@ -187,6 +195,7 @@ impl Link {
         Link {
             transport: Transport::Plain(stream),
             wire: Wire::new(false, bounds),
+            frames: None,
         }
     }
 
@@ -195,6 +204,7 @@ impl Link {
         Link {
             transport: Transport::Tls(Box::new(stream)),
             wire: Wire::new(shared, bounds),
+            frames: shared.then(Frames::new),
         }
     }
 
@@ -228,7 +238,13 @@ impl AsyncRead for Link {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(self.stream().poll_read(cx, buffer))?;
-        Poll::Ready(self.wire.read(buffer.filled().len() - before))
+        let this = &mut *self;
+        if let Some(frames) = &mut this.frames
+            && !frames.came(&buffer.filled()[before..], this.wire.served())
+        {
+            return Poll::Ready(Err(io::Error::other(FLOOD)));
+        }
+        Poll::Ready(this.wire.read(buffer.filled().len() - before))
     }
 }
 
@@ -239,7 +255,11 @@ impl AsyncWrite for Link {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.wire.wrote();
-        self.stream().poll_write(cx, bytes)
+        let written = ready!(self.stream().poll_write(cx, bytes))?;
+        if let Some(frames) = &mut self.frames {
+            frames.sent(written);
+        }
+        Poll::Ready(Ok(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

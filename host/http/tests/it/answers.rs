@@ -130,8 +130,50 @@ async fn answers_without_body_are_empty_texts() {
     assert_eq!(answer.unwrap(), Value::from(""));
     let none = answered(&format!("204 x\n{json}"), "", "{}").await;
     assert_eq!(none.unwrap(), "\"\"");
-    let empty = answered(&format!("200 x\n{json}"), "", "{}").await;
-    assert!(empty.unwrap_err().contains("is not JSON"));
+}
+
+#[tokio::test]
+async fn b7_an_empty_body_is_an_empty_text_after_the_effect() {
+    let json = "Content-Type: application/json; charset=utf-8";
+    for (status, method) in [
+        ("200 OK", "DELETE"),
+        ("201 Created", "POST"),
+        ("202 Accepted", "PUT"),
+        ("203 x", "PATCH"),
+        ("204 x", "DELETE"),
+        ("205 x", "POST"),
+        ("206 x", "GET"),
+        ("299 x", "GET"),
+    ] {
+        let head = format!("{status}\n{json}");
+        for wanted in ["", r#","responseType":"json""#, r#","responseType":"text""#] {
+            let options = format!(r#"{{"method":"{method}"{wanted}}}"#);
+            let found = answered(&head, "", &options).await;
+            assert_eq!(found.as_deref(), Ok("\"\""), "{status} {options}");
+        }
+        let options = format!(r#"{{"method":"{method}","responseType":"response"}}"#);
+        let found = answered(&head, "", &options).await.unwrap();
+        assert!(found.contains(r#""body":"""#), "{found}");
+    }
+    // Blanks are a body, and a failure does not pass as an empty answer.
+    let blank = answered(&format!("200 OK\n{json}"), " ", "{}").await;
+    assert!(blank.unwrap_err().contains("is not JSON"));
+    let options = r#"{"responseType":"json"}"#;
+    let failed = answered(&format!("500 x\n{json}"), "", options).await;
+    assert!(failed.unwrap_err().contains("is not JSON"));
+}
+
+#[tokio::test]
+async fn b5_of_repeated_keys_the_last_counts() {
+    let head = "200 OK\nContent-Type: application/json";
+    let body = r#"{"a":1,"b":{"x":1,"\u0078":[2]},"a":3}"#;
+    for options in ["{}", r#"{"responseType":"json"}"#] {
+        let found = answered(head, body, options).await;
+        assert_eq!(found.as_deref(), Ok(r#"{"a":3,"b":{"x":[2]}}"#));
+    }
+    let options = r#"{"responseType":"response"}"#;
+    let found = answered(head, body, options).await.unwrap();
+    assert!(found.contains(r#""body":{"a":3,"b":{"x":[2]}}"#), "{found}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod answers;
 mod attacks;
 mod corpus;
 mod credentials;
+mod frames;
 mod hostile;
 mod http2;
 mod network;

@@ -17,7 +17,7 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
         max_depth: MAX_DEPTH,
         max_nodes: MAX_NODES,
     };
-    let document = Document::parse(text, &limits).ok()?;
+    let document = Document::parse_data(text, &limits).ok()?;
     Some(document.to_value(document.root()))
 }
 
@@ -70,4 +70,17 @@ pub(crate) fn map<const N: usize>(members: [(&str, Value); N]) -> Value {
         map.insert(key, value);
     }
     Value::Object(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b5_of_repeated_keys_in_events_the_last_counts() {
+        let event = r#"{"choices":[],"usage":{"prompt_tokens":1,"prompt_tokens":7},"choices":[1]}"#;
+        let read = object(event).map(|value| value.to_json_string());
+        let expected = r#"{"choices":[1],"usage":{"prompt_tokens":7}}"#;
+        assert_eq!(read.ok().as_deref(), Some(expected));
+    }
 }
