@@ -88,14 +88,14 @@ impl Worker {
     }
 
     /// Runs the command until it is done, or `wanted` says why it is not any
-    /// more.
+    /// more. The result is read from its beginning.
     fn run(
         &self,
         input: File,
         what: &[OsString],
         wanted: &dyn Fn() -> Result<(), VmError>,
     ) -> Result<File, VmError> {
-        let output = in_memory(&[])?;
+        let mut output = in_memory(&[])?;
         let failed = |error: std::io::Error| {
             let text = format!("{}: {error}", self.program.display());
             VmError::new(VmCode::Resources, text)
@@ -123,6 +123,8 @@ impl Worker {
         if status.success() {
             let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
             rustix::fs::fcntl_add_seals(&output, seals).map_err(|error| failed(error.into()))?;
+            // The worker shared the position and left it at the end.
+            output.rewind().map_err(failed)?;
             return Ok(output);
         }
         Err(reported_error(&text).unwrap_or_else(|| {
@@ -249,4 +251,18 @@ fn limit(resource: Resource, most: u64) {
     };
     // Lowering is always allowed.
     let _ = rustix::process::setrlimit(resource, limit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s1_what_a_worker_wrote_is_read_from_its_beginning() {
+        let worker = Worker::new("sh", ["-c", "cat"]);
+        let mut read = Vec::new();
+        let mut output = worker.compile_guest(b"module").expect("a result");
+        output.read_to_end(&mut read).expect("bytes");
+        assert_eq!(read, b"module");
+    }
 }
