@@ -8,7 +8,7 @@
 //! really leads, not what it says.
 
 use super::wasi::abi::{Answer, Errno, fdflags, oflags, rights};
-use a99_sandbox_p9::{GitPlace, completes, git_place, stands};
+use a99_sandbox_p9::{GitPlace, completes, lock_parts, place_on_host};
 use a99_sandbox_vm::{VmCode, VmError};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Timestamps, fstat, ftruncate, futimens,
@@ -60,6 +60,11 @@ pub(super) struct How {
 impl How {
     fn writes(&self) -> bool {
         self.rights & rights::FD_WRITE != 0 && !self.has(oflags::DIRECTORY)
+    }
+
+    /// Whether what is missing is made.
+    pub(crate) fn creates(&self) -> bool {
+        self.has(oflags::CREAT)
     }
 
     fn has(&self, flag: u16) -> bool {
@@ -167,7 +172,7 @@ impl Root {
             path.push(b'/');
             path.extend(name);
         }
-        match refused(git_place(Path::new(OsStr::from_bytes(&path)), &stands)) {
+        match refused(place_on_host(Path::new(OsStr::from_bytes(&path)))) {
             true => Err(Errno::Acces),
             false => Ok(()),
         }
@@ -178,11 +183,17 @@ impl Root {
         self.check_place(parent, name, |place| place == GitPlace::Protected)
     }
 
-    /// Refuses a new entry that is a git directory, or makes its folder one, too.
-    fn check_new(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
+    /// Refuses a new entry that is a git directory, or makes its folder one, too. What is
+    /// returned is held until the entry is made.
+    fn check_new(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer<Option<OwnedFd>> {
+        let lock = match self.read_only || self.allow_git {
+            true => None,
+            false => lock_parts(parent, name)?,
+        };
         self.check_place(parent, name, |place| {
             matches!(place, GitPlace::Protected | GitPlace::Dot) || completes(parent, name)
-        })
+        })?;
+        Ok(lock)
     }
 
     /// The same for what is moved or linked; in a git directory only files are,
@@ -255,7 +266,7 @@ impl Directory {
     /// symbolic link.
     fn create(&self, path: &[u8], how: How) -> Answer<OwnedFd> {
         let (above, name) = parent(self, path)?;
-        self.root.check_new(above.as_fd(), name)?;
+        let _lock = self.root.check_new(above.as_fd(), name)?;
         let mut flags = how.flags() | OFlags::CREATE | OFlags::NOFOLLOW;
         if how.has(oflags::EXCL) {
             flags |= OFlags::EXCL;
@@ -297,6 +308,11 @@ impl Directory {
         Ok(utimensat(&above, name, times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
+    /// Whether nothing in its mount can be changed.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.root.read_only
+    }
+
     /// Whether its mount may be changed.
     pub(crate) fn check_writable(&self) -> Answer {
         self.root.check(self.fd.as_fd(), b"")
@@ -304,7 +320,7 @@ impl Directory {
 
     pub(crate) fn make_directory(&self, path: &[u8]) -> Answer {
         let (above, name) = parent(self, path)?;
-        self.root.check_new(above.as_fd(), name)?;
+        let _lock = self.root.check_new(above.as_fd(), name)?;
         Ok(mkdirat(&above, name, Mode::from_raw_mode(0o777))?)
     }
 
@@ -323,7 +339,7 @@ impl Directory {
         let kind = kind_of(&above, name)?;
         self.root.check_move(above.as_fd(), name, kind)?;
         self.root.check_move(new_above.as_fd(), new, kind)?;
-        self.root.check_new(new_above.as_fd(), new)?;
+        let _lock = self.root.check_new(new_above.as_fd(), new)?;
         Ok(renameat(&above, name, &new_above, new)?)
     }
 
@@ -333,7 +349,7 @@ impl Directory {
         let kind = kind_of(&above, name)?;
         self.root.check(above.as_fd(), name)?;
         self.root.check_move(new_above.as_fd(), new, kind)?;
-        self.root.check_new(new_above.as_fd(), new)?;
+        let _lock = self.root.check_new(new_above.as_fd(), new)?;
         if kind == FileType::Directory {
             return Err(Errno::Perm);
         }
@@ -361,7 +377,7 @@ impl Directory {
         // A link in place of `.git` would lead what follows it elsewhere.
         self.root
             .check_move(above.as_fd(), name, FileType::Symlink)?;
-        self.root.check_new(above.as_fd(), name)?;
+        let _lock = self.root.check_new(above.as_fd(), name)?;
         Ok(symlinkat(target, &above, name)?)
     }
 

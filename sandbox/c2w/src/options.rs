@@ -53,9 +53,9 @@ pub struct Mount {
     /// `.git/hooks` and `.git/config` in it can be changed too. Programs of the
     /// host run what they name.
     pub allow_git: bool,
-    /// Most bytes that may be added on the host's disk, together with those of
-    /// other mounts. Files that are removed give nothing back.
-    pub budget: u64,
+    /// How much may be added on the host's disk, together with that of other mounts.
+    /// The content of files that are removed is not given back.
+    pub budget: Budget,
 }
 
 impl Default for Mount {
@@ -65,7 +65,7 @@ impl Default for Mount {
             host: PathBuf::new(),
             read_only: false,
             allow_git: false,
-            budget: Budget::default().bytes,
+            budget: Budget::default(),
         }
     }
 }
@@ -172,12 +172,15 @@ impl Options {
             .memories(1)
             .tables(TABLES)
             .build();
-        let bytes = self.mounts.iter().filter(|mount| !mount.read_only);
-        let bytes = bytes.fold(0, |sum: u64, mount| sum.saturating_add(mount.budget));
-        let budget = Budget {
-            bytes,
-            ..Budget::UNLIMITED
+        let writable = self.mounts.iter().filter(|mount| !mount.read_only);
+        let mut budget = Budget {
+            bytes: 0,
+            entries: 0,
         };
+        for mount in writable {
+            budget.bytes = budget.bytes.saturating_add(mount.budget.bytes);
+            budget.entries = budget.entries.saturating_add(mount.budget.entries);
+        }
         let mounts = self.mounts.iter().map(|mount| {
             let guest = mount.guest.clone();
             Root::open(&mount.host, guest, mount.read_only, mount.allow_git)

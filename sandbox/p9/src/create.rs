@@ -2,13 +2,13 @@
 //! are given exactly.
 
 use super::data::PLAIN_MODE;
-use super::git::GitPlace;
+use super::git::{GitPlace, lock_parts};
 use super::host::Node;
 use super::wire::{MAX_TARGET_BYTES, Reader, Writer};
 use super::{Fid, Server};
 use rustix::fs::{AtFlags, FileType, Mode, chmodat, fstat, linkat, mkdirat, readlinkat, symlinkat};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The bits of a mode that say what kind of file it is (`S_IFMT`), and the one
 /// kind that a guest can make with `Tmknod`.
@@ -17,16 +17,22 @@ const REGULAR: u32 = 0o100_000;
 
 impl Server {
     /// Whether an entry may be made here: nothing that the host's git runs, no
-    /// `.git`, and nothing that makes the folder a git directory.
+    /// `.git`, and nothing that makes the folder a git directory. What is returned
+    /// beside the place is held until the entry is made.
     ///
     /// # Errors
-    /// `EPERM`.
-    pub(super) fn check_new_entry(&self, dir: &Node, name: &[u8]) -> Result<GitPlace, Errno> {
+    /// `EPERM`; `EBUSY`, see [`lock_parts`].
+    pub(super) fn check_new_entry(
+        &self,
+        dir: &Node,
+        name: &[u8],
+    ) -> Result<(GitPlace, Option<OwnedFd>), Errno> {
         let place = self.git_place(dir, name)?;
+        let lock = lock_parts(dir.as_fd(), name)?;
         let refused = matches!(place, GitPlace::Protected | GitPlace::Dot);
         match refused || self.completes_git(dir, name)? {
             true => Err(self.refuse_git(dir, name)),
-            false => Ok(place),
+            false => Ok((place, lock)),
         }
     }
 
@@ -48,13 +54,14 @@ impl Server {
     pub(super) fn mkdir(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, name, mode) = (r.u32()?, r.name()?, r.u32()?);
         let dir = self.writable_dir(fid)?;
-        self.check_new_entry(dir, name)?;
-        self.spent(dir).check_entry()?;
-        mkdirat(dir, name, Mode::from_raw_mode(mode & PLAIN_MODE))?;
-        self.spent(dir).made();
+        let _lock = self.check_new_entry(dir, name)?;
+        let plain = Mode::from_raw_mode(mode & PLAIN_MODE);
+        let spent = self.spent(dir);
+        spent.make(dir, name, 0, || mkdirat(dir, name, plain))?;
         let node = self.host.step(dir, name)?;
         // Somebody else may have put a link there meanwhile.
         if node.kind == FileType::Directory {
+            spent.took(&node.stat()?);
             self.apply_mode(node.as_fd(), mode)?;
         }
         w.qid(node.qid()?);
@@ -72,13 +79,18 @@ impl Server {
         let dir = self.writable_dir(fid)?;
         // A link in a git directory would let another folder pass for a part
         // of it.
-        if self.check_new_entry(dir, name)? != GitPlace::Outside {
+        let (place, _lock) = self.check_new_entry(dir, name)?;
+        if place != GitPlace::Outside {
             return Err(self.refuse_git(dir, name));
         }
-        self.spent(dir).check_entry()?;
-        symlinkat(target, dir, name)?;
-        self.spent(dir).made();
-        w.qid(self.host.step(dir, name)?.qid()?);
+        let make = || symlinkat(target, dir, name);
+        self.spent(dir).make(dir, name, target.len(), make)?;
+        let node = self.host.step(dir, name)?;
+        // Somebody else may have put a file there meanwhile.
+        if node.kind == FileType::Symlink {
+            self.spent(dir).took(&node.stat()?);
+        }
+        w.qid(node.qid()?);
         Ok(())
     }
 
@@ -90,7 +102,7 @@ impl Server {
         if !matches!(mode & KIND_BITS, 0 | REGULAR) {
             return Err(Errno::PERM);
         }
-        self.check_new_entry(dir, name)?;
+        let _lock = self.check_new_entry(dir, name)?;
         let (node, _closed) = self.create(dir, name, super::data::flag::WRITE_ONLY, mode)?;
         w.qid(node.qid()?);
         Ok(())
@@ -108,15 +120,13 @@ impl Server {
         }
         // A second name must not make a protected file writable.
         self.check_change(node)?;
-        let place = self.check_new_entry(dir, name)?;
+        let (place, _lock) = self.check_new_entry(dir, name)?;
         if node.kind != FileType::RegularFile && place != GitPlace::Outside {
             return Err(self.refuse_git(dir, name));
         }
         let (folder, number) = self.host.handle(node.as_fd());
-        self.spent(dir).check_entry()?;
-        linkat(folder, number, dir, name, AtFlags::SYMLINK_FOLLOW)?;
-        self.spent(dir).made();
-        Ok(())
+        let make = || linkat(folder, &number, dir, name, AtFlags::SYMLINK_FOLLOW);
+        self.spent(dir).make(dir, name, 0, make)
     }
 
     pub(super) fn readlink(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {

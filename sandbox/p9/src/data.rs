@@ -118,7 +118,7 @@ impl Server {
         }
         self.fids.check_open()?;
         let dir = self.writable_dir(fid)?;
-        self.check_new_entry(dir, name)?;
+        let lock = self.check_new_entry(dir, name)?;
         let (node, open) = match self.create(dir, name, flags, mode) {
             Err(Errno::EXIST) if flags & flag::EXCLUSIVE == 0 => {
                 let node = self.host.step(dir, name)?;
@@ -127,6 +127,7 @@ impl Server {
             }
             created => created?,
         };
+        drop(lock);
         let qid = node.qid()?;
         self.fids.set_open(fid, node, open)?;
         w.qid(qid);
@@ -146,10 +147,10 @@ impl Server {
         let create = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let access = host_flags(flags)? - OFlags::TRUNC;
         let plain = Mode::from_raw_mode(mode & PLAIN_MODE);
-        self.spent(dir).check_entry()?;
         let permit = self.host.permit()?;
-        let file = openat2(dir, name, access | create, plain, contained())?;
-        self.spent(dir).made();
+        let file = self.spent(dir).make(dir, name, 0, || {
+            openat2(dir, name, access | create, plain, contained())
+        })?;
         self.apply_mode(file.as_fd(), mode)?;
         // The file itself, whatever its name stands for by now.
         let file = Arc::new(CountedFd::new(file, permit));

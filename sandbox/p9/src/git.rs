@@ -18,12 +18,17 @@
 //! one spelling.
 //!
 //! A second hard link that the host made is a file of its own.
+//!
+//! Servers of several guests may share a folder. So who makes one of the parts holds a
+//! lock of the folder from the look at the others to the end ([`lock_parts`]).
 
-use rustix::fs::{AtFlags, CWD, statat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, openat, statat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 /// What of git's own a guest may write in a mount that it may write to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,10 +90,20 @@ pub enum GitPlace {
     Outside,
     /// It is one, by its name.
     Dot,
-    /// In one, where nothing harms.
+    /// In one, where nothing harms, or on the way to what is protected: folders and
+    /// links do not come or go there as a whole.
     Inside,
     /// In one, and protected.
     Protected,
+}
+
+/// Where a path of the host lies, by its name, by what is in the folders above it, and by
+/// what git's configuration of these leads to.
+pub fn place_on_host(path: &Path) -> GitPlace {
+    match git_place(path, &stands) {
+        GitPlace::Outside => super::git_config::place(path),
+        place => place,
+    }
 }
 
 /// How far a path has come.
@@ -100,7 +115,7 @@ enum Way<'a> {
 
 /// Where the absolute path `path` lies. `stands` says whether a folder on the
 /// way is a git directory by what is in it.
-pub fn git_place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> GitPlace {
+fn git_place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> GitPlace {
     let mut way = Way::Outside;
     let mut folder = PathBuf::from("/");
     let mut dot = false;
@@ -193,7 +208,7 @@ fn spelled(part: &str) -> &str {
 }
 
 /// Whether a folder of the host is a git directory by what is in it.
-pub fn stands(folder: &Path) -> bool {
+fn stands(folder: &Path) -> bool {
     is_repository(&|part| {
         statat(CWD, folder.join(spelled(part)), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     })
@@ -208,6 +223,32 @@ pub fn completes(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
         && !is_repository(&has)
         && is_repository(&|part| part == name || has(part))
         && !has_its_name(dir)
+}
+
+/// How long a folder's lock is waited for, and how often it is tried.
+const LOCK_TRIES: u32 = 40;
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Takes the lock of a folder in which an entry of that name is to be made, if it could be
+/// part of a git directory: until the descriptor is closed no other server makes another
+/// part there. File systems without locks have none.
+///
+/// # Errors
+/// `EBUSY` if somebody else holds it on.
+pub fn lock_parts(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<OwnedFd>, Errno> {
+    if !PARTS.contains(&fold(OsStr::from_bytes(name)).as_str()) {
+        return Ok(None);
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat(dir, ".", flags, Mode::empty())?;
+    for _ in 0..LOCK_TRIES {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_INTERVAL),
+            // Held, or a file system that has none.
+            _ => return Ok(Some(folder)),
+        }
+    }
+    Err(Errno::BUSY)
 }
 
 /// Whether a folder is named `.git`.
@@ -226,7 +267,7 @@ fn is_dot_git(folded: &str) -> bool {
 }
 
 /// A name as the most forgiving file system sees it.
-fn fold(name: &OsStr) -> String {
+pub(super) fn fold(name: &OsStr) -> String {
     let text = String::from_utf8_lossy(name.as_bytes());
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {

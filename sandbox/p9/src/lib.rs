@@ -35,6 +35,7 @@ mod flock;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod git;
+mod git_config;
 mod host;
 mod lock;
 mod lock_table;
@@ -49,7 +50,7 @@ mod xattr;
 pub use a99_guest_abi::P9_MESSAGE_BYTES;
 pub use budget::{Budget, Spent};
 pub use fid::MAX_XATTR_BYTES;
-pub use git::{GitPlace, GitWrites, completes, git_place, stands};
+pub use git::{GitPlace, GitWrites, completes, lock_parts, place_on_host};
 pub use host::Identity;
 pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
 pub use own::{check_mounts, runtime_folder};
@@ -309,11 +310,27 @@ impl Server {
     }
 
     /// A name of this file was removed.
-    fn name_removed(&mut self, node: &Node) {
-        self.spent(node).removed();
-        if node.kind == FileType::RegularFile && node.is_linked() == Ok(false) {
-            self.nameless.insert((node.mount, node.id));
-            self.settle_nameless(node);
+    fn name_removed(&mut self, node: &Node, name: &[u8]) {
+        let stat = node.stat().ok().filter(|stat| match node.kind {
+            FileType::Directory => true,
+            _ => stat.st_nlink == 0,
+        });
+        let target = match &stat {
+            Some(stat) if node.kind == FileType::Symlink => stat.st_size as usize,
+            _ => 0,
+        };
+        let spent = self.spent(node);
+        spent.removed(name, target);
+        match (node.kind, stat) {
+            (FileType::RegularFile, Some(_)) => {
+                self.nameless.insert((node.mount, node.id));
+                self.settle_nameless(node);
+            }
+            (_, Some(stat)) => {
+                spent.freed(&stat);
+                spent.attributes_freed(self.attribute_bytes(node));
+            }
+            (_, None) => {}
         }
     }
 
@@ -328,7 +345,9 @@ impl Server {
         }
         self.nameless.remove(&(node.mount, node.id));
         if let Ok(stat) = node.stat() {
-            self.spent(node).freed(&stat);
+            let spent = self.spent(node);
+            spent.freed(&stat);
+            spent.attributes_freed(self.attribute_bytes(node));
         }
     }
 
@@ -349,7 +368,7 @@ impl Server {
     }
 
     fn judge(&self, node: &Node, path: &Path) -> Result<GitPlace, Errno> {
-        let place = git_place(path, &stands);
+        let place = place_on_host(path);
         if place == GitPlace::Outside || self.git_allowed(node, path)? {
             return Ok(GitPlace::Outside);
         }

@@ -1,11 +1,12 @@
 //! Rename and unlink requests.
 
-use super::git::GitPlace;
+use super::git::{GitPlace, lock_parts};
 use super::host::Node;
 use super::wire::Reader;
 use super::{Fid, Server};
 use rustix::fs::{AtFlags, FileType, renameat, unlinkat};
 use rustix::io::Errno;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
 /// The flag of `Tunlinkat` that asks for a folder to be removed
@@ -55,13 +56,23 @@ impl Server {
                 return Err(self.refuse_git(dir, name));
             }
         }
+        let _lock = lock_parts(new_dir.as_fd(), new_name)?;
         if self.completes_git(new_dir, new_name)? {
             return Err(self.refuse_git(new_dir, new_name));
         }
+        let before = new_dir.stat()?;
         renameat(old_dir, old_name, new_dir, new_name)?;
-        // Two names of one file both stay.
-        if let Some(replaced) = replaced.filter(|replaced| !replaced.is(&moved)) {
-            self.name_removed(&replaced);
+        let spent = self.spent(new_dir);
+        spent.changed(&before, &new_dir.stat()?);
+        match replaced {
+            // Two names of one file both stay.
+            Some(replaced) if replaced.is(&moved) => {}
+            replaced => {
+                spent.renamed(old_name, new_name);
+                if let Some(replaced) = replaced {
+                    self.name_removed(&replaced, new_name);
+                }
+            }
         }
         Ok(())
     }
@@ -106,7 +117,7 @@ impl Server {
         }
         let removed = self.host.step(dir, name)?;
         unlinkat(dir, name, flags)?;
-        self.name_removed(&removed);
+        self.name_removed(&removed, name);
         Ok(())
     }
 

@@ -118,11 +118,33 @@ impl Server {
         self.check_change(&write.node)?;
         let file = self.open_any(&write.node)?;
         let flags = XattrFlags::from_bits_retain(write.flags);
+        let before = attribute_bytes(&file, &write.name);
+        let spent = self.spent(&write.node);
         if write.value.is_empty() && flags == XattrFlags::REPLACE {
-            fremovexattr(file, &*write.name)
+            spent.set_attribute(&file, before, 0, || fremovexattr(&file, &*write.name))
         } else {
-            fsetxattr(file, &*write.name, &write.value, flags)
+            let after = write.name.len() + write.value.len();
+            spent.set_attribute(&file, before, after, || {
+                fsetxattr(&file, &*write.name, &write.value, flags)
+            })
         }
+    }
+
+    /// Bytes of all attributes of a file, if the guest may have set any.
+    pub(super) fn attribute_bytes(&self, node: &Node) -> usize {
+        if !self.spent(node).has_attributes() {
+            return 0;
+        }
+        let Ok(names) = self.list_xattrs(node) else {
+            return 0;
+        };
+        let Ok(file) = self.open_any(node) else {
+            return 0;
+        };
+        let names = names
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty());
+        names.map(|name| attribute_bytes(&file, name)).sum()
     }
 
     /// Opens a file for its attributes: for reading, or, if its mode forbids
@@ -141,6 +163,15 @@ impl Server {
             }
             opened => opened,
         }
+    }
+}
+
+/// Bytes of an attribute with its name; 0 if the file does not have it.
+fn attribute_bytes(file: &CountedFd, name: &[u8]) -> usize {
+    let mut value = Vec::with_capacity(MAX_XATTR_BYTES);
+    match fgetxattr(file, name, spare_capacity(&mut value)) {
+        Ok(length) => name.len() + length,
+        Err(_) => 0,
     }
 }
 

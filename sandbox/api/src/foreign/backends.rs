@@ -82,7 +82,7 @@ pub(in super::super) fn connect(
             host: mount.host,
             read_only: mount.mode != MountMode::ReadWrite,
             allow_git: mount.git == GitWrites::Allowed,
-            budget: mount.budget.bytes,
+            budget: mount.budget,
         });
     }
     if has_network(&backends.network) {

@@ -3,9 +3,26 @@
 use super::abi::{Answer, Errno, Memory, SYMLINK_FOLLOW};
 use super::io::{filestat, timestamps};
 use super::state::{Descriptor, Host};
-use crate::files::{How, Opened};
+use crate::files::{Directory, How, Opened};
+
+/// Bytes of a folder, or of a link's target, on usual file systems.
+const BLOCK_BYTES: usize = 4096;
 
 impl Host {
+    /// Makes an entry that counts, unless nothing can be made there.
+    fn charged<T>(
+        &self,
+        directory: &Directory,
+        path: &[u8],
+        more: usize,
+        make: impl FnOnce() -> Answer<T>,
+    ) -> Answer<T> {
+        match directory.is_read_only() {
+            true => make(),
+            false => self.spent.charge(path, more, make),
+        }
+    }
+
     pub(super) fn path_create_directory(
         &mut self,
         memory: &mut Memory<'_>,
@@ -14,7 +31,10 @@ impl Host {
         len: u32,
     ) -> Answer {
         let path = memory.path(path, len)?;
-        self.directory(fd)?.make_directory(&path)
+        let directory = self.directory(fd)?;
+        self.charged(directory, &path, BLOCK_BYTES, || {
+            directory.make_directory(&path)
+        })
     }
 
     pub(super) fn path_filestat_get(
@@ -64,7 +84,9 @@ impl Host {
         new_len: u32,
     ) -> Answer {
         let (path, new) = (memory.path(path, len)?, memory.path(new, new_len)?);
-        self.directory(fd)?.link(&path, self.directory(to)?, &new)
+        let to = self.directory(to)?;
+        let make = || self.directory(fd)?.link(&path, to, &new);
+        self.charged(to, &new, 0, make)
     }
 
     #[expect(clippy::too_many_arguments, reason = "preview1's")]
@@ -90,7 +112,13 @@ impl Host {
             rights,
             fdflags: u16::try_from(flags).map_err(|_| Errno::Inval)?,
         };
-        let opened = match self.directory(fd)?.open(&path, how)? {
+        let directory = self.directory(fd)?;
+        let is_new = how.creates() && directory.stat(&path, false).is_err();
+        let opened = match is_new {
+            true => self.charged(directory, &path, 0, || directory.open(&path, how))?,
+            false => directory.open(&path, how)?,
+        };
+        let opened = match opened {
             Opened::File(file) => Descriptor::File(file, how.fdflags),
             Opened::Directory(directory) => Descriptor::Directory(directory),
         };
@@ -125,7 +153,9 @@ impl Host {
         len: u32,
     ) -> Answer {
         let path = memory.path(path, len)?;
-        self.directory(fd)?.remove(&path, true)
+        self.directory(fd)?.remove(&path, true)?;
+        self.spent.removed(&path, BLOCK_BYTES);
+        Ok(())
     }
 
     pub(super) fn path_unlink_file(
@@ -136,7 +166,9 @@ impl Host {
         len: u32,
     ) -> Answer {
         let path = memory.path(path, len)?;
-        self.directory(fd)?.remove(&path, false)
+        self.directory(fd)?.remove(&path, false)?;
+        self.spent.removed(&path, 0);
+        Ok(())
     }
 
     #[expect(clippy::too_many_arguments, reason = "preview1's")]
@@ -168,6 +200,9 @@ impl Host {
             return Err(Errno::Ilseq);
         }
         let path = memory.path(path, len)?;
-        self.directory(fd)?.symlink(&target, &path)
+        let directory = self.directory(fd)?;
+        self.charged(directory, &path, BLOCK_BYTES, || {
+            directory.symlink(&target, &path)
+        })
     }
 }

@@ -9,13 +9,20 @@ use std::fs;
 const BYTES: u64 = 1 << 20;
 const ENTRIES: u64 = 10;
 
+/// Bytes of a write.
+const CHUNK: usize = 64 << 10;
+
 fn ground() -> (tempfile::TempDir, Client) {
+    ground_of(ENTRIES)
+}
+
+fn ground_of(entries: u64) -> (tempfile::TempDir, Client) {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("host"), vec![1; 300_000]).expect("written");
     let mount = Mount {
         budget: Budget {
             bytes: BYTES,
-            entries: ENTRIES,
+            entries,
         },
         ..Mount::new("/m", folder.path(), MountMode::ReadWrite)
     };
@@ -33,7 +40,7 @@ fn on_disk(folder: &tempfile::TempDir) -> u64 {
 
 /// Writes chunks until that is refused.
 fn fill(client: &mut Client, fid: u32, from: u64) -> Result<u64, Errno> {
-    let chunk = vec![7; 64 << 10];
+    let chunk = vec![7; CHUNK];
     let mut at = from;
     loop {
         match client.write(fid, at, &chunk) {
@@ -58,19 +65,16 @@ fn s8_bytes_on_the_disk_are_bounded_and_come_back() {
     // What is there can be written again; nothing can be added anywhere.
     assert!(client.write(fid, 0, &[8; 1000]).is_ok());
     let other = client.create("0", "b", RDWR, 0o644).expect("an entry");
-    assert_eq!(client.write(other, 0, &[1; 60_000]), Err(Errno::DQUOT));
+    assert_eq!(client.write(other, 0, &[1; CHUNK]), Err(Errno::DQUOT));
     let host = client.open("0/host", RDWR).expect("open");
     assert!(client.write(host, 0, &[8; 1000]).is_ok());
-    assert_eq!(client.write(host, 300_000, &[8; 60_000]), Err(Errno::DQUOT));
+    assert_eq!(client.write(host, 300_000, &[8; CHUNK]), Err(Errno::DQUOT));
     // Holes are no way around.
     assert_eq!(client.truncate("0/b", 1 << 40), Ok(()));
-    assert_eq!(
-        client.write(other, 1 << 30, &[1; 60_000]),
-        Err(Errno::DQUOT)
-    );
+    assert_eq!(client.write(other, 1 << 30, &[1; CHUNK]), Err(Errno::DQUOT));
     // A file that is open has room although it has no name.
     assert_eq!(client.unlink("0", "a", 0), Ok(()));
-    assert_eq!(client.write(other, 0, &[1; 60_000]), Err(Errno::DQUOT));
+    assert_eq!(client.write(other, 0, &[1; CHUNK]), Err(Errno::DQUOT));
     client.clunk(fid).expect("closed");
     assert!(client.write(other, 0, &[1; 60_000]).is_ok());
     let filled = fill(&mut client, other, 1 << 20).expect("until the budget is spent");
@@ -120,6 +124,90 @@ fn s8_entries_are_bounded_and_come_back() {
         assert_eq!(client.mkdir("0", name, 0o755), Ok(()));
     }
     assert_eq!(client.mkdir("0", "d", 0o755), dquot);
+}
+
+/// How many times `make` can be done before the budget is spent.
+fn count(mut make: impl FnMut(u64) -> Result<(), Errno>) -> u64 {
+    (0..)
+        .find(|number| match make(*number) {
+            Ok(()) => *number > BYTES,
+            Err(errno) => {
+                assert_eq!(errno, Errno::DQUOT);
+                true
+            }
+        })
+        .expect("an end")
+}
+
+#[test]
+fn s4_names_links_folders_and_attributes_count_as_bytes() {
+    let (folder, mut client) = ground_of(u64::MAX);
+    let long = |number: u64| format!("{number:0>200}");
+    let name = |number: u64| format!("n{number}");
+    let target = "t".repeat(4000);
+    // Bytes of the host that each takes at least.
+    let links = count(|number| client.symlink("0", &name(number), &target));
+    assert!(links * 4000 <= BYTES && links > 10, "{links}");
+    for number in 0..links {
+        client.unlink("0", &name(number), 0).expect("removed");
+    }
+    let folders = count(|number| client.mkdir("0", &long(number), 0o755));
+    let on_disk = fs::read_dir(folder.path()).expect("there").flatten();
+    let on_disk = on_disk.map(|entry| {
+        use std::os::unix::fs::MetadataExt;
+        let blocks = entry.metadata().expect("there").blocks();
+        blocks * 512 + entry.file_name().len() as u64
+    });
+    assert!(
+        on_disk.sum::<u64>() <= BYTES + 300_000 && folders > 10,
+        "{folders}"
+    );
+    for number in 0..folders {
+        client.unlink("0", &long(number), 0x200).expect("removed");
+    }
+    let files = count(|number| client.mknod("0", &long(number), 0o100_644));
+    assert!(files * 456 <= BYTES && files > 10, "{files}");
+    // Nothing is left for others, and what is removed comes back.
+    assert_eq!(client.link("0/host", "0", &long(files)), Err(Errno::DQUOT));
+    assert_eq!(client.rename(("0", &long(0)), ("0", "short")), Ok(()));
+    client.unlink("0", "short", 0).expect("removed");
+    for number in 1..files {
+        client.unlink("0", &long(number), 0).expect("removed");
+    }
+    let again = count(|number| client.mknod("0", &long(number), 0o100_644));
+    assert!(again.abs_diff(files) < files / 20, "{again} of {files}");
+}
+
+#[test]
+fn s4_attributes_count_until_their_file_is_gone() {
+    let (_folder, mut client) = ground_of(u64::MAX);
+    let value = vec![1; 1000];
+    let mut fill = |round: u64| {
+        count(|number| {
+            let name = format!("f{round}.{number}");
+            client.mknod("0", &name, 0o100_644)?;
+            let set = client.setxattr(&format!("0/{name}"), "user.a", &value, 0);
+            if set == Err(Errno::OPNOTSUPP) {
+                return Err(Errno::DQUOT);
+            }
+            set
+        })
+    };
+    let first = fill(0);
+    assert!(first * 1256 <= BYTES, "{first}");
+    assert!(fill(1) < 5);
+    for number in 0..=first {
+        // The last one may be without an attribute, or not be at all.
+        let _ = client.unlink("0", &format!("f0.{number}"), 0);
+    }
+    let mut again = 0;
+    while again < first
+        && client.mknod("0", &format!("g{again}"), 0o100_644).is_ok()
+        && client.setxattr(&format!("0/g{again}"), "user.a", &value, 0) != Err(Errno::DQUOT)
+    {
+        again += 1;
+    }
+    assert!(again.abs_diff(first) < 5, "{again} of {first}");
 }
 
 /// In a process of its own that may have few descriptors: one guest gets an

@@ -380,3 +380,123 @@ fn s5_usual_work_with_git_is_allowed() {
         assert!(g.client.create(&folder, name, RDWR, 0o644).is_ok());
     }
 }
+
+/// Guests of one folder, each with a server of its own, make the parts of a git directory
+/// at the same moment: one of them is refused.
+#[test]
+fn s3_two_guests_complete_no_repository_together() {
+    use std::sync::Barrier;
+    let folder = tempfile::tempdir().expect("a folder");
+    let client = || {
+        let mount = Mount::new("/w", folder.path(), MountMode::ReadWrite);
+        Client::new(Server::new(vec![mount], Options::default()).expect("shared"))
+    };
+    let mut clients = [client(), client()];
+    for round in 0..300 {
+        let dir = format!("d{round}");
+        let path = folder.path().join(&dir);
+        fs::create_dir(&path).expect("made");
+        fs::create_dir(path.join("objects")).expect("made");
+        let start = Barrier::new(2);
+        let at = format!("0/{dir}");
+        let [first, second] = &mut clients;
+        let (head, refs) = std::thread::scope(|scope| {
+            let head = scope.spawn(|| {
+                start.wait();
+                first.create(&at, "HEAD", RDWR, 0o644).map(drop)
+            });
+            start.wait();
+            let refs = second.mkdir(&at, "refs", 0o755);
+            (head.join().expect("a result"), refs)
+        });
+        let refused = [head, refs].map(|made| made == Err(Errno::PERM));
+        assert_eq!(
+            refused.iter().filter(|refused| **refused).count(),
+            1,
+            "{head:?} {refs:?}"
+        );
+    }
+    // Who holds the folder on is not waited for without end.
+    let path = folder.path().join("held");
+    fs::create_dir(&path).expect("made");
+    let held = fs::File::open(&path).expect("open");
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).expect("held");
+    let [first, _] = &mut clients;
+    assert_eq!(first.mkdir("0/held", "refs", 0o755), Err(Errno::BUSY));
+    assert_eq!(first.mkdir("0/held", "other", 0o755), Ok(()));
+    drop(held);
+    assert_eq!(first.mkdir("0/held", "refs", 0o755), Ok(()));
+}
+
+#[test]
+fn s3_what_the_hosts_configuration_leads_to_is_not_written() {
+    let mut g = GitFixture::new(GitWrites::Refused);
+    g.repository("repo");
+    let mark = g.mark().display().to_string();
+    let program = format!("#!/bin/sh\ntouch {mark}\ncat\n");
+    for (name, value) in [
+        ("core.hooksPath", ".husky/_"),
+        ("include.path", "../.gitconfig"),
+        ("core.fsmonitor", "tools/fsmonitor"),
+        ("core.sshCommand", "sh tools/ssh.sh"),
+        ("filter.x.clean", "sh clean.sh"),
+        ("remote.origin.url", "git@example.invalid:x"),
+    ] {
+        assert!(g.git("repo", &["config", name, value]), "{name}");
+    }
+    fs::create_dir(g.path("repo/tools")).expect("made");
+    fs::create_dir_all(g.path("repo/.husky/_")).expect("made");
+    fs::write(g.path("repo/.gitattributes"), "*.txt filter=x\n").expect("written");
+    let settings = g.settings();
+    for (folder, name, text) in [
+        ("repo/.husky/_", "pre-commit", program.as_str()),
+        ("repo/.husky", "pre-commit", &program),
+        ("repo", ".gitconfig", &settings),
+        ("repo/tools", "fsmonitor", &program),
+        ("repo/tools", "ssh.sh", &program),
+        ("repo", "clean.sh", &program),
+    ] {
+        assert_eq!(
+            g.put(folder, name, text),
+            Err(Errno::PERM),
+            "{folder}/{name}"
+        );
+    }
+    // Neither made elsewhere and moved there, nor by a link or another folder.
+    g.client.mkdir("0/repo", "new", 0o755).expect("made");
+    g.put("repo/new", "fsmonitor", &program).expect("written");
+    let perm = Err(Errno::PERM);
+    assert_eq!(
+        g.client
+            .rename(("0/repo/new", "fsmonitor"), ("0/repo/tools", "fsmonitor")),
+        perm
+    );
+    assert_eq!(
+        g.client.rename(("0/repo", "tools"), ("0/repo", "old")),
+        perm
+    );
+    assert_eq!(
+        g.client
+            .link("0/repo/new/fsmonitor", "0/repo/tools", "fsmonitor"),
+        perm
+    );
+    fs::remove_dir(g.path("repo/tools")).expect("removed");
+    assert_eq!(g.client.symlink("0/repo", "tools", "new"), perm);
+    assert_eq!(
+        g.client.rename(("0/repo", "new"), ("0/repo", "tools")),
+        perm
+    );
+    // All else is the guest's.
+    g.put("repo", "a.txt", "text\n").expect("written");
+    g.put("repo/new", "b.txt", "text\n").expect("written");
+    assert_eq!(g.client.mkdir("0/repo", "tools", 0o755), Ok(()));
+    g.put("repo/tools", "other", "text\n").expect("written");
+    g.host_works(&["repo"]);
+    // Who trusts the guest allows it.
+    let mut g = GitFixture::new(GitWrites::Allowed);
+    g.repository("repo");
+    assert!(g.git("repo", &["config", "core.hooksPath", "hooks"]));
+    g.client.mkdir("0/repo", "hooks", 0o755).expect("made");
+    g.put("repo/hooks", "pre-commit", "true\n")
+        .expect("written");
+}
