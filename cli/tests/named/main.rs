@@ -5,6 +5,7 @@
 //! Most need the image (`cargo xtask guest`), so they are run by name:
 //! `cargo test --profile sandbox -p a99-cli --features sandbox --test named -- --ignored`.
 
+mod copies;
 mod limits;
 mod support;
 

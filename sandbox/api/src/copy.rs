@@ -3,7 +3,7 @@
 
 use super::process::Process;
 use super::sandbox::Sandbox;
-use crate::p9::{GitPlace, completes, git_place, stands};
+use crate::p9::{GitPlace, completes, place_on_host};
 use a99_sandbox_protocol::tree::{self, Copied, EntryKind, ReceiveOptions};
 use a99_sandbox_protocol::{Ending, Stream};
 use a99_sandbox_vm::{VmCode, VmError, Watch, block_on};
@@ -45,8 +45,12 @@ pub(super) async fn copy_in(
         } else {
             theirs.kill()
         };
-        sent.map_err(|error| failed("host", &path.display().to_string(), &error))
-            .and_then(|copied| closed.map(|()| copied))
+        match sent {
+            Ok(copied) => closed.map(|()| Some(copied)),
+            // Why the guest's side reads no more, it knows itself.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
+            Err(error) => Err(failed("host", &path.display().to_string(), &error)),
+        }
     })?;
     let mut complaint = Vec::new();
     let gathered = gather(&process, &mut complaint).await;
@@ -95,7 +99,7 @@ pub(super) async fn copy_out(
         Ok((copied, input.complaint))
     })?;
     let (copied, complaint) = done.until(Option::take).await?;
-    finish(&process, guest, &complaint, copied).await
+    finish(&process, guest, &complaint, copied.map(Some)).await
 }
 
 /// Whether an entry of a folder is one that the host's git would take for what
@@ -104,7 +108,7 @@ pub(super) async fn copy_out(
 fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: EntryKind) -> io::Result<bool> {
     let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let path = std::fs::read_link(link)?.join(OsStr::from_bytes(name.to_bytes()));
-    Ok(match git_place(&path, &stands) {
+    Ok(match place_on_host(&path) {
         GitPlace::Protected => true,
         GitPlace::Dot => kind != EntryKind::Folder,
         GitPlace::Inside if kind == EntryKind::Link => true,
@@ -112,22 +116,24 @@ fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: EntryKind) -> io::Result
     })
 }
 
-/// The end of both sides. The guest's failure explains the host's.
+/// The end of both sides. The guest's failure explains the host's; without a result the
+/// host's side ended because the guest's did.
 async fn finish(
     process: &Process,
     guest: &str,
     complaint: &[u8],
-    copied: Result<Copied, VmError>,
+    copied: Result<Option<Copied>, VmError>,
 ) -> Result<Copied, VmError> {
     let exited = process.wait().await?;
     match (exited.ending, copied) {
-        (Ending::Code(0), copied) => copied,
-        // It was killed because the host's side failed.
-        (Ending::Signal(_), Err(error)) => Err(error),
+        (Ending::Code(0), Ok(Some(copied))) => Ok(copied),
+        // A guest's side that was killed was so because the host's failed.
+        (Ending::Code(0) | Ending::Signal(_), Err(error)) => Err(error),
         (ending, _) => {
             let text = String::from_utf8_lossy(complaint);
             let text = text.trim().trim_start_matches("agent99-agent: ");
             let text = match text {
+                "" if exited.out_of_memory => "the guest has too little memory".to_owned(),
                 "" => format!("the guest's side ended with {ending:?}"),
                 text => text.to_owned(),
             };

@@ -18,6 +18,9 @@
 //! has; folders hold records until their end. There is no recursion: folders
 //! are entered one after the other, at most [`MAX_DEPTH`] deep.
 
+mod file;
+
+use file::Unfinished;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -37,9 +40,6 @@ pub const MAX_DEPTH: usize = 256;
 /// Longest name (`NAME_MAX`), and longest target of a link (`PATH_MAX`).
 const MAX_NAME: usize = 255;
 const MAX_TARGET: usize = 4096;
-
-/// Copies into one folder at a time.
-const MAX_TEMPORARY: u32 = 1000;
 
 /// Largest chunk of a file's content.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -482,24 +482,15 @@ impl<R: Read> Receiver<'_, R> {
     }
 
     fn file(&mut self, parent: BorrowedFd<'_>, name: &CStr, head: &EntryHeader) -> io::Result<()> {
-        let (file, temporary) = new_file(parent).map_err(|error| named(name, error))?;
-        let filled = self.fill(file, head).and_then(|()| {
-            rustix::fs::renameat(parent, &temporary, parent, name)?;
-            Ok(())
+        let filled = Unfinished::new(parent).and_then(|mut file| {
+            self.content(file.file())?;
+            rustix::fs::fchmod(file.file(), head.mode)?;
+            rustix::fs::futimens(file.file(), &head.times)?;
+            file.finish(name)
         });
-        if let Err(error) = filled {
-            // It has no other name.
-            let _ = rustix::fs::unlinkat(parent, &temporary, AtFlags::empty());
-            return Err(named(name, error));
-        }
+        filled.map_err(|error| named(name, error))?;
         self.copied.files += 1;
         Ok(())
-    }
-
-    fn fill(&mut self, mut file: File, head: &EntryHeader) -> io::Result<()> {
-        self.content(&mut file)?;
-        rustix::fs::fchmod(&file, head.mode)?;
-        Ok(rustix::fs::futimens(&file, &head.times)?)
     }
 
     /// The content of a file.
@@ -537,26 +528,6 @@ impl<R: Read> Receiver<'_, R> {
 
 fn too_deep() -> io::Error {
     invalid(format!("folders nested more than {MAX_DEPTH} deep"))
-}
-
-/// A file that becomes another's when it is complete, and its name until then.
-fn new_file(parent: BorrowedFd<'_>) -> io::Result<(File, CString)> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let own = std::process::id();
-    let mut last = Errno::EXIST;
-    for number in 0..MAX_TEMPORARY {
-        let name = CString::new(format!(".a99-copy-{own}-{number}"))?;
-        match rustix::fs::openat(parent, &name, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(fd) => return Ok((File::from(fd), name)),
-            // Of another copy that runs now, or was killed.
-            Err(Errno::EXIST) => {}
-            Err(error) => {
-                last = error;
-                break;
-            }
-        }
-    }
-    Err(last.into())
 }
 
 /// Makes room for a link; a folder stays, and what follows fails.

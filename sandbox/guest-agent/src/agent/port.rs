@@ -1,5 +1,6 @@
 //! Port: the byte stream to the host.
 
+use super::streams::Outgoing;
 use crate::protocol::{
     FrameReader, MAX_CHUNK, PORT_NAME, ProtocolError, Report, Request, Stream, output_frame,
 };
@@ -25,8 +26,7 @@ const QUEUE_BYTES: usize = 64 << 10;
 pub(super) struct Port {
     fd: OwnedFd,
     reader: FrameReader,
-    queue: Vec<u8>,
-    sent: usize,
+    queue: Outgoing,
     /// Where reads go, [`MAX_CHUNK`] bytes. It is kept because clearing so much
     /// for each read takes longer than all else that a short command needs.
     scratch: Vec<u8>,
@@ -51,8 +51,7 @@ impl Port {
         Ok(Self {
             fd,
             reader: FrameReader::new(),
-            queue: Vec::new(),
-            sent: 0,
+            queue: Outgoing::default(),
             scratch: vec![0; MAX_CHUNK],
         })
     }
@@ -77,7 +76,7 @@ impl Port {
 
     /// Queues a report.
     pub(super) fn send(&mut self, id: u64, report: &Report) {
-        report.encode(id, &mut self.queue);
+        report.encode(id, self.queue.end());
     }
 
     /// Queues output that `read` fills into a buffer of at most `limit` bytes;
@@ -92,33 +91,31 @@ impl Port {
         let room = limit.min(self.scratch.len());
         let count = read(&mut self.scratch[..room])?;
         if count > 0 {
-            output_frame(&mut self.queue, id, stream, &self.scratch[..count]);
+            output_frame(self.queue.end(), id, stream, &self.scratch[..count]);
         }
         Ok(count)
     }
 
     /// Whether output of commands may be added.
     pub(super) fn has_room(&self) -> bool {
-        self.queue.len() - self.sent < QUEUE_BYTES
+        self.queue.len() < QUEUE_BYTES
     }
 
     /// Whether something waits to be sent.
     pub(super) fn is_pending(&self) -> bool {
-        self.sent < self.queue.len()
+        self.queue.len() > 0
     }
 
     /// Sends what the host takes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.is_pending() {
-            match rustix::io::write(&self.fd, &self.queue[self.sent..]) {
-                Ok(count) => self.sent += count,
+            match rustix::io::write(&self.fd, self.queue.bytes()) {
+                Ok(count) => self.queue.took(count),
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.queue.clear();
-        self.sent = 0;
         Ok(())
     }
 }

@@ -114,12 +114,49 @@ pub(super) fn discard(fd: &OwnedFd) -> bool {
     }
 }
 
+/// Bytes that go out as they are taken. Those that went are forgotten also if there are
+/// always more: a stream of gigabytes takes no more memory than what waits.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+/// Bytes that are gone and still there, at most: moving what waits to the front costs
+/// little beside sending so many.
+const MAX_TAKEN: usize = 64 << 10;
+
+impl Outgoing {
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() - self.taken
+    }
+
+    /// Those that wait.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.taken..]
+    }
+
+    /// Where more is added.
+    pub(super) fn end(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The first of them went.
+    pub(super) fn took(&mut self, count: usize) {
+        self.taken += count;
+        if self.taken == self.bytes.len() || self.taken >= MAX_TAKEN {
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+}
+
 /// Standard input of a command: the end to write and what waits for it.
 #[derive(Debug)]
 pub(super) struct Input {
     fd: OwnedFd,
-    waiting: Vec<u8>,
-    written: usize,
+    waiting: Outgoing,
     /// Bytes taken since the last credit.
     unacked: u32,
     /// No more will come.
@@ -134,15 +171,14 @@ impl Input {
         set_nonblocking(&fd)?;
         Ok(Self {
             fd,
-            waiting: Vec::new(),
-            written: 0,
+            waiting: Outgoing::default(),
             unacked: 0,
             finished: false,
         })
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.waiting.extend(bytes);
+        self.waiting.end().extend(bytes);
     }
 
     pub(super) fn finish(&mut self) {
@@ -150,28 +186,26 @@ impl Input {
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        self.written < self.waiting.len()
+        self.waiting.len() > 0
     }
 
     /// Writes what the command takes; `false` when the pipe is of no more use.
     pub(super) fn pump(&mut self) -> bool {
         while self.is_waiting() {
-            match rustix::io::write(&self.fd, &self.waiting[self.written..]) {
+            match rustix::io::write(&self.fd, self.waiting.bytes()) {
                 Ok(count) => {
-                    self.written += count;
+                    self.waiting.took(count);
                     self.unacked += count as u32;
                 }
                 Err(Errno::AGAIN) => return true,
                 Err(Errno::INTR) => {}
                 Err(_) => {
                     // Nobody reads: the rest counts as taken.
-                    self.unacked += (self.waiting.len() - self.written) as u32;
+                    self.unacked += self.waiting.len() as u32;
                     return false;
                 }
             }
         }
-        self.waiting.clear();
-        self.written = 0;
         !self.finished
     }
 
@@ -185,5 +219,33 @@ impl Input {
 impl AsFd for Input {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s2_bytes_that_went_take_no_memory() {
+        let mut outgoing = Outgoing::default();
+        let mut expected = 0..=u8::MAX;
+        for number in 0..100_000u32 {
+            outgoing.end().extend([number as u8; 1000]);
+            // There is always more than is taken.
+            if number > 100 {
+                let next = expected.next().unwrap_or_else(|| {
+                    expected = 1..=u8::MAX;
+                    0
+                });
+                assert_eq!(outgoing.bytes()[..1000], [next; 1000]);
+                outgoing.took(1000);
+            }
+        }
+        assert_eq!(outgoing.len(), 101 * 1000);
+        let held = outgoing.end().capacity();
+        assert!(held < 4 * (101 * 1000 + MAX_TAKEN), "{held}");
+        outgoing.took(101 * 1000);
+        assert_eq!(outgoing.bytes(), b"");
     }
 }

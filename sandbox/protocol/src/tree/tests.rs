@@ -250,3 +250,46 @@ fn what_the_receiver_refuses_is_left_out_with_all_below_it() {
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     assert!(!scratch.at("top").exists());
 }
+
+/// A stream that looks at a folder before each read.
+struct Looking<'a> {
+    stream: &'a [u8],
+    folder: &'a Path,
+    seen: Vec<usize>,
+}
+
+impl Read for Looking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.seen.push(fs::read_dir(self.folder).unwrap().count());
+        self.stream.read(buffer)
+    }
+}
+
+/// Also if the copy is killed there, nothing is left of a file that is not complete.
+#[test]
+fn s2_a_file_on_its_way_has_no_name() {
+    let scratch = Scratch::new("nameless");
+    let (from, to) = (scratch.at("from"), scratch.at("to"));
+    fs::write(&from, vec![7; 300_000]).unwrap();
+    fs::create_dir(&to).unwrap();
+    let bytes = stream(&from);
+    for round in 0..2 {
+        let mut input = Looking {
+            stream: &bytes,
+            folder: &to,
+            seen: Vec::new(),
+        };
+        let options = ReceiveOptions::default();
+        receive(&mut input, &to.join("file"), &options).unwrap();
+        // The second time it replaces what is there. The last read comes behind the file.
+        input.seen.truncate(input.seen.len() - 2);
+        assert!(input.seen.len() > 10);
+        assert!(
+            input.seen.iter().all(|count| *count == round),
+            "{:?}",
+            input.seen
+        );
+        assert_eq!(fs::read(to.join("file")).unwrap(), fs::read(&from).unwrap());
+    }
+    assert_eq!(fs::read_dir(&to).unwrap().count(), 1);
+}
