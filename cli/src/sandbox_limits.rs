@@ -8,9 +8,10 @@ use std::time::Duration;
 /// Limits of a sandbox and of its commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub(crate) struct LimitsArgs {
-    /// Most memory of one command, as in 64M or 1G; else nearly all there is. A
-    /// command that needs more is killed, and that is said
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    /// Most memory of one command, as in 64M; else nearly all there is of the
+    /// guest's 256M, and more than that is refused. A command that needs more is
+    /// killed, and that is said
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
     /// Most processes and threads of one command; else 512
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -50,9 +51,33 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a size above 0, as in 4096, 64K, 512M, 2G".to_owned())
 }
 
+/// Reads a limit of a command's memory, which must be less than the guest has.
+///
+/// # Errors
+/// What was expected.
+fn memory(text: &str) -> Result<u64, String> {
+    let most = u64::from(a99_sandbox::vm::RAM_BYTES);
+    match size(text)? {
+        bytes if bytes > most => Err(format!(
+            "the whole guest has {}M: expected less, as in 64M",
+            most >> 20
+        )),
+        bytes => Ok(bytes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s5_a_limit_above_the_guests_memory_is_refused() {
+        assert_eq!(memory("64M"), Ok(64 << 20));
+        assert_eq!(memory("256M"), Ok(256 << 20));
+        for text in ["1G", "257M", "1T"] {
+            assert!(memory(text).unwrap_err().contains("256M"), "{text}");
+        }
+    }
 
     #[test]
     fn sizes_have_units() {

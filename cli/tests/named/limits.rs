@@ -13,6 +13,8 @@ fn s11_limits_out_of_range_are_usage_errors() {
     for args in [
         &["exec", "--memory", "0", "--", "true"][..],
         &["exec", "--memory", "1.5G", "--", "true"],
+        &["exec", "--memory", "1G", "--", "true"],
+        &["start", "box", "--memory", "257M"],
         &["exec", "--processes", "0", "--", "true"],
         &["exec", "--output-limit", "-1", "--", "true"],
         &["exec", "--lifetime", "0s", "--", "true"],
@@ -145,4 +147,46 @@ fn s6_the_second_signal_ends_a_client_of_a_sandbox_that_answers_no_more() {
         kill("-CONT", &pid);
     }
     home.ok(&["exec", "box", "--", "true"]);
+}
+
+/// A limit that limits nothing is refused, by the guest where only it knows.
+#[test]
+#[ignore = "needs the image"]
+fn s5_a_limit_above_what_commands_have_is_refused() {
+    let home = Home::new("memory");
+    let output = home.run(&["exec", "--memory", "1G", "--", "true"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("256M"), "{said}");
+    for args in [
+        &["exec", "--memory", "250M", "--json", "--", "true"][..],
+        &["start", "box", "--memory", "250M", "--json"],
+    ] {
+        let output = home.run(args);
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("commands have"), "{said}");
+    }
+    home.ok(&["start", "box"]);
+    home.fails(&["exec", "box", "--memory", "250M", "--", "true"], 125);
+    home.ok(&["exec", "box", "--memory", "100M", "--", "true"]);
+}
+
+/// More commands than run at once wait for their turn.
+#[test]
+#[ignore = "needs the image"]
+fn s6_many_commands_at_once_all_run() {
+    let home = Home::new("many");
+    home.ok(&["start", "box"]);
+    let script = "echo $1; sleep 0.2";
+    let children: Vec<_> = (0..200)
+        .map(|number| {
+            let number = number.to_string();
+            home.spawn(&["exec", "box", "--", "sh", "-c", script, "sh", &number])
+        })
+        .collect();
+    for (number, child) in children.into_iter().enumerate() {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{number}: {output:?}");
+        assert_eq!(output.stdout, format!("{number}\n").as_bytes());
+    }
 }

@@ -9,8 +9,8 @@ use crate::p9::{self, Mount, MountMode};
 use a99_egress::Policy;
 use a99_sandbox_protocol::{Limits, Resume};
 use a99_sandbox_vm::{
-    BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Mailbox, OwnDisk, Saved,
-    Setup, VmCode, VmError, block_on, check_disk, launch,
+    BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Mailbox, OwnDisk, RAM_BYTES,
+    Saved, Setup, VmCode, VmError, block_on, check_disk, launch,
 };
 #[cfg(feature = "c2w")]
 use a99_sandbox_vm::{Worker, spawn_thread};
@@ -211,7 +211,8 @@ impl Builder {
         self
     }
 
-    /// Most bytes of memory of one command; else nearly all that there is.
+    /// Most bytes of memory of one command; else nearly all that there is. More than the
+    /// guest has is refused.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.limits.memory = Some(bytes);
         self
@@ -418,12 +419,7 @@ impl Builder {
                 return bad("a disk for a saved sandbox, which has its files already");
             }
         }
-        match self.limits.memory {
-            Some(bytes) if bytes < MIN_MEMORY => {
-                bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
-            }
-            _ => Ok(()),
-        }
+        check_memory(self.limits.memory)
     }
 
     fn check_names(&self) -> Result<(), VmError> {
@@ -482,6 +478,21 @@ impl Builder {
             clock_resolution_ns: self.clock.as_nanos() as u64,
             saved,
         })
+    }
+}
+
+/// Whether a limit of a command's memory can hold: one above all that a guest has would
+/// limit nothing.
+pub(super) fn check_memory(limit: Option<u64>) -> Result<(), VmError> {
+    let most = u64::from(RAM_BYTES);
+    match limit {
+        Some(bytes) if bytes < MIN_MEMORY => {
+            bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
+        }
+        Some(bytes) if bytes > most => bad(format!(
+            "{bytes} bytes of memory for a command: the whole guest has {most}"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -553,6 +564,7 @@ mod tests {
             builder().clock_resolution(Duration::from_secs(1)),
             builder().process_limit(0),
             builder().memory_limit(0),
+            builder().memory_limit(1 << 30),
             builder().disk(0),
             builder().disk(u64::MAX),
             builder().disk(1 << 30).restore([]),

@@ -1,5 +1,6 @@
 //! Command builder: a program of its own, what to run and how.
 
+use super::builder::check_memory;
 use super::cancel::Cancel;
 use super::collect::collect;
 use super::process::Process;
@@ -108,7 +109,8 @@ impl Command {
     }
 
     /// Most bytes of memory. A command that needs more ends by signal 9, with
-    /// [`Output::out_of_memory`].
+    /// [`Output::out_of_memory`]. A limit above what the guest's commands have together is
+    /// refused.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.exec.limits.memory = Some(bytes);
         self
@@ -163,8 +165,10 @@ impl Command {
     /// not read holds the command back.
     ///
     /// # Errors
-    /// Why the guest runs no more.
+    /// Why the guest runs no more; [`VmCode::BadOption`](crate::vm::VmCode::BadOption) for a
+    /// limit of memory out of range.
     pub fn spawn(self) -> Result<Process, VmError> {
+        check_memory(self.exec.limits.memory)?;
         Process::start(
             &self.guest,
             self.exec,

@@ -24,7 +24,7 @@ pub const CMDLINE: &str =
 
 /// RAM of a guest in bytes. The root file system lives in it; what a guest
 /// never touches costs nothing.
-const RAM_BYTES: u32 = 256 << 20;
+pub const RAM_BYTES: u32 = 256 << 20;
 
 /// The code that decides what a snapshot is, besides its parts: a change of it
 /// is a change of the result.

@@ -43,6 +43,8 @@ const PAGE_BYTES: usize = 4096;
 pub(super) struct Groups {
     /// The folder of the group for all commands.
     parent: OwnedFd,
+    /// Memory that commands have together.
+    memory: u64,
     /// Limits of a command that has none of its own.
     defaults: Limits,
     made: u64,
@@ -75,6 +77,7 @@ impl Groups {
         };
         Ok(Self {
             parent,
+            memory,
             defaults,
             made: 0,
             spare: None,
@@ -85,6 +88,7 @@ impl Groups {
 
     /// Other limits for commands that have none of their own.
     pub(super) fn set_defaults(&mut self, limits: &Limits) -> io::Result<()> {
+        self.check(limits)?;
         self.defaults = Limits {
             pids: limits.pids.or(self.defaults.pids),
             memory: limits.memory.or(self.defaults.memory),
@@ -97,6 +101,7 @@ impl Groups {
 
     /// A new group.
     pub(super) fn make(&mut self, limits: &Limits) -> io::Result<Group> {
+        self.check(limits)?;
         self.untidy = true;
         if self.ending.len() > MAX_ENDING {
             self.sweep();
@@ -110,6 +115,17 @@ impl Groups {
             group.limit(limits)?;
         }
         Ok(group)
+    }
+
+    /// Whether limits are less than all there is: others would limit nothing.
+    fn check(&self, limits: &Limits) -> io::Result<()> {
+        match limits.memory {
+            Some(bytes) if bytes > self.memory => Err(io::Error::other(format!(
+                "a limit of {bytes} bytes of memory, where the sandbox's commands have {} together",
+                self.memory
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Ends what is left in a group and removes it when that is gone.

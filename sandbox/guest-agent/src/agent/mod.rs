@@ -323,11 +323,10 @@ impl Agent {
             Ok(()) => failure,
             Err(error) => Some(format!("disk: {error}")),
         };
-        if let Some(groups) = &mut self.groups
-            && let Err(error) = groups.set_defaults(&resume.limits)
-        {
-            eprintln!("agent99-agent: limits: {error}");
-        }
+        let groups = self.groups.as_mut();
+        let limited = groups.map_or(Ok(()), |groups| groups.set_defaults(&resume.limits));
+        let limits = limited.err().map(|error| format!("limits: {error}"));
+        let failure = failure.or(limits);
         self.session.adopt(&resume.env, &resume.limits);
         self.env = resume.env;
         let report = Report::Resumed {
