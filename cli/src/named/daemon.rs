@@ -7,9 +7,10 @@
 //! SIGTERM, or when its guest ends; it then leaves nothing behind, but for the
 //! log of an end that nobody wanted.
 
-use super::error::{NAME_TAKEN, NOT_ANSWERING, NamedError};
+use super::error::{BUSY, NAME_TAKEN, NamedError};
 use super::lock::{Lock, LockState};
 use super::name::Name;
+use super::queue::Queue;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{refuse, serve};
 use super::spec::Spec;
@@ -29,9 +30,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Most clients at a time: each has up to four threads and as many descriptors
-/// here.
-const MAX_CLIENTS: usize = 128;
+/// Most clients at a time, of which those that wait for their turn have one thread and two
+/// descriptors each.
+const MAX_CLIENTS: usize = 1024;
 
 /// How often it is asked whether the guest ended by itself.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -57,6 +58,8 @@ pub(super) struct Daemon {
     pub(super) sandbox: Sandbox,
     started: SystemTime,
     commands: AtomicUsize,
+    /// Commands and copies that run, and those that wait.
+    pub(super) queue: Queue,
     stop_requests: Sender<StopRequest>,
     clients: Mutex<usize>,
     client_left: Condvar,
@@ -87,6 +90,7 @@ impl Daemon {
         status["startedMs"] = (since.as_millis() as u64).into();
         status["ageMs"] = (age.as_millis() as u64).into();
         status["commands"] = self.commands.load(Ordering::Relaxed).into();
+        status["waiting"] = self.queue.waiting().into();
         status["instructions"] = self.sandbox.instructions().into();
         status["ports"] = ports.collect::<Vec<_>>().into();
         status
@@ -188,6 +192,7 @@ fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), NamedErr
         sandbox,
         started: SystemTime::now(),
         commands: AtomicUsize::new(0),
+        queue: Queue::default(),
         stop_requests,
         clients: Mutex::new(0),
         client_left: Condvar::new(),
@@ -244,13 +249,15 @@ fn accept(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<(), NamedError
 }
 
 fn admit(daemon: &Arc<Daemon>, stream: UnixStream) {
-    let busy = |stream| {
-        let text = format!("{MAX_CLIENTS} clients are served already");
-        refuse(stream, &NamedError::new(NOT_ANSWERING, text));
-    };
     let mut clients = daemon.clients();
     if *clients == MAX_CLIENTS {
-        return busy(stream);
+        drop(clients);
+        let text = format!(
+            "sandbox {}: {MAX_CLIENTS} clients run commands or wait already; try again when \
+             some have ended",
+            daemon.name
+        );
+        return refuse(stream, &NamedError::new(BUSY, text));
     }
     *clients += 1;
     drop(clients);
@@ -297,6 +304,8 @@ fn shut_down(
     // From now on the name is not found.
     dir.remove_socket(&daemon.name);
     block_on(daemon.sandbox.stop());
+    // Those that wait find the sandbox stopped.
+    daemon.queue.close();
     let deadline = Instant::now() + CLIENT_DRAIN_TIMEOUT;
     let mut clients = daemon.clients();
     while *clients > 0 {

@@ -14,6 +14,8 @@ pub(crate) const NO_SUCH_NAME: &str = "sandbox.no_such_name";
 pub(crate) const NAME_TAKEN: &str = "sandbox.name_taken";
 /// The runtime directory is not the user's alone.
 pub(crate) const UNTRUSTED_FOLDER: &str = "sandbox.untrusted_folder";
+/// More commands than may wait are asked of a sandbox.
+pub(crate) const BUSY: &str = "sandbox.busy";
 /// The sandbox's process does not answer.
 pub(crate) const NOT_ANSWERING: &str = "sandbox.not_answering";
 /// The sandbox's process ended while it was asked.

@@ -4,7 +4,7 @@
 //! Each has a background process of its own, this binary started again
 //! (`daemon`), which listens on a Unix socket in a folder that only its user can
 //! enter (`runtime_dir`). A client connects for one request (`client`), and both speak
-//! in frames (`wire`). The daemon holds a lock on a file beside the socket for
+//! in frames (`wire`). Commands beyond what runs at once wait (`queue`). The daemon holds a lock on a file beside the socket for
 //! as long as it lives; whatever is left of one that was killed is known by its
 //! free lock, and removed by whoever comes next.
 //!
@@ -19,6 +19,7 @@ mod input;
 pub(crate) mod launch;
 mod lock;
 pub(crate) mod name;
+mod queue;
 pub(crate) mod runtime_dir;
 mod serve;
 pub(crate) mod spec;

@@ -65,7 +65,15 @@ fn answer(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), NamedError> {
     };
     reader.set_read_timeout(None).map_err(failed)?;
     let sandbox = &daemon.sandbox;
-    let done = match parse_request(&frame)? {
+    let request = parse_request(&frame)?;
+    let turn = match request {
+        Request::Status | Request::Stop => None,
+        _ => match daemon.queue.turn(stream) {
+            Some(turn) => Some(turn),
+            None => return Ok(()),
+        },
+    };
+    let done = match request {
         Request::Status => daemon.status(),
         Request::Stop => {
             let stream = stream.try_clone().map_err(failed)?;
@@ -98,6 +106,7 @@ fn answer(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), NamedError> {
             sandbox.copy_out_with_git(guest, host),
         )?),
     };
+    drop(turn);
     let mut stream = stream;
     let _ = Frame::reply(&done).and_then(|frame| write(&mut stream, &frame));
     let _ = stream.shutdown(Shutdown::Both);
