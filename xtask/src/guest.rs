@@ -74,13 +74,18 @@ pub(crate) fn with_wasmtime(command: &str) -> Command {
     cargo
 }
 
-/// Calls `a99 sandbox build` with these flags.
+/// Calls `a99 sandbox build` with these flags, compiled as all that has wasmtime in it is:
+/// with features of its own it would be compiled anew beside that.
 pub(crate) fn build(flags: &[&str]) -> Result<(), Failed> {
-    let mut build = cargo("run");
-    build.arg("--quiet").args(PROFILE);
-    build.args(["--package", "a99-cli", "--features", "sandbox"]);
-    build.args(["--", "sandbox", "build"]).args(flags);
-    build_with(&mut build)
+    run(with_wasmtime("test").args(["--no-run", "--test", "named"]))?;
+    build_with(sandbox("build")?.args(flags))
+}
+
+/// The command of the sandbox, which was compiled.
+fn sandbox(command: &str) -> Result<Command, Failed> {
+    let mut sandbox = Command::new(target()?.join(PROFILE[1]).join("a99"));
+    sandbox.args(["sandbox", command]);
+    Ok(sandbox)
 }
 
 fn build_with(command: &mut Command) -> Result<(), Failed> {
@@ -93,17 +98,11 @@ fn build_with(command: &mut Command) -> Result<(), Failed> {
 /// that this machine cannot build images or run guests.
 pub(crate) fn build_where_possible() -> Result<Outcome, Failed> {
     run(with_wasmtime("test").arg("--no-run"))?;
-    let program = target()?.join(PROFILE[1]).join("a99");
-    let sandbox = |command| {
-        let mut sandbox = Command::new(&program);
-        sandbox.args(["sandbox", command]);
-        sandbox
-    };
-    let Err(failure) = build_with(&mut sandbox("build")) else {
+    let Err(failure) = build_with(&mut sandbox("build")?) else {
         return Ok(Outcome::Passed);
     };
     // It fails where it finds problems, and says them all the same.
-    let doctor = sandbox("doctor").arg("--json").output();
+    let doctor = sandbox("doctor")?.arg("--json").output();
     let doctor = doctor.map_err(|error| failed("a99 sandbox doctor", error))?;
     match unable(&String::from_utf8_lossy(&doctor.stdout)) {
         Some(reason) => Ok(Outcome::Skipped(reason)),

@@ -22,6 +22,10 @@ const FOREIGN: [&str; 7] = [
     "KBUILD_OUTPUT",
 ];
 
+/// What starts the program of [`lasting`], and what stands before that.
+const SETPRIV: &str = "setpriv";
+const END_OF_OPTIONS: &str = "--";
+
 /// A program that is to be run.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(name);
@@ -29,6 +33,14 @@ pub(crate) fn program(name: &str) -> Command {
     for name in FOREIGN {
         command.env_remove(name);
     }
+    command
+}
+
+/// A program that works for minutes. It ends with the thread that started it, so a build
+/// that is killed leaves nothing behind that works on.
+pub(crate) fn lasting(name: &str) -> Command {
+    let mut command = program(SETPRIV);
+    command.args(["--pdeathsig", "TERM", END_OF_OPTIONS, name]);
     command
 }
 
@@ -103,9 +115,18 @@ pub(crate) fn tail(text: &str) -> String {
 }
 
 fn describe(command: &Command) -> String {
-    let name = Path::new(command.get_program());
-    let name = name.file_name().unwrap_or(command.get_program());
-    let first = command.get_args().next().unwrap_or_default();
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.collect();
+    // The program of `lasting` stands behind what starts it.
+    let inner = words.iter().position(|word| *word == END_OF_OPTIONS);
+    let skipped = match command.get_program() == SETPRIV {
+        true => inner.map_or(0, |at| at + 1),
+        false => 0,
+    };
+    let mut words = words.into_iter().skip(skipped);
+    let name = words.next().unwrap_or_default();
+    let name = Path::new(name).file_name().unwrap_or(name);
+    let first = words.next().unwrap_or_default();
     format!("{} {}", name.to_string_lossy(), first.to_string_lossy())
         .trim_end()
         .to_owned()
@@ -143,6 +164,26 @@ mod tests {
                 .unwrap()
                 .starts_with("one\n1\n")
         );
+    }
+
+    #[test]
+    fn s7_what_lasts_ends_with_whom_started_it() {
+        let started = std::thread::spawn(|| {
+            let child = lasting("sleep").arg("60").spawn().unwrap();
+            let comm = format!("/proc/{}/comm", child.id());
+            while std::fs::read_to_string(&comm).unwrap() != "sleep\n" {
+                std::thread::yield_now();
+            }
+            child
+        });
+        let status = started.join().unwrap().wait().unwrap();
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(15)
+        );
+        assert_eq!(describe(lasting("make").arg("-C")), "make -C");
+        let error = output(lasting("sh").args(["-c", "exit 3"])).unwrap_err();
+        assert!(error.subject.starts_with("sh -c"), "{error}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! They need a clone of the project and its Rust toolchain; missing targets
 //! are added by rustup.
 
-use super::command::{finish, logged, output, program, tail};
+use super::command::{finish, lasting, logged, output, program, tail};
 use super::digest::{self, Inputs};
 use super::error::{At, ErrorCode, ImageError};
 use super::step::{Step, StepContext};
@@ -133,7 +133,7 @@ impl CrateBuild {
             ..
         } = self.recipe;
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let mut cargo = program(&cargo);
+        let mut cargo = lasting(&cargo);
         for name in FOREIGN {
             cargo.env_remove(name);
         }

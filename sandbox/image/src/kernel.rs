@@ -1,7 +1,7 @@
 //! Kernel build: Debian's source, configured from nothing but our own options,
 //! and changed where no option reaches.
 
-use super::command::{finish, logged, output, program, tail};
+use super::command::{finish, lasting, logged, output, program, tail};
 use super::digest::Inputs;
 use super::error::{At, ErrorCode, ImageError};
 use super::licences;
@@ -74,7 +74,7 @@ const LEFT_OUT: [&str; 29] = [
 const CODE: [&str; 4] = ["*.[chS]", "*.dts", "*.dtsi", "*.json"];
 
 /// What is changed in the source, in this order. Each patch says why.
-const PATCHES: [&str; 7] = [
+const PATCHES: [&str; 8] = [
     include_str!("../patches/fault-around.patch"),
     include_str!("../patches/page-cache-limit.patch"),
     include_str!("../patches/free-pages-at-once.patch"),
@@ -82,11 +82,8 @@ const PATCHES: [&str; 7] = [
     include_str!("../patches/9p-walk-with-attributes.patch"),
     include_str!("../patches/9p-cheap-messages.patch"),
     include_str!("../patches/9p-flock.patch"),
+    include_str!("../patches/9p-times.patch"),
 ];
-
-/// How much the build yields to others: it runs for minutes, on all
-/// processors.
-const NICENESS: &str = "10";
 
 /// Room for the unpacked source and the objects, in bytes.
 const ROOM: u64 = 1_500_000_000;
@@ -205,9 +202,8 @@ fn apply(patch: &str, source: &Path) -> Result<(), ImageError> {
 }
 
 fn make(source: &Path) -> Command {
-    let mut make = program("nice");
-    make.args(["-n", NICENESS, "make", "-C"]).arg(source);
-    make.args(SETTINGS);
+    let mut make = lasting("make");
+    make.arg("-C").arg(source).args(SETTINGS);
     make
 }
 

@@ -280,7 +280,7 @@ fn serve(folder: &Path) -> Server {
 
 #[test]
 #[ignore = "needs the image"]
-fn pip_installs_over_tls_and_nobody_believes_a_stranger() {
+fn s7_pip_installs_over_tls_and_nobody_believes_a_stranger() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let place = format!("host.agent99.internal:{}", server.1);
@@ -345,7 +345,30 @@ fn pip_installs_over_tls_and_nobody_believes_a_stranger() {
         "/tmp/venv/bin/python -c 'import a99demo; print(a99demo.ANSWER)'",
     );
     assert_eq!(said, "42\n");
-    // Outside of an environment it says what to do.
-    let (code, said) = run(&sandbox, "pip install --no-input a99demo");
-    assert!(code != 0 && said.contains("python3 -m venv"), "{said}");
+    // Without an environment the user has it for all of their programs.
+    let install = install.replace("/tmp/venv/bin/pip", "pip");
+    let (code, said) = run(&sandbox, &format!("{install} --cert /tmp/ca.pem"));
+    assert!(
+        code == 0 && said.contains("Successfully installed a99demo-1.0"),
+        "{said}"
+    );
+    let said = sh(
+        &sandbox,
+        "python3 -c 'import a99demo; print(a99demo.ANSWER)'",
+    );
+    assert_eq!(said, "42\n");
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn s7_names_in_every_script_are_listed_as_they_are() {
+    let sandbox = builder().start_blocking().expect("a sandbox");
+    let names = ["emoji😀", "é", "日本語.txt", "한국"];
+    for name in names {
+        sh(&sandbox, &format!("touch '/tmp/{name}'"));
+    }
+    let listed = sh(&sandbox, "ls /tmp; ls -l /tmp");
+    for name in names {
+        assert_eq!(listed.matches(name).count(), 2, "{listed}");
+    }
 }

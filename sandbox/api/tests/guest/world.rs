@@ -508,3 +508,34 @@ fn an_address_of_ones_own_works() {
     let get = format!("wget -q -O - http://192.168.127.254:{}/", address.port());
     assert_eq!(sh(&sandbox, &get), "fine");
 }
+
+/// Times are what the host's file system can hold: fractions, and before 1970.
+#[test]
+#[ignore = "needs the image"]
+fn b10_times_keep_their_fractions() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = mounted(folder.path(), MountMode::ReadWrite);
+    sh(
+        &sandbox,
+        "cd /mnt/data; python3 - <<'END'
+import os
+for name, times in [('a', (1500000000, 2250000001)), ('b', (-1500000000, -1))]:
+    open(name, 'w').close()
+    os.utime(name, ns=times)
+    found = os.stat(name)
+    assert (found.st_atime_ns, found.st_mtime_ns) == times, (name, found)
+os.utime('a', (1.5, 2.25))
+assert os.stat('a').st_mtime == 2.25
+END
+touch -d '2001-02-03 04:05:06.789' c; cp -p c d; touch -r d e",
+    );
+    let time = |name: &str| {
+        let metadata = fs::metadata(folder.path().join(name)).unwrap();
+        (metadata.mtime(), metadata.mtime_nsec())
+    };
+    assert_eq!(time("a"), (2, 250_000_000));
+    assert_eq!(time("b"), (-1, 999_999_999));
+    assert_eq!(time("d").1, time("c").1);
+    assert_eq!(time("e"), time("d"));
+}

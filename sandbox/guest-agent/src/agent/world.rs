@@ -38,8 +38,16 @@ pub(super) const HOME: &str = "/home/agent";
 pub(super) const ROOT_HOME: &str = "/root";
 
 /// What the ordinary user's commands know about themselves.
-pub(super) const USER_VARIABLES: &[(&str, &str)] =
-    &[("HOME", HOME), ("USER", "agent"), ("LOGNAME", "agent")];
+pub(super) const USER_VARIABLES: &[(&str, &str)] = &[
+    ("HOME", HOME),
+    ("USER", "agent"),
+    ("LOGNAME", "agent"),
+    // The last is where pip installs programs.
+    (
+        "PATH",
+        "/usr/local/bin:/usr/bin:/bin:/home/agent/.local/bin",
+    ),
+];
 
 /// What the administrator's commands know about themselves.
 pub(super) const ROOT_VARIABLES: &[(&str, &str)] =

@@ -23,6 +23,16 @@ const PROGRAM: &str = "usr/bin/busybox";
 /// The section with its unwind tables.
 const UNWIND_TABLES: &str = ".eh_frame";
 
+/// The section with its instructions.
+const INSTRUCTIONS: &str = ".text";
+
+/// `li REGISTER, 767` (RISC-V, I-type): with that Debian's program compares characters
+/// (`CONFIG_LAST_SUPPORTED_WCHAR`) and shows `?` for those above. In its place goes
+/// `lui REGISTER, 0x110`, a number above all of Unicode.
+const LAST_SHOWN: u32 = 0x2ff0_0013;
+const ALL_SHOWN: u32 = 0x0011_0037;
+const REGISTER: u32 = 0x1f << 7;
+
 /// Where the table of names begins.
 const TABLE_START: &[u8] = b"[\0[[\0";
 
@@ -46,6 +56,9 @@ pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
     if let Some(tables) = elf::section(&program, UNWIND_TABLES) {
         program[tables].fill(0);
     }
+    if let Some(instructions) = elf::section(&program, INSTRUCTIONS) {
+        show_all_characters(&mut program[instructions])?;
+    }
     tree.put(PROGRAM, Node::File(mode, Content::Bytes(program)));
     for (name, _) in names
         .iter()
@@ -57,6 +70,28 @@ pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
         }
     }
     Ok(())
+}
+
+/// Has names in every script shown as they are.
+fn show_all_characters(instructions: &mut [u8]) -> Result<(), ImageError> {
+    let mut found = false;
+    // Instructions begin at even addresses.
+    for at in (0..instructions.len().saturating_sub(3)).step_by(2) {
+        let Some(place) = instructions[at..].first_chunk_mut() else {
+            break;
+        };
+        let instruction = u32::from_le_bytes(*place);
+        if instruction & !REGISTER == LAST_SHOWN {
+            *place = (ALL_SHOWN | instruction & REGISTER).to_le_bytes();
+            found = true;
+        }
+    }
+    found.then_some(()).ok_or_else(|| {
+        unexpected(
+            "busybox-static",
+            "the last character that it shows was not found",
+        )
+    })
 }
 
 /// Gives a command a name behind its own that keeps the order, by which names are
@@ -188,6 +223,24 @@ mod tests {
             expected[hidden] = name.to_owned();
         }
         assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn s7_characters_of_all_scripts_are_shown() {
+        // c.nop; li a4, 767; bltu a4, a5, .+8; li s10, 767; lbu a5, 767(a5)
+        let code: [u16; 9] = [
+            0x0001, 0x0713, 0x2ff0, 0x6463, 0x00f7, 0x0d13, 0x2ff0, 0xc783, 0x2ff7,
+        ];
+        let bytes =
+            |code: &[u16]| -> Vec<u8> { code.iter().flat_map(|half| half.to_le_bytes()).collect() };
+        let mut program = bytes(&code);
+        show_all_characters(&mut program).unwrap();
+        // lui a4, 0x110 and lui s10, 0x110; the rest is as it was.
+        let expected = [
+            0x0001, 0x0737, 0x0011, 0x6463, 0x00f7, 0x0d37, 0x0011, 0xc783, 0x2ff7,
+        ];
+        assert_eq!(program, bytes(&expected));
+        assert!(show_all_characters(&mut bytes(&expected)).is_err());
     }
 
     #[test]

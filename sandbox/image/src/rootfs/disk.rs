@@ -30,11 +30,13 @@ const FORMAT_PROGRAMS: [&str; 1] = ["usr/sbin/mke2fs"];
 /// What of the standard library's package is on the disk.
 const VENV: &str = "usr/lib/python3.13/venv";
 
-/// What pip says outside of virtual environments (PEP 668).
+/// What keeps pip from installing outside of virtual environments (PEP 668): it is
+/// left out, because a guest has no other package manager and lasts no longer than its
+/// task.
 const EXTERNALLY_MANAGED: &str = "usr/lib/python3.13/EXTERNALLY-MANAGED";
 
 /// Our own files of it: path, content.
-pub(super) const OWN: [(&str, &str); 3] = [
+pub(super) const OWN: [(&str, &str); 2] = [
     (
         "usr/lib/python3.13/ensurepip/__init__.py",
         include_str!("../../ensurepip/__init__.py"),
@@ -42,10 +44,6 @@ pub(super) const OWN: [(&str, &str); 3] = [
     (
         "usr/lib/python3.13/ensurepip/__main__.py",
         include_str!("../../ensurepip/__main__.py"),
-    ),
-    (
-        EXTERNALLY_MANAGED,
-        include_str!("../../ensurepip/EXTERNALLY-MANAGED"),
     ),
 ];
 
@@ -61,8 +59,8 @@ pub(super) fn tree(folder: &Path, format: &Path, guest: &Path) -> Result<Tree, I
         fs::create_dir_all(above).at(above)?;
     }
     fs::rename(guest.join(VENV), &host_path).at(&host_path)?;
-    let theirs = guest.join(EXTERNALLY_MANAGED);
-    fs::remove_file(&theirs).at(&theirs)?;
+    let refusal = guest.join(EXTERNALLY_MANAGED);
+    fs::remove_file(&refusal).at(&refusal)?;
     for (path, content) in OWN {
         let host_path = folder.join(path);
         if let Some(above) = host_path.parent() {
