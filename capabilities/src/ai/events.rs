@@ -16,6 +16,8 @@ pub enum StreamEvent {
     Thinking(String),
     /// A tool that the model wants to be called, with its whole input.
     ToolUse(ToolUse),
+    /// A part that goes back to the service unchanged with the next request.
+    Opaque(super::Opaque),
     /// Tokens so far; each replaces the one before.
     Usage(Usage),
     /// The answer is whole.
@@ -159,6 +161,8 @@ pub struct TextResult {
     pub thinking: String,
     /// The tools that it wants to be called.
     pub tool_uses: Vec<ToolUse>,
+    /// Parts that go back to the service unchanged with the next request.
+    pub opaque: Vec<super::Opaque>,
     /// Tokens, as far as the service told.
     pub usage: Usage,
     /// Why it ended; none if it did not.
@@ -176,6 +180,7 @@ impl TextResult {
             StreamEvent::Text(piece) => self.text.push_str(piece),
             StreamEvent::Thinking(piece) => self.thinking.push_str(piece),
             StreamEvent::ToolUse(used) => self.tool_uses.push(used.clone()),
+            StreamEvent::Opaque(part) => self.opaque.push(part.clone()),
             StreamEvent::Usage(usage) => self.usage = *usage,
             StreamEvent::Done(reason) => self.stop_reason = Some(reason.clone()),
             StreamEvent::Cancelled => self.cancelled = true,
@@ -184,7 +189,8 @@ impl TextResult {
     }
 
     /// The answer as a message in the form of OpenAI's chat completions, which is what
-    /// `llmPredictBattery` gives programs.
+    /// `llmPredictBattery` gives programs. Opaque parts stand under `opaque`, with the model
+    /// that they go back to.
     #[must_use]
     pub fn to_message(&self) -> Value {
         let mut message = Map::new();
@@ -197,6 +203,13 @@ impl TextResult {
         if !self.tool_uses.is_empty() {
             let calls = self.tool_uses.iter().map(ToolUse::to_call);
             message.insert("tool_calls", calls.collect::<Vec<Value>>());
+        }
+        if !self.opaque.is_empty() {
+            let mut opaque = Map::new();
+            opaque.insert("from", self.model.as_deref().unwrap_or_default());
+            let parts = self.opaque.iter().map(super::Opaque::to_value);
+            opaque.insert("parts", parts.collect::<Vec<Value>>());
+            message.insert("opaque", opaque);
         }
         Value::Object(message)
     }

@@ -233,6 +233,7 @@ fn number(at: &str, value: &Value, most: f64) -> Parsed<u64> {
     }
 }
 
+/// A tool, the `place`th of the script: the id is its own where the script has none.
 fn tool(at: &str, value: &Value, place: usize) -> Parsed<ToolUse> {
     let map = object(at, value, TOOL_MEMBERS)?;
     let Some(name) = map.get("name") else {
@@ -277,7 +278,8 @@ fn fault(at: &str, value: &Value) -> Parsed<ModelFault> {
     })
 }
 
-fn turn(at: &str, value: &Value) -> Parsed<ModelTurn> {
+/// A turn, before which the script has this many tools.
+fn turn(at: &str, value: &Value, before: usize) -> Parsed<ModelTurn> {
     if value.as_text().is_some() {
         return Ok(ModelTurn::text(text(at, value)?));
     }
@@ -293,7 +295,7 @@ fn turn(at: &str, value: &Value) -> Parsed<ModelTurn> {
                     return wrong(&at, "expected a list");
                 };
                 let tools = list.iter().enumerate();
-                let tools = tools.map(|(i, used)| tool(&format!("{at}/{i}"), used, i));
+                let tools = tools.map(|(i, used)| tool(&format!("{at}/{i}"), used, before + i));
                 turn.tools = tools.collect::<Parsed<_>>()?;
             }
             "stop" => turn.stop = Some(StopReason::named(&text(&at, value)?)),
@@ -334,11 +336,13 @@ impl ModelScript {
                 }
             }
         };
-        let turns = list.iter().enumerate();
-        let turns = turns.map(|(i, value)| turn(&format!("{at}/{i}"), value));
-        Ok(ModelScript {
-            turns: turns.collect::<Result<_, _>>()?,
-        })
+        let (mut turns, mut tools) = (Vec::new(), 0);
+        for (i, value) in list.iter().enumerate() {
+            let turn = turn(&format!("{at}/{i}"), value, tools)?;
+            tools += turn.tools.len();
+            turns.push(turn);
+        }
+        Ok(ModelScript { turns })
     }
 }
 
@@ -372,6 +376,15 @@ mod tests {
         assert_eq!(read.turns[2].status, Some(429));
         assert_eq!(read.turns[3].fault, Some(ModelFault::Cut(10)));
         assert_eq!(script("[]").unwrap(), ModelScript::default());
+    }
+
+    #[test]
+    fn b6_tools_without_an_id_have_one_that_no_other_turn_has() {
+        let read = script(r#"[{"tools": [{"name": "a"}, {"name": "b"}]}, {"tools": [{"name": "a"}]}]"#);
+        let turns = read.unwrap().turns;
+        let ids = turns.iter().flat_map(|turn| &turn.tools);
+        let ids: Vec<&str> = ids.map(|used| &*used.id).collect();
+        assert_eq!(ids, ["call_0", "call_1", "call_2"]);
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! What programs ask models, read once for all atoms: messages and tools as OpenAI's chat
 //! completions have them, options, forms of answers.
 
-use super::{Format, Image, Message, Part, Role, TextRequest, Tool, ToolUse};
+use super::{
+    Format, Image, Message, Opaque, Part, Place, Role, TextRequest, Tool, ToolUse,
+    is_opaque_member,
+};
 use crate::error::CapabilityError;
 use a99_core::json::{Document, Limits};
 use a99_core::value::{Map, Value};
@@ -153,6 +156,53 @@ fn tool_use(call: &Value) -> Read<Part> {
     }))
 }
 
+/// The opaque members of an object in a wire's own form.
+fn opaque_members(of: &Value) -> Map {
+    let members = of.as_object().into_iter().flat_map(Map::iter);
+    let opaque = |(key, value): &(&a99_core::text::Text, &Value)| {
+        !is_absent(value) && is_opaque_member(&key.to_string_lossy())
+    };
+    let members = members.filter(opaque);
+    members.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// The opaque parts of a message of the model: those of an answer, and those that the
+/// program wrote in a wire's own form.
+fn opaque(message: &Value, parts: &mut Vec<Part>) -> Read<()> {
+    let mut add = |from: Option<&String>, part: Opaque| {
+        let from = from.cloned();
+        parts.push(Part::Opaque { from, part });
+    };
+    if let Some(given) = message.get("opaque").filter(|given| !is_absent(given)) {
+        let member = |key: &str| given.get(key).unwrap_or(&Value::Undefined);
+        let from = text(member("from"), "`opaque.from` of a message")?;
+        for part in list(member("parts"), "`opaque.parts` of a message")? {
+            let Some(part) = Opaque::of_value(part) else {
+                return wrong("a part of `opaque` of a message is not one of an answer");
+            };
+            add(Some(&from), part);
+        }
+    }
+    let own = opaque_members(message);
+    if !own.is_empty() {
+        add(None, Opaque::new(Place::Message, own));
+    }
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    for call in calls.unwrap_or_default() {
+        let id = call.get("id").and_then(Value::as_text);
+        let mut own = opaque_members(call);
+        let of_function = call.get("function").map(opaque_members).unwrap_or_default();
+        if !of_function.is_empty() {
+            own.insert("function", of_function);
+        }
+        if let Some(id) = id.filter(|_| !own.is_empty()) {
+            let id = id.to_string_lossy().into_owned();
+            add(None, Opaque::new(Place::Call(id), own));
+        }
+    }
+    Ok(())
+}
+
 /// Messages in the form of OpenAI's chat completions.
 pub(super) fn messages(request: &mut TextRequest, value: &Value, what: &str) -> Read<()> {
     for message in list(value, what)? {
@@ -178,6 +228,7 @@ pub(super) fn messages(request: &mut TextRequest, value: &Value, what: &str) -> 
                         parts.push(tool_use(call)?);
                     }
                 }
+                opaque(message, &mut parts)?;
                 Role::Assistant
             }
             "tool" => {

@@ -59,6 +59,14 @@ pub enum Part {
     Image(Image),
     /// A tool that the model asked for.
     ToolUse(super::ToolUse),
+    /// An opaque part of an answer, which only the service that gave it gets back.
+    Opaque {
+        /// The model that gave it, as [`TextResult::model`](super::TextResult::model) names
+        /// it; `None` of a part that the program wrote in a wire's own form.
+        from: Option<String>,
+        /// The part.
+        part: super::Opaque,
+    },
     /// What the tool gave.
     ToolResult {
         /// The use that this answers.
@@ -224,6 +232,7 @@ impl TextRequest {
             Part::Image(Image::Base64 { data, .. }) => data.len(),
             Part::ToolUse(used) => used.name.len().saturating_add(of_value(&used.input)),
             Part::ToolResult { content, .. } => content.len(),
+            Part::Opaque { part, .. } => of_value(&part.value),
         };
         let parts = self.messages.iter().flat_map(|message| &message.content);
         let tools = self.tools.iter().map(|tool| {
@@ -242,7 +251,7 @@ impl TextRequest {
     pub fn says(&self, text: &str) -> bool {
         let part = |part: &Part| match part {
             Part::Text(said) | Part::ToolResult { content: said, .. } => said.contains(text),
-            Part::Image(_) | Part::ToolUse(_) => false,
+            Part::Image(_) | Part::ToolUse(_) | Part::Opaque { .. } => false,
         };
         let mut parts = self.messages.iter().flat_map(|message| &message.content);
         let system = self.system.as_ref();

@@ -345,6 +345,7 @@ fn size(event: &StreamEvent) -> usize {
                 .saturating_add(used.name.len() + used.id.len())
                 .saturating_add(TOOL)
         }
+        StreamEvent::Opaque(part) => crate::value_bytes(&part.value).saturating_add(TOOL),
         _ => 0,
     }
 }

@@ -4,7 +4,7 @@ use crate::provider::Inner;
 use crate::reader::{Read, Reader, cut_off, read_whole};
 use crate::retry::{retry_after, seconds};
 use crate::service::{Model, Service};
-use crate::wire::Ask;
+use crate::wire::{Ask, CallIds};
 use a99_capabilities::ai::{AiCode, AiError, StreamSink, TextRequest};
 use a99_http::{FetchError, StreamingAnswer};
 use std::future::Future;
@@ -86,6 +86,8 @@ impl Attempt<'_> {
         let mut body = config.wire.protocol().body(&Ask {
             request: self.request,
             model: &self.model.name,
+            service: &self.service().name,
+            send_opaque: config.send_opaque,
             stream: config.stream,
             max_tokens: config.max_tokens,
             max_tokens_name: max_tokens_name.as_deref(),
@@ -102,7 +104,7 @@ impl Attempt<'_> {
 
     /// Reads events until the answer is whole.
     async fn events(&self, answer: &mut StreamingAnswer, first: Limit) -> Result<Read, AiError> {
-        let mut reader = Reader::new(self.service().config.wire);
+        let mut reader = Reader::new(self.service().config.wire, CallIds::of(self.request));
         let idle = seconds(self.inner.timeouts.idle);
         let mut next = first;
         loop {
@@ -155,7 +157,8 @@ impl Attempt<'_> {
                 return Ok(Read::Closed);
             }
         }
-        let read = read_whole(self.service().config.wire, &body, self.sink);
+        let ids = CallIds::of(self.request);
+        let read = read_whole(self.service().config.wire, ids, &body, self.sink);
         read.map_err(|error| self.named(error))
     }
 

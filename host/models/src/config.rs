@@ -93,6 +93,11 @@ pub struct ServiceConfig {
     /// The name under which the service takes that number, if it is not the usual one.
     #[serde(default)]
     pub max_tokens_name: Option<String>,
+    /// Whether the service gets the opaque parts of its answers back with the next request,
+    /// such as signed thinking. Without them most services that think refuse the results of
+    /// tools; a few refuse the parts.
+    #[serde(default = "yes")]
+    pub send_opaque: bool,
     /// Members that every request's body has beside those that it has anyway.
     #[serde(default)]
     pub extra: BTreeMap<String, Value>,
@@ -158,6 +163,7 @@ impl ServiceConfig {
             any_model: false,
             max_tokens: None,
             max_tokens_name: None,
+            send_opaque: true,
             extra: BTreeMap::new(),
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::reader::{Read, Reader, read_whole};
 use crate::sse::{Event, EventError, EventParser};
-use crate::wire::Wire;
+use crate::wire::{CallIds, Wire};
 use a99_capabilities::ai::{AiError, StreamHandle, TextResult};
 
 /// The events of a stream that comes in these pieces.
@@ -28,7 +28,7 @@ pub fn events(pieces: &[&[u8]]) -> Result<Vec<Event>, EventError> {
 /// As of a stream over the network.
 pub fn answer(wire: Wire, pieces: &[&[u8]]) -> Result<TextResult, AiError> {
     let (sink, handle) = StreamHandle::new("fuzz");
-    let mut reader = Reader::new(wire);
+    let mut reader = Reader::new(wire, CallIds::default());
     let mut read = Ok(Read::More {
         part: false,
         event: false,
@@ -52,7 +52,7 @@ pub fn answer(wire: Wire, pieces: &[&[u8]]) -> Result<TextResult, AiError> {
 /// As of an answer over the network.
 pub fn whole(wire: Wire, body: &[u8]) -> Result<TextResult, AiError> {
     let (sink, handle) = StreamHandle::new("fuzz");
-    settle(read_whole(wire, body, &sink), sink, &handle)
+    settle(read_whole(wire, CallIds::default(), body, &sink), sink, &handle)
 }
 
 fn settle(

@@ -2,7 +2,7 @@
 //! fuzzing read as the network does.
 
 use crate::sse::EventParser;
-use crate::wire::{Decoder, Step, Wire, malformed, parse};
+use crate::wire::{CallIds, Decoder, Step, Wire, malformed, parse};
 use a99_capabilities::ai::{AiCode, AiError, StopReason, StreamEvent, StreamSink};
 
 /// How far an answer is.
@@ -26,10 +26,10 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(wire: Wire) -> Reader {
+    pub(crate) fn new(wire: Wire, ids: CallIds) -> Reader {
         Reader {
             parser: EventParser::new(),
-            decoder: wire.protocol().decoder(),
+            decoder: wire.protocol().decoder(ids),
             stop: None,
         }
     }
@@ -76,11 +76,16 @@ impl Reader {
 }
 
 /// Reads an answer that came as one JSON value.
-pub(crate) fn read_whole(wire: Wire, body: &[u8], sink: &StreamSink) -> Result<Read, AiError> {
+pub(crate) fn read_whole(
+    wire: Wire,
+    ids: CallIds,
+    body: &[u8],
+    sink: &StreamSink,
+) -> Result<Read, AiError> {
     let text = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
     let value = parse(text).ok_or_else(|| malformed("it is not JSON"))?;
     let mut stop = None;
-    give(wire.protocol().whole(&value)?, &mut stop, sink)
+    give(wire.protocol().whole(&value, ids)?, &mut stop, sink)
 }
 
 /// Gives the steps of an event to a stream.

@@ -1,13 +1,15 @@
 //! Anthropic's messages.
 
-use super::json::{count, items, map, object, text};
-use super::pieces::{Open, Pieces};
-use super::{Ask, Decoder, Protocol, Step, malformed, told};
+use super::json::{count, index, items, map, objects, parse, text};
+use super::pieces::{CallIds, Piece, Pieces};
+use super::{Ask, Decoder, Protocol, Step, Turn, Woven, malformed, texts_of, told, turns};
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiError, Format, Image, Message, Part, Role, StopReason, StreamEvent, ToolChoice, Usage,
+    AiError, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent,
+    ToolChoice, ToolUse, Usage,
 };
 use a99_core::value::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Tokens of an answer if nobody says: the wire wants a number.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
@@ -50,7 +52,8 @@ impl Protocol for Anthropic {
         if !system.is_empty() {
             body.insert("system", system);
         }
-        let messages = request.messages.iter().filter_map(message);
+        let turns = turns(&request.messages);
+        let messages = turns.iter().filter_map(|turn| message(ask, turn));
         body.insert("messages", messages.collect::<Vec<Value>>());
         if let Some(temperature) = request.temperature {
             body.insert("temperature", temperature);
@@ -97,22 +100,22 @@ impl Protocol for Anthropic {
         body
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(Events::default())
+    fn decoder(&self, ids: CallIds) -> Box<dyn Decoder> {
+        Box::new(Events::new(ids))
     }
 
-    fn whole(&self, answer: &Value) -> Result<Vec<Step>, AiError> {
+    fn whole(&self, answer: &Value, ids: CallIds) -> Result<Vec<Step>, AiError> {
         if answer.get("content").is_none() {
             return Err(match answer.get("error") {
                 Some(_) => told(answer, None),
                 None => malformed("it has no `content`"),
             });
         }
-        let mut events = Events::default();
+        let mut events = Events::new(ids);
         let mut out = Vec::new();
         for (at, block) in items(answer, "content")?.iter().enumerate() {
             events.open(at as u64, block, &mut out)?;
-            events.tools.close(at as u64, &mut out);
+            events.close(at as u64, &mut out);
         }
         events.stop(answer, &mut out)?;
         events.take_usage(answer.get("usage").unwrap_or(&Value::Undefined), &mut out);
@@ -121,16 +124,34 @@ impl Protocol for Anthropic {
     }
 }
 
-/// A message; none if nothing is in it, which the wire does not take.
-fn message(message: &Message) -> Option<Value> {
-    let role = match message.role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
-    let content: Vec<Value> = message.content.iter().filter_map(part).collect();
-    let content = match &message.content[..] {
-        [Part::Text(text)] => text.as_str().into(),
-        _ => Value::Array(content),
+/// The message of a turn; none if nothing is in it, which the wire does not take. All results
+/// of a round are in one, before the rest.
+fn message(ask: &Ask<'_>, turn: &Turn<'_>) -> Option<Value> {
+    let (role, content) = match turn.role {
+        Role::User => {
+            let parts = turn.messages.iter().flat_map(|message| &message.content);
+            let parts: Vec<&Part> = parts.collect();
+            let content: Value = match parts[..] {
+                [Part::Text(text)] => text.as_str().into(),
+                _ => {
+                    let results = turn.results.iter().filter_map(|part| result(part));
+                    let parts = parts.into_iter().filter_map(part);
+                    results.chain(parts).collect::<Vec<Value>>().into()
+                }
+            };
+            ("user", content)
+        }
+        Role::Assistant => {
+            let mut content = Vec::new();
+            for message in &turn.messages {
+                blocks(ask, message, &mut content);
+            }
+            let plain = match &content[..] {
+                [block] if is_text(block) => block.get("text").cloned(),
+                _ => None,
+            };
+            ("assistant", plain.unwrap_or(Value::Array(content)))
+        }
     };
     let empty = match &content {
         Value::Array(parts) => parts.is_empty(),
@@ -139,6 +160,46 @@ fn message(message: &Message) -> Option<Value> {
     (!empty).then(|| map([("role", role.into()), ("content", content)]))
 }
 
+fn is_text(block: &Value) -> bool {
+    block.get("type").and_then(Value::as_str) == Some("text")
+}
+
+/// The blocks of a message of the model, opaque ones at their places.
+fn blocks(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
+    // Thinking that the program wrote itself, in the form of other wires' services.
+    for (_, thinking) in ask.opaque_members(message, &Place::Message) {
+        let blocks = thinking.as_array().unwrap_or_default();
+        out.extend(blocks.iter().filter(|block| is_thinking(block)).cloned());
+    }
+    let texts = texts_of(message);
+    let woven = ask.woven(message, &texts);
+    out.extend(woven.into_iter().map(|part| match part {
+        Woven::Text(text) => map([("type", "text".into()), ("text", text.into())]),
+        Woven::Opaque(block) => block.clone(),
+        Woven::Call(used) => tool_use(used),
+    }));
+}
+
+fn is_thinking(block: &Value) -> bool {
+    let kind = block.get("type").and_then(Value::as_str);
+    matches!(kind, Some("thinking" | "redacted_thinking"))
+}
+
+fn tool_use(used: &ToolUse) -> Value {
+    // The wire takes objects only.
+    let input = match &used.input {
+        input @ Value::Object(_) => input.clone(),
+        other => map([("input", other.clone())]),
+    };
+    map([
+        ("type", "tool_use".into()),
+        ("id", used.id.as_str().into()),
+        ("name", used.name.as_str().into()),
+        ("input", input),
+    ])
+}
+
+/// A part of what the user says.
 fn part(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text(text) if text.is_empty() => return None,
@@ -155,19 +216,12 @@ fn part(part: &Part) -> Option<Value> {
             ]);
             map([("type", "image".into()), ("source", source)])
         }
-        Part::ToolUse(used) => map([
-            ("type", "tool_use".into()),
-            ("id", used.id.as_str().into()),
-            ("name", used.name.as_str().into()),
-            // The wire takes objects only.
-            (
-                "input",
-                match &used.input {
-                    input @ Value::Object(_) => input.clone(),
-                    other => map([("input", other.clone())]),
-                },
-            ),
-        ]),
+        _ => return None,
+    })
+}
+
+fn result(part: &Part) -> Option<Value> {
+    Some(match part {
         Part::ToolResult {
             id,
             content,
@@ -190,6 +244,10 @@ fn part(part: &Part) -> Option<Value> {
 #[derive(Debug, Default)]
 struct Events {
     tools: Pieces,
+    /// Blocks that go back unchanged, by index.
+    opaque: BTreeMap<u64, Block>,
+    /// Bytes of text so far.
+    said: usize,
     usage: Usage,
     /// What came of `usage`: the parts of a prompt.
     fresh: u64,
@@ -197,21 +255,66 @@ struct Events {
     stopped: bool,
 }
 
+/// A block that goes back unchanged.
+#[derive(Debug)]
+struct Block {
+    place: Place,
+    members: Map,
+    /// Members that come in pieces.
+    thinking: String,
+    signature: String,
+    input: String,
+}
+
+impl Block {
+    fn into_opaque(mut self) -> Opaque {
+        for (key, text) in [("thinking", self.thinking), ("signature", self.signature)] {
+            if !text.is_empty() {
+                self.members.insert(key, text);
+            }
+        }
+        if let Some(input) = parse(&self.input) {
+            self.members.insert("input", input);
+        }
+        Opaque::new(self.place, self.members)
+    }
+}
+
 impl Decoder for Events {
     fn event(&mut self, event: &Event) -> Result<Vec<Step>, AiError> {
-        let value = object(&event.data)?;
-        let kind = match text(&value, "type")? {
-            none if none.is_empty() => event.event.clone(),
-            kind => kind,
-        };
-        let at = count(&value, "index").unwrap_or(0);
-        let member = |key: &str| value.get(key).unwrap_or(&Value::Undefined);
         let mut out = Vec::new();
-        match &*kind {
-            "error" => return Err(told(&value, None)),
+        let values = objects(&event.data)?;
+        if values.is_empty() && event.event == "error" {
+            return Err(told(&event.data.as_str().into(), None));
+        }
+        for value in values {
+            self.value(&value, &event.event, &mut out)?;
+        }
+        Ok(out)
+    }
+}
+
+impl Events {
+    fn new(ids: CallIds) -> Events {
+        Events {
+            tools: Pieces::new(ids),
+            ..Events::default()
+        }
+    }
+
+    fn value(&mut self, value: &Value, kind: &str, out: &mut Vec<Step>) -> Result<(), AiError> {
+        let own = text(value, "type")?;
+        let kind = match own.is_empty() {
+            true => kind,
+            false => &own,
+        };
+        let at = index(value).unwrap_or(0);
+        let member = |key: &str| value.get(key).unwrap_or(&Value::Undefined);
+        match kind {
+            "error" => return Err(told(value, None)),
             "message_start" => {
                 let usage = member("message").get("usage");
-                self.take_usage(usage.unwrap_or(&Value::Undefined), &mut out);
+                self.take_usage(usage.unwrap_or(&Value::Undefined), out);
             }
             // Nothing of the answer comes after its end.
             "content_block_start" | "content_block_delta" | "content_block_stop"
@@ -221,64 +324,105 @@ impl Decoder for Events {
                 if block.as_object().is_none() {
                     return Err(malformed("a block is no object"));
                 }
-                self.open(at, block, &mut out)?;
+                self.open(at, block, out)?;
             }
-            "content_block_delta" => self.delta(at, member("delta"), &mut out)?,
-            "content_block_stop" => self.tools.close(at, &mut out),
+            "content_block_delta" => self.delta(at, member("delta"), out)?,
+            "content_block_stop" => self.close(at, out),
             "message_delta" => {
-                self.take_usage(member("usage"), &mut out);
+                self.take_usage(member("usage"), out);
                 if !self.stopped {
-                    self.stop(member("delta"), &mut out)?;
+                    self.stop(member("delta"), out)?;
                 }
             }
             "message_stop" => out.push(Step::End),
-            // The documentation wants other kinds to be passed over.
-            _ => {}
-        }
-        Ok(out)
-    }
-}
-
-impl Events {
-    fn open(&mut self, at: u64, block: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
-        match &*text(block, "type")? {
-            "text" => Step::text(out, text(block, "text")?),
-            "thinking" => Step::thinking(out, text(block, "thinking")?),
-            "tool_use" => {
-                let input = block.get("input").filter(|input| !input.is_nullish());
-                let tool = Open {
-                    id: text(block, "id")?,
-                    name: text(block, "name")?,
-                    written: String::new(),
-                    given: input.cloned(),
-                };
-                self.tools.add(at, tool)?;
-                out.push(Step::Part);
-            }
+            // The documentation wants other kinds to be passed over; some have an error.
+            _ if super::error_in(value).is_some() => return Err(told(value, None)),
             _ => {}
         }
         Ok(())
+    }
+
+    fn open(&mut self, at: u64, block: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
+        match &*text(block, "type")? {
+            "text" => self.text(text(block, "text")?, out),
+            "tool_use" => {
+                let input = block.get("input").filter(|input| !input.is_nullish());
+                self.tools.begin(Piece {
+                    index: Some(at),
+                    id: text(block, "id")?,
+                    name: text(block, "name")?,
+                    given: input.cloned(),
+                    ..Piece::default()
+                })?;
+                out.push(Step::Part);
+            }
+            "" => {}
+            kind => {
+                let thinking = match kind {
+                    "thinking" => text(block, "thinking")?,
+                    _ => String::new(),
+                };
+                let block = Block {
+                    place: Place::Content {
+                        text: self.said,
+                        calls: self.tools.len(),
+                    },
+                    members: block.as_object().cloned().unwrap_or_default(),
+                    thinking: thinking.clone(),
+                    signature: match kind {
+                        "thinking" => text(block, "signature")?,
+                        _ => String::new(),
+                    },
+                    input: String::new(),
+                };
+                self.opaque.insert(at, block);
+                Step::thinking(out, thinking);
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, piece: String, out: &mut Vec<Step>) {
+        self.said += piece.len();
+        Step::text(out, piece);
     }
 
     fn delta(&mut self, at: u64, delta: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
         if delta.as_object().is_none() {
             return Err(malformed("a `delta` is no object"));
         }
-        match &*text(delta, "type")? {
-            "text_delta" => Step::text(out, text(delta, "text")?),
-            "thinking_delta" => Step::thinking(out, text(delta, "thinking")?),
-            // Of another block than a tool of ours it says nothing.
-            "input_json_delta" if self.tools.get(at).is_some() => {
-                let piece = Open {
-                    written: text(delta, "partial_json")?,
-                    ..Open::default()
-                };
-                self.tools.add(at, piece)?;
-                out.push(Step::Part);
+        let block = self.opaque.get_mut(&at);
+        match (&*text(delta, "type")?, block) {
+            ("text_delta", _) => self.text(text(delta, "text")?, out),
+            ("thinking_delta", block) => {
+                let piece = text(delta, "thinking")?;
+                if let Some(block) = block {
+                    block.thinking.push_str(&piece);
+                }
+                Step::thinking(out, piece);
+            }
+            ("signature_delta", Some(block)) => {
+                block.signature.push_str(&text(delta, "signature")?);
+            }
+            ("input_json_delta", Some(block)) => {
+                block.input.push_str(&text(delta, "partial_json")?);
+            }
+            ("input_json_delta", None) => {
+                if self.tools.extend(at, text(delta, "partial_json")?)? {
+                    out.push(Step::Part);
+                }
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// A block is whole. One that is not does not go back: its signature is missing.
+    fn close(&mut self, at: u64, out: &mut Vec<Step>) {
+        self.tools.close(at, out);
+        if let Some(block) = self.opaque.remove(&at) {
+            Step::opaque(out, block.into_opaque());
+        }
     }
 
     /// The reason of a message's end, if it has one.

@@ -21,13 +21,20 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
     Some(document.to_value(document.root()))
 }
 
-/// Reads a JSON object.
-pub(super) fn object(text: &str) -> Result<Value, AiError> {
-    match parse(text) {
-        Some(value @ Value::Object(_)) => Ok(value),
-        Some(other) => Err(malformed(&format!("an event is {}", other.kind()))),
-        None => Err(malformed("an event is not JSON")),
+/// The JSON objects of an event's data, several where a service ends events by one line
+/// break. Data that is no object, such as that of a keep-alive, has none.
+pub(super) fn objects(text: &str) -> Result<Vec<Value>, AiError> {
+    let text = text.trim();
+    if !text.starts_with('{') {
+        return Ok(Vec::new());
     }
+    if let Some(value) = parse(text) {
+        return Ok(vec![value]);
+    }
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let values: Option<Vec<Value>> = lines.map(parse).collect();
+    let objects = values.filter(|all| all.iter().all(|value| value.as_object().is_some()));
+    objects.ok_or_else(|| malformed("an event is not JSON"))
 }
 
 /// A text; half of a surrogate pair becomes U+FFFD.
@@ -46,9 +53,19 @@ pub(super) fn text(of: &Value, key: &str) -> Result<String, AiError> {
 
 /// A number of tokens or an index: nothing if it is none.
 pub(super) fn count(of: &Value, key: &str) -> Option<u64> {
+    count_of(of.get(key)?)
+}
+
+/// An index, which some services send as a text.
+pub(super) fn index(of: &Value) -> Option<u64> {
+    let index = of.get("index")?;
+    count_of(index).or_else(|| index.as_str()?.trim().parse().ok())
+}
+
+fn count_of(value: &Value) -> Option<u64> {
     /// The largest number up to which doubles count by one.
     const MAX: f64 = 9_007_199_254_740_992.0;
-    let number = of.get(key)?.as_f64()?;
+    let number = value.as_f64()?;
     (number.fract() == 0.0 && (0.0..=MAX).contains(&number)).then_some(number as u64)
 }
 

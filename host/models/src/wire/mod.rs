@@ -6,12 +6,17 @@ mod openai;
 mod pieces;
 
 use crate::sse::Event;
-use a99_capabilities::ai::{AiCode, AiError, StopReason, StreamEvent, TextRequest};
+use a99_capabilities::ai::{
+    AiCode, AiError, Message, Opaque, Part, Place, Role, StopReason, StreamEvent, TextRequest,
+    ToolUse,
+};
+use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use serde::Deserialize;
 
 pub(crate) use json::map;
 pub(crate) use json::parse;
+pub(crate) use pieces::CallIds;
 use json::text_of;
 
 /// What a service speaks.
@@ -51,12 +56,118 @@ impl Wire {
 pub(crate) struct Ask<'a> {
     pub(crate) request: &'a TextRequest,
     pub(crate) model: &'a str,
+    /// The service that is asked.
+    pub(crate) service: &'a str,
+    /// Whether the service gets the opaque parts of its answers back.
+    pub(crate) send_opaque: bool,
     /// Whether events shall come.
     pub(crate) stream: bool,
     /// Tokens of the answer at most, if the request does not say.
     pub(crate) max_tokens: Option<u32>,
     /// The name under which the service takes that, if it is not the usual one.
     pub(crate) max_tokens_name: Option<&'a str>,
+}
+
+/// A part of the model's message, in order.
+enum Woven<'a> {
+    Text(&'a str),
+    Opaque(&'a Value),
+    Call(&'a ToolUse),
+}
+
+impl<'a> Ask<'a> {
+    /// The opaque parts of a message that the service gets back.
+    fn opaque(&self, message: &'a Message) -> impl Iterator<Item = &'a Opaque> {
+        let (service, sends) = (self.service, self.send_opaque);
+        message.content.iter().filter_map(move |part| match part {
+            Part::Opaque { from, part } if sends => {
+                let own = |from: &String| from.split('/').next() == Some(service);
+                from.as_ref().is_none_or(own).then_some(part)
+            }
+            _ => None,
+        })
+    }
+
+    /// The members that the service gets back at a place of a message.
+    fn opaque_members(&self, message: &'a Message, place: &Place) -> Vec<(&'a Text, &'a Value)> {
+        let parts = self.opaque(message).filter(|part| part.place == *place);
+        let maps = parts.filter_map(|part| part.value.as_object());
+        maps.flat_map(Map::iter).collect()
+    }
+
+    /// A message of the model with the opaque parts of its content at their places.
+    fn woven(&self, message: &'a Message, texts: &'a str) -> Vec<Woven<'a>> {
+        let mut opaque: Vec<(usize, usize, &Value)> = self
+            .opaque(message)
+            .filter_map(|part| match part.place {
+                Place::Content { text, calls } => Some((calls, text, &part.value)),
+                _ => None,
+            })
+            .collect();
+        opaque.sort_by_key(|(calls, text, _)| (*calls, *text));
+        let mut opaque = opaque.into_iter().peekable();
+        let (mut woven, mut done) = (Vec::new(), 0);
+        while let Some((_, at, value)) = opaque.next_if(|(calls, ..)| *calls == 0) {
+            let at = texts.floor_char_boundary(at.min(texts.len()));
+            if at > done {
+                woven.push(Woven::Text(&texts[done..at]));
+                done = at;
+            }
+            woven.push(Woven::Opaque(value));
+        }
+        if done < texts.len() {
+            woven.push(Woven::Text(&texts[done..]));
+        }
+        let calls = message.content.iter().filter_map(|part| match part {
+            Part::ToolUse(used) => Some(used),
+            _ => None,
+        });
+        for (before, used) in calls.enumerate() {
+            while let Some((.., value)) = opaque.next_if(|(calls, ..)| *calls <= before) {
+                woven.push(Woven::Opaque(value));
+            }
+            woven.push(Woven::Call(used));
+        }
+        woven.extend(opaque.map(|(.., value)| Woven::Opaque(value)));
+        woven
+    }
+}
+
+/// The texts of a message, joined.
+fn texts_of(message: &Message) -> String {
+    let texts = message.content.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// One turn of a conversation: a message of the model, or all of the user's up to the
+/// model's next one, the results of tools first, as services want them after the calls.
+struct Turn<'a> {
+    role: Role,
+    results: Vec<&'a Part>,
+    messages: Vec<&'a Message>,
+}
+
+fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for message in messages {
+        let role = message.role;
+        let joins = |last: &Turn<'_>| last.role == Role::User && role == Role::User;
+        if !turns.last().is_some_and(joins) {
+            turns.push(Turn {
+                role,
+                results: Vec::new(),
+                messages: Vec::new(),
+            });
+        }
+        let Some(turn) = turns.last_mut() else { break };
+        let is_result = |part: &&Part| matches!(part, Part::ToolResult { .. });
+        turn.results.extend(message.content.iter().filter(is_result));
+        turn.messages.push(message);
+    }
+    turns
 }
 
 /// A wire's form.
@@ -74,10 +185,10 @@ pub(crate) trait Protocol: Send + Sync {
     fn body(&self, ask: &Ask<'_>) -> Map;
 
     /// Reads a stream of events.
-    fn decoder(&self) -> Box<dyn Decoder>;
+    fn decoder(&self, ids: CallIds) -> Box<dyn Decoder>;
 
     /// Reads an answer that came as one JSON value.
-    fn whole(&self, answer: &Value) -> Result<Vec<Step>, AiError>;
+    fn whole(&self, answer: &Value, ids: CallIds) -> Result<Vec<Step>, AiError>;
 }
 
 /// Reads the events of one answer.
@@ -107,12 +218,30 @@ impl Step {
         }
     }
 
+    /// A part that goes back to the service.
+    fn opaque(out: &mut Vec<Step>, part: Opaque) {
+        out.push(Step::Event(StreamEvent::Opaque(part)));
+    }
+
     /// A piece of thinking; nothing if it is empty.
     fn thinking(out: &mut Vec<Step>, piece: String) {
         if !piece.is_empty() {
             out.push(Step::Event(StreamEvent::Thinking(piece)));
         }
     }
+}
+
+/// The error in a value that is an answer otherwise, if it has one.
+fn error_in(value: &Value) -> Option<&Value> {
+    let error = value.get("error")?;
+    let is_empty = match error {
+        Value::Undefined | Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    (!is_empty).then_some(error)
 }
 
 /// What came has not the form that it should.
@@ -172,12 +301,26 @@ fn code(status: Option<u16>, kinds: &[Option<String>]) -> AiCode {
 /// What the tests of all wires need.
 #[cfg(test)]
 mod testing {
-    use super::{AiCode, Value, Wire, parse};
+    use super::{AiCode, Map, TextRequest, Value, Wire, parse};
     use crate::fuzz::answer;
-    use a99_capabilities::ai::TextResult;
+    use a99_capabilities::ai::{ChatRound, TextResult};
 
     pub(super) fn value(json: &str) -> Value {
         parse(json).unwrap()
+    }
+
+    /// What `llmChat` asks with these messages.
+    pub(super) fn round(messages: Value) -> TextRequest {
+        let round = ChatRound {
+            messages,
+            prompt: Value::Undefined,
+            system: Value::Undefined,
+            tools: Value::Undefined,
+            tool_choice: Value::Undefined,
+            response_format: Value::Undefined,
+            options: Map::new(),
+        };
+        round.request().unwrap()
     }
 
     /// The answer of these events.

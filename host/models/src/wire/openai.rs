@@ -1,13 +1,20 @@
 //! Chat completions, as OpenAI has them, and as others have them.
 
-use super::json::{count, items, map, object, text};
-use super::pieces::{Open, Pieces};
-use super::{Ask, Decoder, Protocol, Step, malformed, told};
+mod kept;
+
+use super::json::{count, index, items, map, objects, text, text_of};
+use super::pieces::{CallIds, Piece, Pieces};
+use super::{
+    Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, texts_of, told, turns,
+};
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiError, Format, Message, Part, Role, StopReason, StreamEvent, ToolChoice, Usage,
+    AiCode, AiError, Format, Message, Part, Place, Role, StopReason, StreamEvent, ToolChoice,
+    Usage,
 };
+use a99_core::text::Text;
 use a99_core::value::{Map, Value};
+use kept::{Kept, call_members};
 
 /// The final mark of a stream.
 const DONE: &str = "[DONE]";
@@ -38,8 +45,8 @@ impl Protocol for OpenAi {
         if let Some(system) = &request.system {
             messages.push(said("system", system.as_str()));
         }
-        for message in &request.messages {
-            push_message(&mut messages, message);
+        for turn in turns(&request.messages) {
+            push_turn(&mut messages, ask, &turn);
         }
         body.insert("messages", messages);
         if let Some(most) = request.max_tokens.or(ask.max_tokens) {
@@ -109,19 +116,16 @@ impl Protocol for OpenAi {
         body
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(Chunks::default())
+    fn decoder(&self, ids: CallIds) -> Box<dyn Decoder> {
+        Box::new(Chunks::new(ids))
     }
 
-    fn whole(&self, answer: &Value) -> Result<Vec<Step>, AiError> {
-        if answer.get("choices").is_none() {
-            return Err(match answer.get("error") {
-                Some(_) => told(answer, None),
-                None => malformed("it has no `choices`"),
-            });
+    fn whole(&self, answer: &Value, ids: CallIds) -> Result<Vec<Step>, AiError> {
+        let mut out = Vec::new();
+        Chunks::new(ids).chunk(answer, &mut out)?;
+        if answer.get("choices").is_none_or(Value::is_nullish) {
+            return Err(malformed("it has no `choices`"));
         }
-        let mut chunks = Chunks::default();
-        let mut out = chunks.chunk(answer)?;
         out.push(Step::End);
         Ok(out)
     }
@@ -131,61 +135,108 @@ fn said(role: &str, content: impl Into<Value>) -> Value {
     map([("role", role.into()), ("content", content.into())])
 }
 
-/// A message as one or several of the wire's: results of tools are messages of their own.
-fn push_message(out: &mut Vec<Value>, message: &Message) {
+/// The messages of a turn: results of tools are messages of their own, before the others.
+fn push_turn(out: &mut Vec<Value>, ask: &Ask<'_>, turn: &Turn<'_>) {
+    for result in &turn.results {
+        if let Part::ToolResult {
+            id,
+            content,
+            is_error,
+        } = result
+        {
+            // The wire knows no errors of tools: the text says it.
+            let content = match is_error {
+                true => format!("Error: {content}"),
+                false => content.clone(),
+            };
+            let mut result = Map::new();
+            result.insert("role", "tool");
+            result.insert("tool_call_id", id.as_str());
+            result.insert("content", content);
+            out.push(result.into());
+        }
+    }
+    for message in &turn.messages {
+        match turn.role {
+            Role::User => out.extend(user(message)),
+            Role::Assistant => out.push(assistant(ask, message)),
+        }
+    }
+}
+
+fn user(message: &Message) -> Option<Value> {
     let mut content = Vec::new();
-    let mut texts = String::new();
     let mut has_images = false;
-    let mut calls = Vec::new();
     for part in &message.content {
         match part {
-            Part::Text(text) => {
-                texts.push_str(text);
-                content.push(map([
-                    ("type", "text".into()),
-                    ("text", text.as_str().into()),
-                ]));
-            }
+            Part::Text(text) => content.push(text_part(text)),
             Part::Image(image) => {
                 has_images = true;
                 let url = map([("url", image.to_url().into())]);
                 content.push(map([("type", "image_url".into()), ("image_url", url)]));
             }
-            Part::ToolUse(used) => calls.push(used.to_call()),
-            Part::ToolResult {
-                id,
-                content,
-                is_error,
-            } => {
-                // The wire knows no errors of tools: the text says it.
-                let content = match is_error {
-                    true => format!("Error: {content}"),
-                    false => content.clone(),
-                };
-                let mut result = Map::new();
-                result.insert("role", "tool");
-                result.insert("tool_call_id", id.as_str());
-                result.insert("content", content);
-                out.push(result.into());
-            }
             _ => {}
         }
     }
-    match message.role {
-        Role::User if has_images => out.push(said("user", content)),
-        Role::User if !content.is_empty() => out.push(said("user", texts)),
-        Role::User => {}
-        Role::Assistant => {
-            let mut said = Map::new();
-            said.insert("role", "assistant");
-            match texts.is_empty() && !calls.is_empty() {
-                true => said.insert("content", Value::Null),
-                false => said.insert("content", texts),
-            };
-            if !calls.is_empty() {
-                said.insert("tool_calls", calls);
+    match has_images {
+        _ if content.is_empty() => None,
+        true => Some(said("user", content)),
+        false => Some(said("user", texts_of(message))),
+    }
+}
+
+fn text_part(text: &str) -> Value {
+    map([("type", "text".into()), ("text", text.into())])
+}
+
+/// A message of the model, with the opaque members and parts that the service wants back.
+fn assistant(ask: &Ask<'_>, message: &Message) -> Value {
+    let texts = texts_of(message);
+    let woven = ask.woven(message, &texts);
+    let mut calls = Vec::new();
+    let mut content = Vec::new();
+    let mut has_parts = false;
+    for part in woven {
+        match part {
+            Woven::Text(text) => content.push(text_part(text)),
+            Woven::Opaque(value) => {
+                has_parts = true;
+                content.push(value.clone());
             }
-            out.push(said.into());
+            Woven::Call(used) => {
+                let mut call = used.to_call();
+                let place = Place::Call(used.id.clone());
+                if let Value::Object(call) = &mut call {
+                    merge(call, ask.opaque_members(message, &place));
+                }
+                calls.push(call);
+            }
+        }
+    }
+    let mut said = Map::new();
+    said.insert("role", "assistant");
+    match (has_parts, texts.is_empty() && !calls.is_empty()) {
+        (true, _) => said.insert("content", content),
+        (false, true) => said.insert("content", Value::Null),
+        (false, false) => said.insert("content", texts),
+    };
+    if !calls.is_empty() {
+        said.insert("tool_calls", calls);
+    }
+    merge(&mut said, ask.opaque_members(message, &Place::Message));
+    said.into()
+}
+
+/// Adds members to an object, and members of objects to those that are there.
+fn merge(to: &mut Map, members: Vec<(&Text, &Value)>) {
+    for (key, value) in members {
+        let there = key.to_string_lossy();
+        match (to.get_mut(&there), value) {
+            (Some(Value::Object(inner)), Value::Object(more)) => merge(inner, more.iter().collect()),
+            (Some(_), _) => {}
+            (None, value) => {
+                to.insert(key.clone(), value.clone());
+            }
         }
     }
 }
@@ -204,7 +255,7 @@ fn is_strict(schema: &Value) -> bool {
                     let closed = members.get("additionalProperties") == Some(&Value::Bool(false));
                     let required = members.get("required").and_then(Value::as_array);
                     let required = required.unwrap_or_default();
-                    let named = |key: &a99_core::text::Text| {
+                    let named = |key: &Text| {
                         required.iter().any(|name| name.as_text() == Some(key))
                     };
                     if !closed || !properties.is_none_or(|map| map.keys().all(named)) {
@@ -223,10 +274,9 @@ fn is_strict(schema: &Value) -> bool {
 #[derive(Debug, Default)]
 struct Chunks {
     tools: Pieces,
-    /// The place of the last tool, for those who number all of them 0.
-    at: Option<u64>,
-    /// Whether several tools had one place.
-    renumbered: bool,
+    kept: Kept,
+    /// Bytes of text so far.
+    said: usize,
     refused: bool,
     stopped: bool,
 }
@@ -236,103 +286,133 @@ impl Decoder for Chunks {
         if event.data.trim() == DONE {
             return Ok(vec![Step::End]);
         }
-        let chunk = object(&event.data)?;
-        if chunk.get("error").is_some_and(|error| !error.is_nullish()) || event.event == "error" {
-            return Err(told(&chunk, None));
-        }
-        self.chunk(&chunk)
-    }
-}
-
-impl Chunks {
-    /// A chunk, or a whole completion, whose choices have a `message` in place of a `delta`.
-    fn chunk(&mut self, chunk: &Value) -> Result<Vec<Step>, AiError> {
         let mut out = Vec::new();
-        let usage = chunk.get("usage").filter(|usage| !usage.is_nullish());
-        if chunk.get("choices").is_none() && usage.is_none() {
-            return Err(malformed("an event has no `choices`"));
+        let chunks = objects(&event.data)?;
+        if event.event == "error" {
+            return Err(told(chunks.first().unwrap_or(&event.data.as_str().into()), None));
         }
-        let choices = items(chunk, "choices")?;
-        let first = choices
-            .iter()
-            .find(|choice| count(choice, "index").unwrap_or(0) == 0);
-        if let Some(choice) = first.filter(|_| !self.stopped) {
-            self.choice(choice, &mut out)?;
-        }
-        if let Some(usage) = usage.and_then(usage_of) {
-            out.push(Step::Event(StreamEvent::Usage(usage)));
+        for chunk in chunks {
+            self.chunk(&chunk, &mut out)?;
         }
         Ok(out)
     }
+}
 
-    fn choice(&mut self, choice: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
-        let whole = choice
-            .get("message")
-            .filter(|message| !message.is_nullish());
-        let delta = whole.or_else(|| choice.get("delta"));
-        if let Some(delta) = delta.filter(|delta| !delta.is_nullish()) {
-            if delta.as_object().is_none() {
-                return Err(malformed("a `delta` is no object"));
-            }
-            let thinking = match text(delta, "reasoning_content")? {
-                none if none.is_empty() => text(delta, "reasoning")?,
-                thinking => thinking,
-            };
-            Step::thinking(out, thinking);
-            content(delta, out)?;
-            let refusal = text(delta, "refusal")?;
-            self.refused |= !refusal.is_empty();
-            Step::text(out, refusal);
-            for (place, call) in items(delta, "tool_calls")?.iter().enumerate() {
-                match whole {
-                    Some(_) => self.add(place as u64, call)?,
-                    None => self.call(call)?,
-                }
-                out.push(Step::Part);
-            }
+/// The error that stands in a chunk, or in place of one.
+fn failure(chunk: &Value) -> Option<AiError> {
+    if error_in(chunk).is_some() {
+        return Some(told(chunk, None));
+    }
+    if chunk.get("choices").is_some_and(|choices| !choices.is_nullish()) {
+        return None;
+    }
+    // vLLM and Mistral have the error's members in the chunk itself, MiniMax a status.
+    let named = ["object", "type"].iter().any(|key| chunk.get(key).and_then(Value::as_str) == Some("error"));
+    if named {
+        return Some(told(chunk, None));
+    }
+    let status = chunk.get("base_resp")?;
+    let number = status.get("status_code").and_then(Value::as_f64)?;
+    let text = text(status, "status_msg").unwrap_or_default();
+    (number != 0.0).then(|| AiError::new(AiCode::Unavailable, text))
+}
+
+impl Chunks {
+    fn new(ids: CallIds) -> Chunks {
+        Chunks {
+            tools: Pieces::new(ids),
+            ..Chunks::default()
         }
-        let reason = text(choice, "finish_reason")?;
-        if !reason.is_empty() {
-            self.tools.close_all(out);
-            self.stopped = true;
-            out.push(Step::Stop(self.stop_reason(&reason, choice)));
+    }
+
+    /// A chunk, or a whole completion, whose choices have a `message` instead of a `delta`.
+    /// What has no choices is not a part of the answer.
+    fn chunk(&mut self, chunk: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
+        if let Some(error) = failure(chunk) {
+            return Err(error);
+        }
+        let choices = items(chunk, "choices")?;
+        let first = choices.iter().find(|choice| index(choice).unwrap_or(0) == 0);
+        if let Some(choice) = first.filter(|_| !self.stopped) {
+            self.choice(choice, out)?;
+        }
+        let usage = chunk.get("usage").filter(|usage| !usage.is_nullish());
+        if let Some(usage) = usage.and_then(usage_of) {
+            out.push(Step::Event(StreamEvent::Usage(usage)));
         }
         Ok(())
     }
 
-    /// A piece of a tool.
-    fn call(&mut self, call: &Value) -> Result<(), AiError> {
-        let named = call.get("function").map(|function| text(function, "name"));
-        let named = !named.transpose()?.unwrap_or_default().is_empty();
-        let id = text(call, "id")?;
-        let mut at = count(call, "index").or(self.at).unwrap_or(0);
-        // Some services number all tools 0, or none: another id with a name is another tool,
-        // and what follows belongs to it.
-        let another = |open: &Open| !id.is_empty() && !open.id.is_empty() && open.id != id;
-        if named && self.tools.get(at).is_some_and(another) {
-            at = self.tools.last().map_or(0, |last| last.saturating_add(1));
-            self.renumbered = true;
-        } else if let Some(last) = self.at.filter(|_| self.renumbered && !named) {
-            at = last;
+    fn choice(&mut self, choice: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
+        if error_in(choice).is_some() {
+            return Err(told(choice, None));
         }
-        self.at = Some(at);
-        self.add(at, call)
+        for (key, is_whole) in [("delta", false), ("message", true)] {
+            if let Some(delta) = choice.get(key).filter(|delta| !delta.is_nullish()) {
+                if delta.as_object().is_none() {
+                    return Err(malformed(&format!("a `{key}` is no object")));
+                }
+                self.delta(delta, is_whole, out)?;
+            }
+        }
+        let reason = text(choice, "finish_reason")?;
+        if reason == "error" {
+            return Err(AiError::new(AiCode::Unavailable, ""));
+        }
+        if !reason.is_empty() {
+            let stop = self.stop_reason(&reason, choice);
+            self.tools.close_all(out);
+            self.kept.give(out);
+            self.stopped = true;
+            out.push(Step::Stop(stop));
+        }
+        Ok(())
     }
 
-    fn add(&mut self, at: u64, call: &Value) -> Result<(), AiError> {
-        let function = call.get("function").unwrap_or(&Value::Undefined);
-        let arguments = function.get("arguments").unwrap_or(&Value::Undefined);
-        let (written, given) = match arguments {
-            Value::Object(_) => (String::new(), Some(arguments.clone())),
-            _ => (text(function, "arguments")?, None),
+    /// A part of the message, or all of it: some services send that after its parts.
+    fn delta(&mut self, delta: &Value, is_whole: bool, out: &mut Vec<Step>) -> Result<(), AiError> {
+        let repeats = is_whole && (self.said > 0 || self.tools.any());
+        if !repeats {
+            let thinking = match text(delta, "reasoning_content")? {
+                none if none.is_empty() => thinking_of(delta)?,
+                thinking => thinking,
+            };
+            Step::thinking(out, thinking);
+            self.kept.take(delta);
+        }
+        let words = content(delta, self.said, &mut self.kept, out)?;
+        let refusal = text(delta, "refusal")?;
+        self.refused |= !refusal.is_empty();
+        let words = words + &refusal;
+        let words = match repeats {
+            true => words.get(self.said..).unwrap_or_default().to_owned(),
+            false => words,
         };
-        let piece = Open {
-            id: text(call, "id")?,
-            name: text(function, "name")?,
-            written,
-            given,
-        };
-        self.tools.add(at, piece)
+        self.said += words.len();
+        Step::text(out, words);
+        if repeats && self.tools.any() {
+            return Ok(());
+        }
+        let calls = items(delta, "tool_calls")?;
+        let legacy = delta.get("function_call").filter(|call| !call.is_nullish());
+        for (at, call) in calls.iter().enumerate() {
+            let mut piece = piece(call, call.get("function").unwrap_or(&Value::Undefined))?;
+            // Calls of one list are different ones, if only their order tells them apart.
+            let unmarked = piece.index.is_none() && piece.id.is_empty() && !piece.name.is_empty();
+            if is_whole {
+                piece.index = Some(at as u64);
+            }
+            match is_whole || (unmarked && at > 0) {
+                true => self.tools.begin(piece)?,
+                false => self.tools.take(piece)?,
+            }
+            out.push(Step::Part);
+        }
+        if let Some(call) = legacy.filter(|_| calls.is_empty()) {
+            self.tools.take(piece(&Value::Undefined, call)?)?;
+            out.push(Step::Part);
+        }
+        Ok(())
     }
 
     fn stop_reason(&self, reason: &str, choice: &Value) -> StopReason {
@@ -355,16 +435,61 @@ impl Chunks {
     }
 }
 
-/// The content of a delta: a text, or parts.
-fn content(delta: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
-    let Some(parts) = delta.get("content").and_then(Value::as_array) else {
-        Step::text(out, text(delta, "content")?);
-        return Ok(());
+/// A piece of a tool call.
+fn piece(call: &Value, function: &Value) -> Result<Piece, AiError> {
+    let arguments = function.get("arguments").unwrap_or(&Value::Undefined);
+    let (written, given) = match arguments {
+        Value::Object(_) => (String::new(), Some(arguments.clone())),
+        _ => (text(function, "arguments")?, None),
     };
-    for part in parts {
-        Step::text(out, text(part, "text")?);
+    Ok(Piece {
+        index: index(call),
+        id: text(call, "id")?,
+        name: text(function, "name")?,
+        written,
+        given,
+        opaque: call_members(call, function),
+    })
+}
+
+/// The thinking of a delta under the other names that services have for it.
+fn thinking_of(delta: &Value) -> Result<String, AiError> {
+    for key in ["reasoning", "reasoning_text", "thinking"] {
+        // Some services have an object there.
+        if let Some(found) = delta.get(key).and_then(text_of).filter(|text| !text.is_empty()) {
+            return Ok(found);
+        }
     }
-    Ok(())
+    let details = delta.get("reasoning_details").and_then(Value::as_array);
+    let details = details.unwrap_or_default().iter();
+    details.map(|part| text(part, "text")).collect()
+}
+
+/// The text of a delta's content, which is one or parts; thinking among them is kept.
+fn content(
+    delta: &Value,
+    said: usize,
+    kept: &mut Kept,
+    out: &mut Vec<Step>,
+) -> Result<String, AiError> {
+    let Some(parts) = delta.get("content").and_then(Value::as_array) else {
+        return text(delta, "content");
+    };
+    let mut words = String::new();
+    for part in parts {
+        match part.get("type").and_then(Value::as_str) {
+            Some("thinking") => {
+                let inner = match part.get("thinking").and_then(Value::as_array) {
+                    Some(inner) => inner.iter().map(|part| text(part, "text")).collect(),
+                    None => text(part, "thinking"),
+                }?;
+                kept.think(said + words.len(), &inner);
+                Step::thinking(out, inner);
+            }
+            _ => words.push_str(&text(part, "text")?),
+        }
+    }
+    Ok(words)
 }
 
 /// Usage; nothing if no number of it is one.

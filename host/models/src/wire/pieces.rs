@@ -1,100 +1,347 @@
-//! Tools in pieces: inputs that come as fragments of JSON text.
+//! Joiner of tool calls that come in pieces.
+//!
+//! OpenAI's chunks number calls by `index` and name each once. Other services number all of
+//! them 0 or none, send ids alone, repeat the name with every piece, send a whole call twice,
+//! or write the arguments again at the end. [`Pieces`] finds the call of a piece by id, then
+//! by index, then by order, and settles what the arguments are once the call is whole.
 
 use super::json::parse;
-use super::{AiError, Step, StreamEvent};
-use a99_capabilities::ai::{MAX_ANSWER_BYTES, ToolUse};
+use super::{AiError, Step, StreamEvent, malformed};
+use a99_capabilities::ai::{MAX_ANSWER_BYTES, Opaque, Part, Place, TextRequest, ToolUse};
 use a99_core::value::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-/// What a tool counts beside its texts.
-const TOOL_BYTES: usize = 128;
+/// Bytes that a call counts beside its texts.
+const CALL_BYTES: usize = 128;
 
-/// A tool that is not whole.
-#[derive(Debug, Default)]
-pub(super) struct Open {
-    pub(super) id: String,
-    pub(super) name: String,
-    /// The input, as text.
-    pub(super) written: String,
-    /// The input, if it came as a value.
-    pub(super) given: Option<Value>,
+/// Calls of one answer, at most.
+const MAX_CALLS: usize = 4096;
+
+/// Ids of a conversation's calls, beside which stand-ins are chosen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallIds {
+    /// Ids of the conversation so far, and those that the service gave in the answer.
+    used: BTreeSet<String>,
+    /// Ids of the answer's calls that are whole.
+    given: BTreeSet<String>,
+    next: usize,
 }
 
-/// The tools of an answer that are not whole, by their places.
+impl CallIds {
+    /// The ids of a request's conversation.
+    pub(crate) fn of(request: &TextRequest) -> CallIds {
+        let parts = request.messages.iter().flat_map(|message| &message.content);
+        let ids = parts.filter_map(|part| match part {
+            Part::ToolUse(used) => Some(used.id.clone()),
+            Part::ToolResult { id, .. } => Some(id.clone()),
+            _ => None,
+        });
+        CallIds {
+            used: ids.collect(),
+            ..CallIds::default()
+        }
+    }
+
+    /// The id of a call: the service's, or a stand-in where it has none or an earlier call of
+    /// the answer has the same.
+    fn take(&mut self, id: String) -> String {
+        if !id.is_empty() && self.given.insert(id.clone()) {
+            return id;
+        }
+        loop {
+            self.next += 1;
+            let id = format!("call_{}", self.next);
+            if !self.used.contains(&id) && self.given.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+}
+
+/// A piece of a call. Members that the service left out are empty.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    pub(super) index: Option<u64>,
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The arguments, or a part of them, as text.
+    pub(super) written: String,
+    /// The arguments as a value.
+    pub(super) given: Option<Value>,
+    /// Members that go back unchanged with the call.
+    pub(super) opaque: Map,
+}
+
+impl Piece {
+    fn has_arguments(&self) -> bool {
+        self.given.is_some() || !self.written.trim().is_empty()
+    }
+}
+
+/// Finds where JSON values in a text end while it is written.
+#[derive(Debug, Default)]
+struct Scan {
+    depth: u32,
+    in_text: bool,
+    escaped: bool,
+    /// Where objects and lists of the outermost level end.
+    ends: Vec<usize>,
+}
+
+impl Scan {
+    fn take(&mut self, piece: &str, start: usize) {
+        for (at, b) in piece.bytes().enumerate() {
+            if self.in_text {
+                match b {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.in_text = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match b {
+                b'"' => self.in_text = true,
+                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        self.ends.push(start + at + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A call that is not whole.
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    written: String,
+    scan: Scan,
+    /// Where the last piece of the arguments begins.
+    last: usize,
+    given: Option<Value>,
+    opaque: Map,
+}
+
+impl Call {
+    /// Whether the arguments may be whole.
+    fn is_complete(&self) -> bool {
+        let closed = || {
+            let end = self.scan.ends.last().copied().unwrap_or(usize::MAX);
+            self.scan.depth == 0 && self.written.get(end..).is_some_and(|s| s.trim().is_empty())
+        };
+        self.given.is_some() || closed()
+    }
+
+    /// Whether a piece has the arguments that came already.
+    fn has_same_arguments(&self, piece: &Piece) -> bool {
+        match &piece.given {
+            Some(given) => self.given.as_ref() == Some(given),
+            None => self.written.trim() == piece.written.trim(),
+        }
+    }
+
+    fn take(&mut self, piece: Piece) {
+        self.index = self.index.or(piece.index);
+        if self.id.is_empty() {
+            self.id = piece.id;
+        }
+        if piece.name.starts_with(&self.name) {
+            // The first piece of the name, the same name again, or all of it so far.
+            self.name = piece.name;
+        } else if !piece.name.is_empty() {
+            self.name.push_str(&piece.name);
+        }
+        if !piece.written.trim().is_empty() {
+            self.last = self.written.len();
+        }
+        self.scan.take(&piece.written, self.written.len());
+        self.written.push_str(&piece.written);
+        self.given = piece.given.or(self.given.take());
+        for (key, value) in piece.opaque.iter() {
+            self.opaque.insert(key.clone(), value.clone());
+        }
+    }
+
+    /// The input. Text that is no JSON stays what the model wrote.
+    fn input(&mut self) -> Value {
+        let written = std::mem::take(&mut self.written);
+        if written.trim().is_empty() {
+            let given = self.given.take().filter(|given| !given.is_nullish());
+            return given.unwrap_or_else(|| Value::Object(Map::new()));
+        }
+        match parse(&written).or_else(|| self.repeated(&written)) {
+            Some(Value::Null) => Value::Object(Map::new()),
+            // Arguments that were written as JSON twice over.
+            Some(Value::String(text)) => parse(&text.to_string_lossy())
+                .filter(|inner| inner.as_object().is_some())
+                .unwrap_or(Value::String(text)),
+            Some(value) => value,
+            None => written.into(),
+        }
+    }
+
+    /// The arguments where the text is no JSON because they were written more than once: one
+    /// value several times, a value after an empty one, or the whole in the last piece.
+    fn repeated(&self, written: &str) -> Option<Value> {
+        if let [first, second, rest @ ..] = &self.scan.ends[..] {
+            let head = parse(&written[..*first])?;
+            let next = parse(&written[*first..*second])?;
+            let is_empty = head.as_object().is_some_and(Map::is_empty);
+            if next == head || (is_empty && rest.is_empty()) {
+                return Some(next);
+            }
+        }
+        parse(written.get(self.last..)?).filter(|value| value.as_object().is_some())
+    }
+}
+
+/// The calls of an answer that are not whole, in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    open: BTreeMap<u64, Open>,
-    /// Tools that were given.
+    open: Vec<Call>,
+    ids: CallIds,
+    /// Calls that are whole.
     given: usize,
     bytes: usize,
 }
 
 impl Pieces {
-    /// The tool at a place, if one is open there.
-    pub(super) fn get(&self, at: u64) -> Option<&Open> {
-        self.open.get(&at)
+    pub(super) fn new(ids: CallIds) -> Pieces {
+        Pieces {
+            ids,
+            ..Pieces::default()
+        }
     }
 
-    /// The last place of a tool that is open.
-    pub(super) fn last(&self) -> Option<u64> {
-        self.open.keys().next_back().copied()
-    }
-
-    /// Takes a piece of the tool at a place, which is opened if none is there.
-    pub(super) fn add(&mut self, at: u64, piece: Open) -> Result<(), AiError> {
-        if !self.open.contains_key(&at) {
-            self.bytes = self.bytes.saturating_add(TOOL_BYTES);
+    /// Begins a call.
+    pub(super) fn begin(&mut self, piece: Piece) -> Result<(), AiError> {
+        if self.open.len() + self.given >= MAX_CALLS {
+            let text = format!("it has more than {MAX_CALLS} tool calls");
+            return Err(malformed(&text));
         }
-        let given = piece
-            .given
-            .as_ref()
-            .map_or(0, a99_capabilities::value_bytes);
-        let more = piece.id.len() + piece.name.len() + piece.written.len();
-        self.bytes = self.bytes.saturating_add(more).saturating_add(given);
-        if self.bytes > MAX_ANSWER_BYTES {
-            return Err(AiError::too_large());
-        }
-        let open = self.open.entry(at).or_default();
+        self.count(&piece, CALL_BYTES)?;
         if !piece.id.is_empty() {
-            open.id = piece.id;
+            self.ids.used.insert(piece.id.clone());
         }
-        open.name.push_str(&piece.name);
-        open.written.push_str(&piece.written);
-        open.given = piece.given.or(open.given.take());
+        let mut call = Call::default();
+        call.take(piece);
+        self.open.push(call);
         Ok(())
     }
 
-    /// The tool at a place is whole.
-    pub(super) fn close(&mut self, at: u64, out: &mut Vec<Step>) {
-        let Some(open) = self.open.remove(&at) else {
-            return;
+    /// Takes a piece of the call that it belongs to, or begins one.
+    pub(super) fn take(&mut self, piece: Piece) -> Result<(), AiError> {
+        let Some(at) = self.place(&piece) else {
+            return self.begin(piece);
         };
-        self.given += 1;
-        let number = self.given;
-        let input = match open.written.trim().is_empty() {
-            true => open.given.unwrap_or_else(|| Value::Object(Map::new())),
-            // What is no JSON stays what the model wrote.
-            false => parse(&open.written).unwrap_or_else(|| open.written.into()),
-        };
-        out.push(Step::Event(StreamEvent::ToolUse(ToolUse {
-            id: match open.id.is_empty() {
-                true => format!("call_{number}"),
-                false => open.id,
-            },
-            name: open.name,
-            input,
-        })));
+        self.count(&piece, 0)?;
+        if !piece.id.is_empty() && self.open[at].id.is_empty() {
+            self.ids.used.insert(piece.id.clone());
+        }
+        self.open[at].take(piece);
+        Ok(())
     }
 
-    /// All tools are whole.
+    /// More of the arguments of the call with this index, if one is open.
+    pub(super) fn extend(&mut self, index: u64, written: String) -> Result<bool, AiError> {
+        let at = self.open.iter().rposition(|call| call.index == Some(index));
+        let Some(at) = at else { return Ok(false) };
+        let piece = Piece {
+            written,
+            ..Piece::default()
+        };
+        self.count(&piece, 0)?;
+        self.open[at].take(piece);
+        Ok(true)
+    }
+
+    fn count(&mut self, piece: &Piece, more: usize) -> Result<(), AiError> {
+        let values = piece.given.as_ref().map_or(0, a99_capabilities::value_bytes);
+        let opaque = piece.opaque.values().map(a99_capabilities::value_bytes);
+        let texts = piece.id.len() + piece.name.len() + piece.written.len() + more;
+        let sizes = opaque.chain([values, texts]);
+        self.bytes = sizes.fold(self.bytes, usize::saturating_add);
+        match self.bytes > MAX_ANSWER_BYTES {
+            true => Err(AiError::too_large()),
+            false => Ok(()),
+        }
+    }
+
+    /// The open call that a piece belongs to.
+    fn place(&self, piece: &Piece) -> Option<usize> {
+        let named = !piece.name.is_empty();
+        let by_id = |call: &Call| {
+            let elsewhere = matches!((call.index, piece.index), (Some(a), Some(b)) if a != b);
+            call.id == piece.id && !(elsewhere && named)
+        };
+        if !piece.id.is_empty()
+            && let Some(at) = self.open.iter().rposition(by_id)
+        {
+            return Some(at);
+        }
+        let at = match piece.index {
+            Some(_) => self.open.iter().rposition(|call| call.index == piece.index),
+            None => self.open.len().checked_sub(1),
+        }?;
+        let call = &self.open[at];
+        let another = named && {
+            let renamed = !call.name.is_empty() && call.name != piece.name;
+            let more = piece.has_arguments() && !call.has_same_arguments(piece);
+            // Ids that differ, a second whole call, another name: all numbered alike.
+            (!piece.id.is_empty() && !call.id.is_empty())
+                || (call.is_complete() && (renamed || more))
+                || (renamed && (piece.index.is_none() || piece.has_arguments()))
+        };
+        (!another).then_some(at)
+    }
+
+    /// The call with this index is whole.
+    pub(super) fn close(&mut self, index: u64, out: &mut Vec<Step>) {
+        let at = self.open.iter().rposition(|call| call.index == Some(index));
+        if let Some(at) = at {
+            let call = self.open.remove(at);
+            self.give(call, out);
+        }
+    }
+
+    /// All calls are whole. Those with indices of their own come by index.
     pub(super) fn close_all(&mut self, out: &mut Vec<Step>) {
-        while let Some(at) = self.open.keys().next().copied() {
-            self.close(at, out);
+        let mut open = std::mem::take(&mut self.open);
+        if open.iter().all(|call| call.index.is_some()) {
+            open.sort_by_key(|call| call.index);
+        }
+        for call in open {
+            self.give(call, out);
+        }
+    }
+
+    fn give(&mut self, mut call: Call, out: &mut Vec<Step>) {
+        self.given += 1;
+        let id = self.ids.take(std::mem::take(&mut call.id));
+        out.push(Step::Event(StreamEvent::ToolUse(ToolUse {
+            id: id.clone(),
+            input: call.input(),
+            name: call.name,
+        })));
+        if !call.opaque.is_empty() {
+            Step::opaque(out, Opaque::new(Place::Call(id), call.opaque));
         }
     }
 
     /// Whether the model asked for a tool.
     pub(super) fn any(&self) -> bool {
         self.given > 0 || !self.open.is_empty()
+    }
+
+    /// The calls so far, the open ones included.
+    pub(super) fn len(&self) -> usize {
+        self.given + self.open.len()
     }
 }

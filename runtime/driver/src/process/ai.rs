@@ -5,7 +5,7 @@ use super::remote::RemoteTurn;
 use super::wire::OfTurn;
 use crate::error::{AgentError, codes};
 use a99_capabilities::ai::{
-    AiCode, AiError, Format, Image, Message, Part, Role, StopReason, StreamEvent, StreamHandle,
+    AiCode, AiError, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent, StreamHandle,
     StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
 };
 use a99_capabilities::{AiProvider, BoxFuture};
@@ -45,6 +45,21 @@ enum WirePart {
     Base64(String, String),
     Use(WireUse),
     Result(String, String, bool),
+    Opaque(Option<String>, WireOpaque),
+}
+
+/// Where an opaque part stands, and it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct WireOpaque {
+    place: WirePlace,
+    value: Value,
+}
+
+#[derive(Serialize, Deserialize)]
+enum WirePlace {
+    Message,
+    Content(usize, usize),
+    Call(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,6 +90,7 @@ pub(super) enum Piece {
     Text(String),
     Thinking(String),
     Use(WireUse),
+    Opaque(WireOpaque),
     Usage([u64; 4]),
 }
 
@@ -110,6 +126,32 @@ impl From<WireUse> for ToolUse {
     }
 }
 
+impl From<Opaque> for WireOpaque {
+    fn from(part: Opaque) -> WireOpaque {
+        WireOpaque {
+            place: match part.place {
+                Place::Message => WirePlace::Message,
+                Place::Content { text, calls } => WirePlace::Content(text, calls),
+                Place::Call(id) => WirePlace::Call(id),
+            },
+            value: part.value,
+        }
+    }
+}
+
+impl From<WireOpaque> for Opaque {
+    fn from(part: WireOpaque) -> Opaque {
+        Opaque {
+            place: match part.place {
+                WirePlace::Message => Place::Message,
+                WirePlace::Content(text, calls) => Place::Content { text, calls },
+                WirePlace::Call(id) => Place::Call(id),
+            },
+            value: part.value,
+        }
+    }
+}
+
 fn invalid(what: &str) -> AiError {
     AiError::new(
         AiCode::Invalid,
@@ -132,6 +174,7 @@ impl Request {
                     content,
                     is_error,
                 } => WirePart::Result(id, content, is_error),
+                Part::Opaque { from, part } => WirePart::Opaque(from, part.into()),
                 _ => return Err(invalid("a part of a message")),
             })
         };
@@ -183,6 +226,10 @@ impl From<Request> for TextRequest {
                 id,
                 content,
                 is_error,
+            },
+            WirePart::Opaque(from, part) => Part::Opaque {
+                from,
+                part: part.into(),
             },
         };
         let message = |message: WireMessage| Message {
@@ -254,6 +301,7 @@ pub(super) async fn serve(
             StreamEvent::Text(text) => Piece::Text(text),
             StreamEvent::Thinking(text) => Piece::Thinking(text),
             StreamEvent::ToolUse(used) => Piece::Use(used.into()),
+            StreamEvent::Opaque(part) => Piece::Opaque(part.into()),
             StreamEvent::Usage(usage) => Piece::Usage([
                 usage.prompt_tokens,
                 usage.completion_tokens,
@@ -300,6 +348,7 @@ impl Streams {
             Piece::Text(text) => StreamEvent::Text(text),
             Piece::Thinking(text) => StreamEvent::Thinking(text),
             Piece::Use(used) => StreamEvent::ToolUse(used.into()),
+            Piece::Opaque(part) => StreamEvent::Opaque(part.into()),
             Piece::Usage([prompt, completion, cached, reasoning]) => StreamEvent::Usage(Usage {
                 prompt_tokens: prompt,
                 completion_tokens: completion,

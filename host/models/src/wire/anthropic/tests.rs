@@ -1,4 +1,4 @@
-use super::super::testing::{answer_of, value};
+use super::super::testing::{answer_of, round, value};
 use super::super::{Ask, Protocol};
 use super::Anthropic;
 use crate::fuzz::whole;
@@ -18,6 +18,8 @@ fn ask(request: &TextRequest) -> Value {
     Value::Object(Anthropic.body(&Ask {
         request,
         model: "m",
+        service: "s",
+        send_opaque: true,
         stream: true,
         max_tokens: None,
         max_tokens_name: None,
@@ -161,7 +163,6 @@ fn what_is_no_event_is_an_error() {
         |kind: &str| format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"m"}}}}"#);
     for (event, code) in [
         ("{".to_owned(), AiCode::Malformed),
-        ("[]".to_owned(), AiCode::Malformed),
         (r#"{"type":7}"#.to_owned(), AiCode::Malformed),
         (
             r#"{"type":"content_block_start","index":0}"#.to_owned(),
@@ -211,4 +212,110 @@ fn whole_answers_are_read() {
         let error = whole(Wire::Anthropic, body.as_bytes()).unwrap_err();
         assert_eq!(error.code, code, "{body}");
     }
+}
+
+/// What a program asks next, with these messages.
+fn asked(talk: Vec<Value>, service: &str) -> Value {
+    let request = round(Value::Array(talk));
+    Value::Object(Anthropic.body(&Ask {
+        request: &request,
+        model: "m",
+        service,
+        send_opaque: true,
+        stream: false,
+        max_tokens: None,
+        max_tokens_name: None,
+    }))
+}
+
+const THINKING: &str = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"EqQ="},{"type":"redacted_thinking","data":"x"},{"type":"text","text":"Let me look."},{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q"}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"So:"},{"type":"tool_use","id":"t","name":"f","input":{"x":1}},{"type":"tool_use","id":"u","name":"f","input":{"x":2}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#;
+
+#[test]
+fn b1_blocks_go_back_unchanged_and_in_order() {
+    let whole = whole(Wire::Anthropic, THINKING.as_bytes()).unwrap();
+    let streamed = read(&[
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"h"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"m"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQ="}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"x"}}"#,
+        r#"{"type":"content_block_stop","index":1}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Let me look."}}"#,
+        r#"{"type":"content_block_stop","index":2}"#,
+        r#"{"type":"content_block_start","index":3,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"query\":"}}"#,
+        r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"\"q\"}"}}"#,
+        r#"{"type":"content_block_stop","index":3}"#,
+        r#"{"type":"content_block_start","index":4,"content_block":{"type":"web_search_tool_result","tool_use_id":"s","content":[]}}"#,
+        r#"{"type":"content_block_stop","index":4}"#,
+        r#"{"type":"content_block_start","index":5,"content_block":{"type":"text","text":"So:"}}"#,
+        r#"{"type":"content_block_stop","index":5}"#,
+        r#"{"type":"content_block_start","index":6,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":6,"delta":{"type":"input_json_delta","partial_json":"{\"x\":1}"}}"#,
+        r#"{"type":"content_block_stop","index":6}"#,
+        r#"{"type":"content_block_start","index":7,"content_block":{"type":"tool_use","id":"u","name":"f","input":{"x":2}}}"#,
+        r#"{"type":"content_block_stop","index":7}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}"#,
+        r#"{"type":"message_stop"}"#,
+    ])
+    .unwrap();
+    for mut result in [whole, streamed] {
+        result.model = Some("claude/opus".to_owned());
+        let talk = || {
+            vec![
+                value(r#"{"role":"user","content":"Go"}"#),
+                result.to_message(),
+                value(r#"{"role":"tool","tool_call_id":"t","content":"1"}"#),
+                value(r#"{"role":"tool","tool_call_id":"u","content":"2","isError":true}"#),
+            ]
+        };
+        let body = asked(talk(), "claude");
+        let content = value(THINKING).get("content").unwrap().to_json_string();
+        let sent = body.pointer("/messages/1/content").unwrap();
+        assert_eq!(sent.to_json_string(), content);
+        let body = asked(talk(), "another");
+        let sent = body.pointer("/messages/1/content").unwrap();
+        let kinds = sent.as_array().unwrap().iter().map(|b| b.get("type").unwrap().as_str().unwrap());
+        assert_eq!(kinds.collect::<Vec<_>>(), ["text", "tool_use", "tool_use"]);
+    }
+    // A block that was cut has no signature, and does not go back.
+    let cut = read(&[
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"h"}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#,
+    ])
+    .unwrap();
+    assert!(cut.opaque.is_empty());
+}
+
+#[test]
+fn b2_a_round_of_results_is_one_message() {
+    let talk = r#"[{"role":"user","content":"Go"},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},
+        {"role":"user","content":"And?"},
+        {"role":"tool","tool_call_id":"a","content":"1"},
+        {"role":"tool","tool_call_id":"b","content":"2"},
+        {"role":"user","content":""},
+        {"role":"assistant","content":"Done."},
+        {"role":"user","content":"Thanks"}]"#;
+    let body = asked(value(talk).as_array().unwrap().to_vec(), "s");
+    assert_eq!(
+        body.get("messages").unwrap().to_json_string(),
+        r#"[{"role":"user","content":"Go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"tool_result","tool_use_id":"b","content":"2"},{"type":"text","text":"And?"}]},{"role":"assistant","content":"Done."},{"role":"user","content":"Thanks"}]"#
+    );
+}
+
+#[test]
+fn b4_what_is_no_event_is_passed_over() {
+    for data in ["", "null", "{}", "[]", "ping", r#"{"type":"ping"}"#, r#"{"type":"new"}"#] {
+        for kind in ["", "event: heartbeat\n", "event: ping\n"] {
+            let text = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#;
+            let stream = format!("{kind}data: {data}\n\ndata: {text}\n\ndata: {END}\n\n");
+            let result = crate::fuzz::answer(Wire::Anthropic, &[stream.as_bytes()]);
+            assert_eq!(result.unwrap().text, "a", "{kind:?} {data:?}");
+        }
+    }
+    let named = crate::fuzz::answer(Wire::Anthropic, &[b"event: error\ndata: overloaded\n\n"]);
+    assert_eq!(named.unwrap_err().message, "overloaded");
 }

@@ -1,4 +1,6 @@
-use super::super::testing::{answer_of, value};
+mod forms;
+
+use super::super::testing::{answer_of, round, value};
 use super::super::{Ask, Protocol, Step};
 use super::OpenAi;
 use crate::fuzz::whole;
@@ -8,6 +10,7 @@ use a99_capabilities::ai::{
     ToolChoice, ToolUse, Usage,
 };
 use a99_core::value::Value;
+use forms::chunk;
 
 /// The answer of these events.
 fn read(events: &[&str]) -> Result<TextResult, AiCode> {
@@ -18,6 +21,8 @@ fn ask(request: &TextRequest, stream: bool) -> String {
     let body = OpenAi.body(&Ask {
         request,
         model: "m",
+        service: "s",
+        send_opaque: true,
         stream,
         max_tokens: None,
         max_tokens_name: None,
@@ -283,9 +288,6 @@ fn usage_is_taken_as_far_as_it_is_any() {
 fn what_is_no_event_is_an_error() {
     for (event, code) in [
         ("{", AiCode::Malformed),
-        ("[]", AiCode::Malformed),
-        ("7", AiCode::Malformed),
-        ("{}", AiCode::Malformed),
         (r#"{"choices":7}"#, AiCode::Malformed),
         (r#"{"choices":[{"delta":7}]}"#, AiCode::Malformed),
         (
@@ -317,6 +319,8 @@ fn what_is_no_event_is_an_error() {
     assert_eq!(read(&[]), Err(AiCode::CutOff));
     // Of deep JSON there is no stack to overflow.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(read(&[&deep]), Err(AiCode::CutOff));
+    let deep = format!(r#"{{"choices":{deep}}}"#);
     assert_eq!(read(&[&deep]), Err(AiCode::Malformed));
 }
 
@@ -333,6 +337,7 @@ fn whole_answers_are_read() {
     for (body, code) in [
         ("", AiCode::Malformed),
         ("{}", AiCode::Malformed),
+        (r#"{"choices":null}"#, AiCode::Malformed),
         (r#"{"choices":[]}"#, AiCode::CutOff),
         (
             r#"{"choices":[{"message":{"content":"a"}}]}"#,
@@ -351,4 +356,103 @@ fn a_refused_step_is_none() {
     Step::text(&mut out, String::new());
     Step::thinking(&mut out, String::new());
     assert!(out.is_empty(), "no piece is empty");
+}
+
+/// The request that sends an answer back with the results of its tools, as programs do.
+fn next_round(result: &TextResult, from: &str) -> TextRequest {
+    let result = TextResult {
+        model: Some(from.to_owned()),
+        ..result.clone()
+    };
+    let mut talk = vec![value(r#"{"role":"user","content":"Go"}"#), result.to_message()];
+    for used in &result.tool_uses {
+        let answer = format!(r#"{{"role":"tool","tool_call_id":"{}","content":"r"}}"#, used.id);
+        talk.push(value(&answer));
+    }
+    let request = round(Value::Array(talk));
+    request
+}
+
+#[test]
+fn b1_opaque_members_go_back_unchanged() {
+    let result = read(&[
+        &chunk(r#"{"role":"assistant","reasoning_content":"First ","reasoning_details":[{"type":"reasoning.text","index":0,"text":"Fi","format":"x"}]}"#),
+        &chunk(r#"{"reasoning_content":"this","reasoning_details":[{"type":"reasoning.text","index":0,"text":"rst","signature":"S1"}]}"#),
+        &chunk(r#"{"reasoning_details":[{"type":"reasoning.encrypted","index":1,"data":"ENC","id":"r1"}],"extra_content":{"google":{"thought_signature":"M"}}}"#),
+        &chunk(r#"{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"T"}}}]}"#),
+        END,
+    ])
+    .unwrap();
+    assert_eq!(result.thinking, "First this");
+    let body = value(&ask(&next_round(&result, "s/m"), false));
+    let said = body.pointer("/messages/1").unwrap();
+    assert_eq!(
+        said.to_json_string(),
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"T"}}}],"reasoning_content":"First this","reasoning_details":[{"type":"reasoning.text","index":0,"text":"First","format":"x","signature":"S1"},{"type":"reasoning.encrypted","index":1,"data":"ENC","id":"r1"}],"extra_content":{"google":{"thought_signature":"M"}}}"#
+    );
+    // Another service does not get them.
+    let body = ask(&next_round(&result, "other/m"), false);
+    assert!(!body.contains("reasoning") && !body.contains("thought_signature"), "{body}");
+    // Those that a program wrote itself go as they are.
+    let own = value(r#"[{"role":"user","content":"x"},{"role":"assistant","content":"a","reasoning_content":"b"}]"#);
+    let request = round(own);
+    assert!(ask(&request, false).contains(r#""reasoning_content":"b""#));
+    // The whole form is the same; thinking among the parts of a content too.
+    let result = whole(Wire::OpenAi, br#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"Yes"}],"reasoning":"r"},"finish_reason":"stop"}]}"#).unwrap();
+    assert_eq!((&*result.text, &*result.thinking), ("Yes", "rhm"));
+    let body = value(&ask(&next_round(&result, "s/m"), false));
+    assert_eq!(
+        body.pointer("/messages/1").unwrap().to_json_string(),
+        r#"{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"Yes"}],"reasoning":"r"}"#
+    );
+}
+
+#[test]
+fn b6_stand_in_ids_are_new_in_the_conversation() {
+    use crate::reader::Reader;
+    use crate::wire::CallIds;
+    use a99_capabilities::ai::StreamHandle;
+    let call = chunk(r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"call_2","function":{"name":"g","arguments":"{}"}}]}"#);
+    let mut request = TextRequest::new("x");
+    let mut seen = vec!["call_1".to_owned()];
+    request.messages.push(Message {
+        role: Role::Assistant,
+        content: vec![Part::ToolUse(ToolUse {
+            id: "call_1".to_owned(),
+            name: "f".to_owned(),
+            input: Value::Null,
+        })],
+    });
+    for _ in 0..3 {
+        let (sink, stream) = StreamHandle::new("t");
+        let mut reader = Reader::new(Wire::OpenAi, CallIds::of(&request));
+        let events = format!("data: {call}\n\ndata: {END}\n\n");
+        reader.push(events.as_bytes(), &sink).unwrap();
+        sink.finish(reader.end().unwrap());
+        let result = a99_capabilities::block_on(stream.done()).unwrap();
+        let own = &result.tool_uses[0].id;
+        assert!(!seen.contains(own) && own != "call_2", "{own} in {seen:?}");
+        assert_eq!(result.tool_uses[1].id, "call_2", "the service's own stays");
+        seen.push(own.clone());
+        let uses = result.tool_uses.iter().cloned().map(Part::ToolUse);
+        request.messages.push(Message {
+            role: Role::Assistant,
+            content: uses.collect(),
+        });
+    }
+}
+
+#[test]
+fn b2_results_come_before_what_the_user_says() {
+    let talk = r#"[{"role":"user","content":"Go"},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},
+        {"role":"tool","tool_call_id":"a","content":"1"},
+        {"role":"user","content":"And?"},
+        {"role":"tool","tool_call_id":"b","content":"2"}]"#;
+    let request = round(value(talk));
+    let body = value(&ask(&request, false));
+    let messages = body.get("messages").and_then(Value::as_array).unwrap();
+    let roles = messages.iter().map(|m| m.get("role").unwrap().as_str().unwrap());
+    let roles: Vec<&str> = roles.collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "tool", "user"]);
 }

@@ -1,0 +1,88 @@
+//! Opaque parts of answers: what a service wants back with the next request, such as signed
+//! thinking, and what says nothing to anyone else.
+
+use a99_core::value::{Map, Value};
+
+/// An opaque part of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opaque {
+    /// Where in the message it stands.
+    pub place: Place,
+    /// The part, in the form of the service's wire.
+    pub value: Value,
+}
+
+/// Where in a message an opaque part stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The value's members are members of the message.
+    Message,
+    /// The value is a part of the content, after this many bytes of text and this many tool
+    /// calls.
+    Content {
+        /// Bytes of text before it.
+        text: usize,
+        /// Tool calls before it.
+        calls: usize,
+    },
+    /// The value's members are members of the tool call with this id.
+    Call(String),
+}
+
+impl Opaque {
+    /// A part at a place.
+    pub fn new(place: Place, value: impl Into<Value>) -> Opaque {
+        let value = value.into();
+        Opaque { place, value }
+    }
+
+    /// The part as programs see it in a message: `{at: [text, calls], value}`,
+    /// `{call, value}` or `{value}`.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut part = Map::new();
+        match &self.place {
+            Place::Message => {}
+            Place::Content { text, calls } => {
+                let at = [*text, *calls].map(|n| Value::Number(n as f64));
+                part.insert("at", at.to_vec());
+            }
+            Place::Call(id) => {
+                part.insert("call", id.as_str());
+            }
+        }
+        part.insert("value", self.value.clone());
+        Value::Object(part)
+    }
+
+    /// The part that a program has in this form.
+    #[must_use]
+    pub fn of_value(part: &Value) -> Option<Opaque> {
+        let value = part.get("value")?.clone();
+        let count = |n: &Value| {
+            let n = n.as_f64()?;
+            (n.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&n)).then_some(n as usize)
+        };
+        let place = match (part.get("at"), part.get("call")) {
+            (None, None) => Place::Message,
+            (None, Some(id)) => Place::Call(id.as_text()?.to_string_lossy().into_owned()),
+            (Some(at), _) => {
+                let [text, calls] = at.as_array()? else {
+                    return None;
+                };
+                let (text, calls) = (count(text)?, count(calls)?);
+                Place::Content { text, calls }
+            }
+        };
+        Some(Opaque { place, value })
+    }
+}
+
+/// Whether a member of an answer's message, or of a tool call in it, is opaque by its name:
+/// thinking and signatures, as services that speak OpenAI's wire call them.
+#[must_use]
+pub fn is_opaque_member(name: &str) -> bool {
+    const WORDS: [&str; 5] = ["reasoning", "thinking", "thought", "signature", "encrypted"];
+    const NAMES: [&str; 2] = ["extra_content", "provider_specific_fields"];
+    NAMES.contains(&name) || WORDS.iter().any(|word| name.contains(word))
+}
