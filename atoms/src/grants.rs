@@ -64,7 +64,10 @@ pub(crate) fn reply(answer: Result<Value, CapabilityError>) -> Result<HostReply,
 
 /// A capability's error as the atom's: the program sees its text as given.
 pub(crate) fn failed(error: CapabilityError) -> AtomError {
-    AtomError::new(error.message)
+    let mut failed = AtomError::new(error.message);
+    failed.host_code = error.code;
+    failed.details = error.details;
+    failed
 }
 
 /// The same with words before it. A text that is too long to cross the boundary
@@ -72,7 +75,10 @@ pub(crate) fn failed(error: CapabilityError) -> AtomError {
 pub(crate) fn failed_as(what: &str, error: CapabilityError) -> AtomError {
     match error.message.len_bytes() > DEFAULT_MAX_BYTES {
         true => failed(error),
-        false => AtomError::new(format!("{what}: {error}")),
+        false => {
+            let message = format!("{what}: {error}").into();
+            failed(CapabilityError { message, ..error })
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The error of a capability, and the shapes its methods share.
 
+use a99_core::error::HostCode;
 use a99_core::text::Text;
 use a99_core::value::Value;
 use std::fmt;
@@ -19,10 +20,14 @@ pub type SuiteResult = Result<(), String>;
 /// Why a capability refused or failed. The program sees the text as given, so
 /// an implementation keeps secrets and host internals out of it (security E20,
 /// N18).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CapabilityError {
     /// What the program sees.
     pub message: Text,
+    /// A stable code, which the run's error has as its host code.
+    pub code: Option<HostCode>,
+    /// Details for who sees the run from outside; programs do not get them.
+    pub details: Option<Box<Value>>,
 }
 
 impl CapabilityError {
@@ -30,6 +35,17 @@ impl CapabilityError {
     pub fn new(message: impl Into<Text>) -> CapabilityError {
         CapabilityError {
             message: message.into(),
+            code: None,
+            details: None,
+        }
+    }
+
+    /// The error with details for who sees the run from outside.
+    #[must_use]
+    pub fn with_details(self, details: Value) -> CapabilityError {
+        CapabilityError {
+            details: Some(Box::new(details)),
+            ..self
         }
     }
 }

@@ -12,6 +12,14 @@ pub trait Fetch: Send + Sync {
     /// out when the program gave none. The reply is the program's value as is;
     /// what it is for which status says D56.
     fn fetch(&self, url: Value, options: Value) -> Reply<'_>;
+
+    /// Whether programs may have others fetch this URL for them, such as a model's service
+    /// that is given the address of an image. The others resolve names themselves, so that
+    /// only the text of the URL can be judged. Nothing by default.
+    fn allows(&self, url: &str) -> bool {
+        let _ = url;
+        false
+    }
 }
 
 /// Answers from a table of URLs; other URLs are refused.
@@ -52,6 +60,10 @@ impl Fetch for ScriptedFetch {
             vec![url, options],
             "Fetch refused: the URL is not in the script",
         ))
+    }
+
+    fn allows(&self, url: &str) -> bool {
+        self.0.has(&url.into())
     }
 }
 

@@ -52,6 +52,10 @@ impl Table {
         self.entries.push((key, answer));
     }
 
+    pub(crate) fn has(&self, key: &Value) -> bool {
+        self.entries.iter().any(|(known, _)| known == key)
+    }
+
     /// The answer for `args[0]`, or `otherwise` for an unknown one.
     pub(crate) fn answer(&self, args: Vec<Value>, otherwise: &str) -> Answer {
         let found = args

@@ -181,6 +181,11 @@ pub(crate) const fn is_taken(code: &str) -> bool {
         }
         at += 1;
     }
+    is_of_capability(code)
+}
+
+/// Whether a code's family is one of the crates around the engine.
+pub(crate) const fn is_of_capability(code: &str) -> bool {
     let mut other = 0;
     while other < OTHER_FAMILIES.len() {
         if same_family(code, OTHER_FAMILIES[other]) {

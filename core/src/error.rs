@@ -136,6 +136,9 @@ pub struct RunError {
     pub pointer: Option<String>,
     /// A suggestion for people; programs never see it.
     pub help: Option<String>,
+    /// What the host has to say of it, such as the text of an answer that is not complete;
+    /// programs never see it.
+    pub details: Option<Box<Value>>,
 }
 
 impl RunError {
@@ -149,6 +152,7 @@ impl RunError {
             op: op.into(),
             pointer: None,
             help: None,
+            details: None,
         }
     }
 
@@ -185,7 +189,7 @@ impl RunError {
 
     /// The form for machines that are not the program: an object of `code` (and
     /// `alias`, if the code has another name), `message`, `op`, and where there
-    /// are any `hostCode`, `pointer` and `help`; all of them strings.
+    /// are any `hostCode`, `pointer` and `help`, all of them strings, and `details`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
@@ -200,6 +204,9 @@ impl RunError {
         }
         if let Some(help) = &self.help {
             map.insert("help", help.as_str());
+        }
+        if let Some(details) = &self.details {
+            map.insert("details", Value::clone(details));
         }
         Value::Object(map)
     }

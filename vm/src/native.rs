@@ -13,6 +13,7 @@ use crate::atom::AtomError;
 use crate::heap::{Heap, KeyId, Oom, Str, Val};
 use a99_core::costs::{COMPACTION, CostModel, Formula, READ, SHORT_TEXT, Sizes, name_units};
 use a99_core::error::{ErrorCode, HostCode};
+use a99_core::value::Value;
 
 /// Why an instruction did not finish.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub struct Thrown {
     pub message: Vec<u8>,
     /// A suggestion for people, never part of the message (D24).
     pub help: Option<String>,
+    /// Details for who sees the run from outside.
+    pub details: Option<Box<Value>>,
     /// Who failed, where that is not the step that ran (`console.error`).
     pub op: Option<&'static str>,
 }
@@ -74,6 +77,7 @@ impl Fault {
             host_code: None,
             message: message.into().into_bytes(),
             help: None,
+            details: None,
             op: None,
         }))
     }
@@ -110,6 +114,7 @@ impl Fault {
             host_code: None,
             message,
             help: None,
+            details: None,
             op: Some(op),
         }))
     }
@@ -143,6 +148,7 @@ impl From<AtomError> for Fault {
             host_code: error.host_code,
             message,
             help: error.help,
+            details: error.details,
             op: None,
         }))
     }

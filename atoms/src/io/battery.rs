@@ -243,10 +243,8 @@ fn model(call: &HostCall) -> Result<Arc<dyn LlmBattery>, AtomError> {
     }
     let missing = || AtomError::missing("Capability 'llmBattery' missing or invalid.");
     let models = models(call).ok_or_else(missing)?;
-    Ok(Arc::new(ProviderBattery::new(
-        models,
-        TextRequest::default(),
-    )))
+    let battery = ProviderBattery::new(models, TextRequest::default());
+    Ok(Arc::new(battery.with_network(granted(call, |c| &c.fetch))))
 }
 
 fn or_default(value: Value, default: impl Into<Value>) -> Value {
@@ -353,7 +351,8 @@ fn chat(mut call: HostCall) -> Answer {
             response_format,
             options: given.collect(),
         };
-        reply(round.ask(&*models).await)
+        let network = granted(&call, |c| &c.fetch);
+        reply(round.ask(&*models, network.as_deref()).await)
     })
 }
 

@@ -1,10 +1,11 @@
 //! Adapters: what programs ask (`llmPredict`, `llmPredictBattery`, `llmVision`), by a
 //! provider of models.
 
+use super::answer::{ask, whole};
 use super::read::{Read, format, image, is_absent, list, messages, options, text, tool};
 use super::{AiProvider, Message, Part, Role, TextRequest, ToolChoice};
 use crate::error::Reply;
-use crate::{Llm, LlmBattery};
+use crate::{Fetch, Llm, LlmBattery};
 use a99_core::value::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -24,11 +25,14 @@ pub struct ProviderLlm {
 ///
 /// `user` is a text, `{text, images}`, or a list of messages as OpenAI's chat completions
 /// have them; `tools` are in that form too, or `{name, description, inputSchema}`; the reply
-/// is the assistant's message, `{role, content, tool_calls}`.
+/// is the assistant's message, `{role, content, tool_calls}`. An answer that is not complete,
+/// or does not have the form that was asked for, is an error.
 #[derive(Clone)]
 pub struct ProviderBattery {
     provider: Arc<dyn AiProvider>,
     defaults: TextRequest,
+    /// The network of the run, whose addresses the model's service may be given.
+    network: Option<Arc<dyn Fetch>>,
 }
 
 impl ProviderLlm {
@@ -41,7 +45,18 @@ impl ProviderLlm {
 impl ProviderBattery {
     /// Asks with what this request has beside its messages.
     pub fn new(provider: Arc<dyn AiProvider>, defaults: TextRequest) -> ProviderBattery {
-        ProviderBattery { provider, defaults }
+        ProviderBattery {
+            provider,
+            defaults,
+            network: None,
+        }
+    }
+
+    /// The same, which gives the service addresses of images that this network allows.
+    /// Without one it gives images themselves only.
+    #[must_use]
+    pub fn with_network(self, network: Option<Arc<dyn Fetch>>) -> ProviderBattery {
+        ProviderBattery { network, ..self }
     }
 }
 
@@ -63,7 +78,7 @@ impl Llm for ProviderLlm {
             let mut request = self.defaults.clone();
             request.messages = vec![Message::user(text(&prompt, "the prompt")?)];
             options(&mut request, &given)?;
-            let answer = self.provider.generate_text(request).await?;
+            let answer = whole(self.provider.generate_text(request).await?)?;
             Ok(answer.text.into())
         })
     }
@@ -102,7 +117,8 @@ impl LlmBattery for ProviderBattery {
                 request.tool_choice = ToolChoice::Auto;
             }
             request.format = format(&wanted)?;
-            let answer = self.provider.generate_text(request).await?;
+            request.check_addresses(self.network.as_deref())?;
+            let answer = whole(ask(&*self.provider, request).await?)?;
             Ok(answer.to_message())
         })
     }
@@ -127,7 +143,9 @@ mod tests {
         wanted: &str,
     ) -> (Read<Value>, Vec<TextRequest>) {
         let model = Arc::new(ScriptedAi::new(ModelScript { turns: vec![turn] }));
-        let battery = ProviderBattery::new(model.clone(), TextRequest::default().role("smart"));
+        let network = Arc::new(crate::ScriptedFetch::new().on("https://a.example/b.png", "x"));
+        let battery = ProviderBattery::new(model.clone(), TextRequest::default().role("smart"))
+            .with_network(Some(network));
         let reply = battery.predict("Be brief.".into(), value(user), value(tools), value(wanted));
         (block_on(reply), model.requests())
     }
@@ -217,6 +235,146 @@ mod tests {
         );
         assert_eq!(asked[0].messages[0].content.len(), 3);
         assert!(matches!(&asked[0].format, Format::Schema { name, .. } if name == "n"));
+    }
+
+    #[test]
+    fn d5_addresses_of_images_need_the_network_of_the_run() {
+        let ask = |url: &str, network: Option<Arc<dyn Fetch>>| {
+            let model = Arc::new(ScriptedAi::replies(["seen", "seen"]));
+            let battery =
+                ProviderBattery::new(model.clone(), TextRequest::default()).with_network(network);
+            let images = format!(r#"{{"text": "What?", "images": ["{url}"]}}"#);
+            let parts = format!(
+                r#"[{{"role": "user", "content": [{{"type": "image_url", "image_url": {{"url": "{url}"}}}}]}}]"#
+            );
+            let asked = [images, parts].map(|user| {
+                let reply = battery.predict(
+                    Value::Undefined,
+                    value(&user),
+                    Value::Undefined,
+                    Value::Undefined,
+                );
+                block_on(reply)
+            });
+            (asked, model.requests().len())
+        };
+        let allowed = "https://a.example/b.png";
+        let network = || -> Option<Arc<dyn Fetch>> {
+            Some(Arc::new(
+                crate::ScriptedFetch::new()
+                    .on(allowed, "x")
+                    .on("file:///x", "y"),
+            ))
+        };
+        for url in [
+            "http://169.254.169.254/latest",
+            "https://a.example/other.png",
+            "file:///etc/passwd",
+            "FILE:///etc/passwd",
+            " http://a.example/b.png",
+            "file:///x",
+            "gopher://a.example",
+            "/etc/passwd",
+            "",
+        ] {
+            for network in [None, network()] {
+                let (replies, asked) = ask(url, network);
+                assert_eq!(asked, 0, "{url}");
+                for reply in replies {
+                    let error = reply.unwrap_err();
+                    assert_eq!(error.code.unwrap().as_str(), "ai.denied", "{url}: {error}");
+                }
+            }
+        }
+        assert_eq!(ask(allowed, None).1, 0);
+        assert_eq!(ask(allowed, network()).1, 2);
+        for data in ["data:image/png;base64,AA==", "DATA:image/png;base64,AA=="] {
+            assert_eq!(ask(data, None).1, 2, "{data}");
+        }
+    }
+
+    #[test]
+    fn d6_an_answer_that_is_not_complete_is_an_error() {
+        use crate::ai::StopReason;
+        let other = StopReason::Other("of_tomorrow".to_owned());
+        let paused = StopReason::Other("pause_turn".to_owned());
+        for (stop, code) in [
+            (StopReason::MaxTokens, "ai.length"),
+            (StopReason::Refusal, "ai.refusal"),
+            (StopReason::ContentFilter, "ai.content_filter"),
+            (paused, "ai.paused"),
+            (other, "ai.incomplete"),
+        ] {
+            let turn = || ModelTurn {
+                stop: Some(stop.clone()),
+                ..ModelTurn::text("half")
+            };
+            let model = Arc::new(ScriptedAi::new(ModelScript {
+                turns: vec![turn()],
+            }));
+            let llm = ProviderLlm::new(model, TextRequest::default());
+            let of_llm = block_on(llm.predict("x".into(), Value::Undefined));
+            let (of_battery, _) = chat(turn(), r#""hi""#, "null", "null");
+            let image = r#"{"text": "What?", "images": ["data:image/png;base64,AA=="]}"#;
+            let (of_vision, _) = chat(turn(), image, "null", "null");
+            for reply in [of_llm, of_battery, of_vision] {
+                let error = reply.unwrap_err();
+                assert_eq!(error.code.unwrap().as_str(), code);
+                let details = error.details.unwrap();
+                assert_eq!(details.get("partial"), Some(&"half".into()), "{code}");
+                assert_eq!(details.get("stopReason"), Some(&stop.name().into()));
+            }
+        }
+        for stop in [StopReason::EndTurn, StopReason::StopSequence] {
+            let turn = ModelTurn {
+                stop: Some(stop),
+                ..ModelTurn::text("all")
+            };
+            assert!(chat(turn, r#""hi""#, "null", "null").0.is_ok());
+        }
+    }
+
+    #[test]
+    fn d6_answers_are_held_to_their_form_and_repaired() {
+        let schema = r#"{"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"], "additionalProperties": false}"#;
+        let ask = |format: &str, replies: &[&str]| {
+            let model = Arc::new(ScriptedAi::replies(replies.iter().copied()));
+            let battery = ProviderBattery::new(model.clone(), TextRequest::default());
+            let user = "Count.".into();
+            let reply = battery.predict(Value::Undefined, user, Value::Undefined, value(format));
+            (block_on(reply), model.requests())
+        };
+        for (format, replies, asked) in [
+            (schema, &[r#"{"n": 1}"#][..], 1),
+            (schema, &["One.", r#"{"n": 1}"#], 2),
+            (schema, &[r#"{"n": "1"}"#, "{}", r#"{"n": 1}"#], 3),
+            (schema, &[r#"{"n": 1, "m": 2}"#, r#"{"n": 1}"#], 2),
+            (r#"{"type": "json_object"}"#, &["[1]", r#"{"a": 1}"#], 2),
+        ] {
+            let (reply, requests) = ask(format, replies);
+            let last = replies.last().copied().unwrap();
+            assert_eq!(
+                reply.unwrap().get("content"),
+                Some(&last.into()),
+                "{replies:?}"
+            );
+            assert_eq!(requests.len(), asked, "{replies:?}");
+            assert_eq!(
+                requests[asked - 1].messages.len(),
+                2 * asked - 1,
+                "{replies:?}"
+            );
+        }
+        let (reply, requests) = ask(schema, &[r#"{"n": "x"}"#; 5]);
+        let error = reply.unwrap_err();
+        assert_eq!(requests.len(), 3, "two repairs at most");
+        assert_eq!(error.code.unwrap().as_str(), "ai.form");
+        assert!(
+            error.to_string().contains(": n: "),
+            "it names the place: {error}"
+        );
+        let details = error.details.unwrap();
+        assert_eq!(details.get("partial"), Some(&r#"{"n": "x"}"#.into()));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! One round of a talk: what `llmChat` asks.
 
+use super::answer::{ask, misfit};
 use super::read::{Read, format, is_absent, list, messages, options, text, tool, wrong};
 use super::{AiProvider, Message, StopReason, TextRequest, TextResult, ToolChoice, ToolUse};
+use crate::Fetch;
 use crate::error::CapabilityError;
 use a99_core::value::{Map, Value};
 
@@ -72,10 +74,30 @@ impl ChatRound {
     /// The model's answer: `{text, toolCalls, stopReason, message, usage}`.
     ///
     /// # Errors
-    /// As [`ChatRound::request`], and those of the provider.
-    pub async fn ask(&self, provider: &dyn AiProvider) -> Result<Value, CapabilityError> {
+    /// As [`ChatRound::request`], and those of the provider; for an address that the run's
+    /// network does not allow, and for a text that does not have its form. An answer that is
+    /// not complete is none: its reason says so.
+    pub async fn ask(
+        &self,
+        provider: &dyn AiProvider,
+        network: Option<&dyn Fetch>,
+    ) -> Result<Value, CapabilityError> {
         let request = self.request()?;
-        Ok(answer(&provider.generate_text(request).await?))
+        request.check_addresses(network)?;
+        if is_absent(&self.tools) {
+            return Ok(answer(&ask(provider, request).await?));
+        }
+        // The next round of a conversation with tools may be another answer: this one is not
+        // repaired, and says how it does not fit.
+        let format = request.format.clone();
+        let result = provider.generate_text(request).await?;
+        let mut answer = answer(&result);
+        if let Some(why) = misfit(&format, &result)
+            && let Value::Object(answer) = &mut answer
+        {
+            answer.insert("valueError", why);
+        }
+        Ok(answer)
     }
 }
 
@@ -145,7 +167,7 @@ mod tests {
         let asked = round(
             r#"{"prompt":"Weather?","tools":[{"name":"weather","description":"Weather.","inputSchema":{"type":"object"}}],"toolChoice":"required","options":{"maxTokens":50,"role":"fast"}}"#,
         );
-        let first = block_on(asked.ask(&model)).unwrap();
+        let first = block_on(asked.ask(&model, None)).unwrap();
         assert_eq!(
             first.to_json_string(),
             r#"{"text":"","toolCalls":[{"id":"c1","name":"weather","input":{"town":"Oslo"}}],"stopReason":"tool_use","message":{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"town\":\"Oslo\"}"}}]},"usage":{"inputTokens":11,"outputTokens":1}}"#
@@ -154,7 +176,7 @@ mod tests {
         let again = round(&format!(
             r#"{{"messages":[{{"role":"user","content":"Weather?"}},{message},{{"role":"tool","tool_call_id":"c1","content":"gone","isError":true}}]}}"#
         ));
-        let second = block_on(again.ask(&model)).unwrap();
+        let second = block_on(again.ask(&model, None)).unwrap();
         assert_eq!(second.get("text").and_then(Value::as_str), Some("Rain."));
         let asked = model.requests();
         assert_eq!(asked[0].tool_choice, ToolChoice::Required);

@@ -2,6 +2,8 @@
 
 use super::{MAX_ANSWER_BYTES, TextResult};
 use crate::error::CapabilityError;
+use a99_core::error::HostCode;
+use a99_core::value::{Map, Value};
 use std::fmt;
 use std::time::Duration;
 
@@ -16,7 +18,8 @@ pub enum AiCode {
     UnknownModel,
     /// The service does not accept the key, or wants one.
     Unauthorized,
-    /// What may be reached over the network does not include the service.
+    /// What may be reached over the network does not include the service, or the address of
+    /// an image.
     Denied,
     /// The service refused the request.
     Refused,
@@ -40,6 +43,18 @@ pub enum AiCode {
     TooLarge,
     /// A budget of tokens or money is used up.
     Budget,
+    /// The answer ended at its limit of tokens.
+    Length,
+    /// The model refuses to answer.
+    Refusal,
+    /// A filter of the service stopped the answer.
+    ContentFilter,
+    /// The model paused in the middle of its turn.
+    Paused,
+    /// The answer ended for another reason before the model had said all.
+    Incomplete,
+    /// The answer does not have the form that it was asked for.
+    Form,
 }
 
 impl AiCode {
@@ -61,6 +76,12 @@ impl AiCode {
         AiCode::Malformed,
         AiCode::TooLarge,
         AiCode::Budget,
+        AiCode::Length,
+        AiCode::Refusal,
+        AiCode::ContentFilter,
+        AiCode::Paused,
+        AiCode::Incomplete,
+        AiCode::Form,
     ];
 
     /// The code as text, for machines.
@@ -83,6 +104,12 @@ impl AiCode {
             AiCode::Malformed => "ai.malformed",
             AiCode::TooLarge => "ai.too_large",
             AiCode::Budget => "ai.budget",
+            AiCode::Length => "ai.length",
+            AiCode::Refusal => "ai.refusal",
+            AiCode::ContentFilter => "ai.content_filter",
+            AiCode::Paused => "ai.paused",
+            AiCode::Incomplete => "ai.incomplete",
+            AiCode::Form => "ai.form",
         }
     }
 
@@ -142,6 +169,15 @@ impl AiError {
         AiError::new(AiCode::TooLarge, text)
     }
 
+    /// The same with what came before it.
+    #[must_use]
+    pub fn with_partial(self, partial: TextResult) -> AiError {
+        AiError {
+            partial: Some(Box::new(partial)),
+            ..self
+        }
+    }
+
     /// The same with the time that the service asked for.
     #[must_use]
     pub fn retry_after(self, after: Option<Duration>) -> AiError {
@@ -162,13 +198,34 @@ impl std::error::Error for AiError {}
 
 impl From<AiError> for CapabilityError {
     fn from(error: AiError) -> CapabilityError {
-        CapabilityError::new(format!("Model Error: {}", error.message))
+        let text = format!("Model Error: {}", error.message);
+        let mut failed = CapabilityError::new(text);
+        failed.code = HostCode::of_capability(error.code.name());
+        let partial = error.partial.filter(|partial| !partial.text.is_empty());
+        match partial {
+            None => failed,
+            Some(partial) => failed.with_details(details(&partial)),
+        }
     }
+}
+
+/// What came of an answer, for who sees the run from outside.
+fn details(partial: &TextResult) -> Value {
+    /// Bytes of the text that are kept.
+    const MAX_BYTES: usize = 256 << 10;
+    let text = &partial.text;
+    let end = text.floor_char_boundary(MAX_BYTES.min(text.len()));
+    let mut details = Map::new();
+    details.insert("partial", &text[..end]);
+    if let Some(reason) = &partial.stop_reason {
+        details.insert("stopReason", reason.name());
+    }
+    Value::Object(details)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::AiCode;
+    use super::{AiCode, HostCode};
     use std::collections::HashSet;
 
     #[test]
@@ -176,5 +233,10 @@ mod tests {
         let names: HashSet<&str> = AiCode::ALL.iter().map(|code| code.name()).collect();
         assert_eq!(names.len(), AiCode::ALL.len());
         assert!(names.iter().all(|name| name.starts_with("ai.")));
+        assert!(
+            names
+                .iter()
+                .all(|name| HostCode::of_capability(name).is_some())
+        );
     }
 }

@@ -118,8 +118,10 @@ pub enum StopReason {
     StopSequence,
     /// It waits for tools.
     ToolUse,
-    /// It, or a filter before it, will not answer.
+    /// It will not answer.
     Refusal,
+    /// A filter of the service stopped it.
+    ContentFilter,
     /// Another reason, in the service's word.
     Other(String),
 }
@@ -134,6 +136,7 @@ impl StopReason {
             StopReason::StopSequence => "stop_sequence",
             StopReason::ToolUse => "tool_use",
             StopReason::Refusal => "refusal",
+            StopReason::ContentFilter => "content_filter",
             StopReason::Other(name) => name,
         }
     }
@@ -147,6 +150,7 @@ impl StopReason {
             "stop_sequence" => StopReason::StopSequence,
             "tool_use" => StopReason::ToolUse,
             "refusal" => StopReason::Refusal,
+            "content_filter" => StopReason::ContentFilter,
             other => StopReason::Other(other.to_owned()),
         }
     }

@@ -6,6 +6,7 @@
 //! and a provider of one's own runs the cases of `suite::AiCase` in a test (feature `testing`).
 
 mod adapters;
+mod answer;
 mod chat;
 mod error;
 mod events;

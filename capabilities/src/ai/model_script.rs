@@ -17,7 +17,7 @@ use std::time::Duration;
 /// | `text` | the answer's text, or a list of its pieces |
 /// | `thinking` | what the model thinks before it, likewise |
 /// | `tools` | tools that it wants to be called: `{"name": NAME, "input": VALUE, "id": TEXT}` |
-/// | `stop` | why it ends: `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`; what fits if left out |
+/// | `stop` | why it ends: `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, `content_filter`; what fits if left out |
 /// | `usage` | `{"promptTokens": N, "completionTokens": N, "cachedTokens": N, "reasoningTokens": N}` |
 /// | `when` | a text: the turn answers only requests that have it in a text of theirs |
 /// | `delayMs` | milliseconds before each piece |
@@ -380,7 +380,8 @@ mod tests {
 
     #[test]
     fn b6_tools_without_an_id_have_one_that_no_other_turn_has() {
-        let read = script(r#"[{"tools": [{"name": "a"}, {"name": "b"}]}, {"tools": [{"name": "a"}]}]"#);
+        let read =
+            script(r#"[{"tools": [{"name": "a"}, {"name": "b"}]}, {"tools": [{"name": "a"}]}]"#);
         let turns = read.unwrap().turns;
         let ids = turns.iter().flat_map(|turn| &turn.tools);
         let ids: Vec<&str> = ids.map(|used| &*used.id).collect();

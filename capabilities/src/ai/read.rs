@@ -2,8 +2,7 @@
 //! completions have them, options, forms of answers.
 
 use super::{
-    Format, Image, Message, Opaque, Part, Place, Role, TextRequest, Tool, ToolUse,
-    is_opaque_member,
+    Format, Image, Message, Opaque, Part, Place, Role, TextRequest, Tool, ToolUse, is_opaque_member,
 };
 use crate::error::CapabilityError;
 use a99_core::json::{Document, Limits};
@@ -163,7 +162,9 @@ fn opaque_members(of: &Value) -> Map {
         !is_absent(value) && is_opaque_member(&key.to_string_lossy())
     };
     let members = members.filter(opaque);
-    members.map(|(key, value)| (key.clone(), value.clone())).collect()
+    members
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// The opaque parts of a message of the model: those of an answer, and those that the

@@ -1,6 +1,7 @@
 //! Request: what a model is asked.
 
 use super::{AiCode, AiError};
+use crate::Fetch;
 use a99_core::value::Value;
 
 /// A request for text. [`TextRequest::new`] asks with one message; the fields are free to
@@ -96,7 +97,8 @@ impl Image {
     /// An image of an address: a `data:` URL has its bytes in it.
     #[must_use]
     pub fn of_url(url: &str) -> Image {
-        let inner = url.strip_prefix("data:").and_then(|rest| {
+        let rest = url.get("data:".len()..);
+        let inner = rest.filter(|_| starts_with(url, "data:")).and_then(|rest| {
             let (head, data) = rest.split_once(',')?;
             Some((head.strip_suffix(";base64")?, data))
         });
@@ -258,6 +260,35 @@ impl TextRequest {
         system.is_some_and(|system| system.contains(text)) || parts.any(part)
     }
 
+    /// Addresses that the model's service would fetch: those that the run's own network allows.
+    /// `data:` URLs have their bytes in them; no other scheme than HTTP's is ever allowed.
+    ///
+    /// # Errors
+    /// With [`AiCode::Denied`] for another address.
+    pub fn check_addresses(&self, network: Option<&dyn Fetch>) -> Result<(), AiError> {
+        let parts = self.messages.iter().flat_map(|message| &message.content);
+        for part in parts {
+            let Part::Image(Image::Url(url)) = part else {
+                continue;
+            };
+            if starts_with(url, "data:") {
+                continue;
+            }
+            let is_http = starts_with(url, "http://") || starts_with(url, "https://");
+            if !is_http || !network.is_some_and(|network| network.allows(url)) {
+                let url = a99_core::diag::excerpt(url);
+                return Err(AiError::new(
+                    AiCode::Denied,
+                    format!(
+                        "the model's service is not given the address `{url}`: the network of the \
+                         run does not allow it; give the image as a `data:` URL"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// What no service takes.
     ///
     /// # Errors
@@ -314,6 +345,11 @@ impl TextRequest {
         }
         Ok(())
     }
+}
+
+fn starts_with(url: &str, scheme: &str) -> bool {
+    let start = url.get(..scheme.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }
 
 /// A name that services accept for a tool or a schema.

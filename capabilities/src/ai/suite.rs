@@ -159,6 +159,7 @@ fn whole() -> Vec<Case> {
         StopReason::MaxTokens,
         StopReason::StopSequence,
         StopReason::Refusal,
+        StopReason::ContentFilter,
     ] {
         let turn = ModelTurn {
             stop: Some(stop.clone()),

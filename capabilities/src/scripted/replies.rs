@@ -112,6 +112,12 @@ impl Fetch for ByKey {
     fn fetch(&self, url: Value, _options: Value) -> Reply<'_> {
         ready(self.answer(&url))
     }
+
+    fn allows(&self, url: &str) -> bool {
+        self.entries
+            .iter()
+            .any(|(known, _)| known.as_str() == Some(url))
+    }
 }
 
 impl Xml for ByKey {

@@ -1,6 +1,6 @@
 //! Codes of a host's own, for failures of its atoms.
 
-use crate::codes::{is_dotted, is_taken};
+use crate::codes::{is_dotted, is_of_capability, is_taken};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -85,6 +85,16 @@ impl HostCode {
         }
     }
 
+    /// The code of a capability that comes with the engine, such as `ai.length`, whose family
+    /// no host may use; none if it is not of such a family.
+    #[must_use]
+    pub const fn of_capability(code: &'static str) -> Option<HostCode> {
+        match is_dotted(code) && is_of_capability(code) {
+            true => Some(HostCode(code)),
+            false => None,
+        }
+    }
+
     /// The text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -117,6 +127,11 @@ mod tests {
         }
         for taken in ["sandbox.mine", "lint.mine", "cli.usage"] {
             assert_eq!(HostCode::checked(taken), Err(HostCodeError::Taken));
+        }
+        let of_capability = |code| HostCode::of_capability(code).map(HostCode::as_str);
+        assert_eq!(of_capability("ai.length"), Some("ai.length"));
+        for other in ["fuel.exhausted", "billing.declined", "ai", "ai.A"] {
+            assert_eq!(of_capability(other), None);
         }
         for bad in [
             "", "declined", "a.b.c", "a.", ".b", "A.b", "a.b-c", "a.b_", "a b.c",

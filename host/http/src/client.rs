@@ -15,7 +15,7 @@ use crate::target::{Origin, Scheme, Target};
 use crate::wire::{Active, Activity, Answering, Bounds, Wire, WireFull};
 use a99_capabilities::{CapabilityError, Fetch, Reply};
 use a99_core::value::Value;
-use a99_egress::Policy;
+use a99_egress::{Destination, Policy};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue, USER_AGENT};
 use http::{Response, Version};
@@ -26,6 +26,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::error::Error;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -275,6 +276,32 @@ impl Fetch for HttpFetch {
             let answer = self.request(&url, &options).await;
             answer.map_err(|error| CapabilityError::new(error.to_string()))
         })
+    }
+
+    /// Names under a wildcard must be of the public network by their form: where they lead
+    /// is found out by who fetches, elsewhere.
+    fn allows(&self, url: &str) -> bool {
+        /// Domains that lead inside of a network.
+        const INNER: [&str; 5] = [".local", ".localhost", ".internal", ".lan", ".home.arpa"];
+        let Ok(target) = Target::parse(url) else {
+            return false;
+        };
+        let (origin, policy) = (&target.origin, self.policy());
+        let to = origin.host.destination();
+        if !self.schemes.contains(&origin.scheme)
+            || policy.check_destination(to, origin.port).is_err()
+        {
+            return false;
+        }
+        let Destination::Name(name) = to else {
+            return true;
+        };
+        let is_inner = !name.contains('.') || INNER.iter().any(|inner| name.ends_with(inner));
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        !is_inner
+            || policy
+                .check_connection(to, loopback, origin.port, false)
+                .is_ok()
     }
 }
 

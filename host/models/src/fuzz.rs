@@ -52,7 +52,11 @@ pub fn answer(wire: Wire, pieces: &[&[u8]]) -> Result<TextResult, AiError> {
 /// As of an answer over the network.
 pub fn whole(wire: Wire, body: &[u8]) -> Result<TextResult, AiError> {
     let (sink, handle) = StreamHandle::new("fuzz");
-    settle(read_whole(wire, CallIds::default(), body, &sink), sink, &handle)
+    settle(
+        read_whole(wire, CallIds::default(), body, &sink),
+        sink,
+        &handle,
+    )
 }
 
 fn settle(

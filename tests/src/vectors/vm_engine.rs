@@ -88,7 +88,9 @@ impl Scripted {
         Box::pin(async move {
             let reply = self.ask(method, &args);
             wait(reply.delay_ms).await;
-            reply.result.map_err(|message| CapabilityError { message })
+            reply
+                .result
+                .map_err(|message| CapabilityError::new(message))
         })
     }
 

@@ -2,6 +2,7 @@
 
 use a99_core::error::{ErrorCode, HostCode};
 use a99_core::text::Text;
+use a99_core::value::Value;
 use std::fmt;
 
 /// Why an asynchronous atom failed.
@@ -29,6 +30,8 @@ pub struct AtomError {
     pub message: Text,
     /// A suggestion for people; programs do not see it.
     pub help: Option<String>,
+    /// Details for who sees the run from outside; programs do not see them.
+    pub details: Option<Box<Value>>,
 }
 
 impl AtomError {
@@ -50,6 +53,7 @@ impl AtomError {
             host_code: None,
             message: message.into(),
             help: None,
+            details: None,
         }
     }
 

@@ -27,6 +27,7 @@ pub(crate) fn not_json(cx: &mut Cx<'_>, text: &[u8], at: usize, expected: Expect
         code: ErrorCode::ArgsNotJson,
         message: message.into_bytes(),
         help: Some(expected.help(&text[at..]).to_owned()),
+        details: None,
         op: None,
         host_code: None,
     }))

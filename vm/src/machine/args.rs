@@ -24,6 +24,7 @@ pub(super) fn check_args(cx: &mut Cx<'_>, exe: &Executable, args: &Value) -> Res
         code: ErrorCode::ArgsInvalid,
         message: b"Input validation failed: args do not match expected schema".to_vec(),
         help: Some(crate::mismatch::help(&error, declared, args)),
+        details: None,
         op: None,
         host_code: None,
     })))

@@ -71,6 +71,7 @@ impl Machine {
                     host_code,
                     mut message,
                     help,
+                    details,
                     op,
                 } = *thrown;
                 // Neither a host nor a program makes it longer (M11): it is
@@ -96,6 +97,7 @@ impl Machine {
                 let mut error = self.located(code, message, op);
                 error.host_code = host_code;
                 error.help = help;
+                error.details = details;
                 self.unwind(error, host);
             }
         }
@@ -201,9 +203,10 @@ impl Machine {
                 FrameKind::Agent if error.code.is_catchable() => {
                     // The caller sees a failure of its own step.
                     let message = error.message.as_bytes().to_vec();
-                    let host_code = error.host_code;
+                    let (host_code, details) = (error.host_code, error.details.take());
                     error = self.located(error.code, message, None);
                     error.host_code = host_code;
+                    error.details = details;
                     first = true;
                 }
                 FrameKind::Code if error.code.is_catchable() => first = true,

@@ -528,6 +528,7 @@ fn thrown(code: a99_core::error::ErrorCode, message: impl Into<Vec<u8>>) -> Faul
         host_code: None,
         message: message.into(),
         help: None,
+        details: None,
         op: None,
     }))
 }

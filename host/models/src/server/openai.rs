@@ -16,8 +16,18 @@ fn reason(stop: &StopReason) -> (&str, Option<&str>) {
         StopReason::StopSequence => ("stop", Some("STOP")),
         StopReason::MaxTokens => ("length", None),
         StopReason::ToolUse => ("tool_calls", None),
-        StopReason::Refusal => ("content_filter", None),
+        // The words of a refusal are a member of their own.
+        StopReason::Refusal => ("stop", None),
+        StopReason::ContentFilter => ("content_filter", None),
         other => (other.name(), None),
+    }
+}
+
+/// The member that has a turn's text.
+fn said_as(turn: &ModelTurn) -> &'static str {
+    match turn.stop_reason() {
+        StopReason::Refusal => "refusal",
+        _ => "content",
     }
 }
 
@@ -92,7 +102,7 @@ pub(super) fn events(
     for piece in turn.pieces() {
         said.push(Said::Piece(match piece {
             StreamEvent::Thinking(text) => vec![choice(map([("reasoning_content", text.into())]))],
-            StreamEvent::Text(text) => vec![choice(map([("content", text.into())]))],
+            StreamEvent::Text(text) => vec![choice(map([(said_as(turn), text.into())]))],
             StreamEvent::ToolUse(used) => {
                 let call = |call: Value| choice(map([("tool_calls", vec![call].into())]));
                 let at = f64::from(tools);
@@ -137,7 +147,8 @@ pub(super) fn events(
 pub(super) fn whole(turn: &ModelTurn, model: &str, prompt_bytes: usize, number: usize) -> Value {
     let mut message = Map::new();
     message.insert("role", "assistant");
-    message.insert("content", turn.text.concat());
+    message.insert("content", Value::Null);
+    message.insert(said_as(turn), turn.text.concat());
     if !turn.thinking.is_empty() {
         message.insert("reasoning_content", turn.thinking.concat());
     }

@@ -2,11 +2,13 @@
 
 use super::json::{count, index, items, map, objects, parse, text};
 use super::pieces::{CallIds, Piece, Pieces};
-use super::{Ask, Decoder, Protocol, Step, Turn, Woven, malformed, texts_of, told, turns};
+use super::{
+    Ask, Decoder, Protocol, Step, Turn, Woven, malformed, stop_reason, texts_of, told, turns,
+};
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiError, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent,
-    ToolChoice, ToolUse, Usage,
+    AiError, Format, Image, Message, Opaque, Part, Place, Role, StreamEvent, ToolChoice, ToolUse,
+    Usage,
 };
 use a99_core::value::{Map, Value};
 use std::collections::BTreeMap;
@@ -431,11 +433,7 @@ impl Events {
         if !reason.is_empty() {
             self.tools.close_all(out);
             self.stopped = true;
-            let reason = StopReason::named(&reason);
-            out.push(Step::Stop(match reason {
-                StopReason::Other(other) => StopReason::Other(a99_core::diag::excerpt(&other)),
-                known => known,
-            }));
+            out.push(Step::Stop(stop_reason(&reason)));
         }
         Ok(())
     }

@@ -16,8 +16,8 @@ use serde::Deserialize;
 
 pub(crate) use json::map;
 pub(crate) use json::parse;
-pub(crate) use pieces::CallIds;
 use json::text_of;
+pub(crate) use pieces::CallIds;
 
 /// What a service speaks.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -164,7 +164,8 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
         }
         let Some(turn) = turns.last_mut() else { break };
         let is_result = |part: &&Part| matches!(part, Part::ToolResult { .. });
-        turn.results.extend(message.content.iter().filter(is_result));
+        turn.results
+            .extend(message.content.iter().filter(is_result));
         turn.messages.push(message);
     }
     turns
@@ -228,6 +229,26 @@ impl Step {
         if !piece.is_empty() {
             out.push(Step::Event(StreamEvent::Thinking(piece)));
         }
+    }
+}
+
+/// What a service's word for the end of an answer means.
+fn stop_reason(word: &str) -> StopReason {
+    match &*word.to_ascii_lowercase() {
+        "stop" | "end_turn" | "end" | "eos" | "eos_token" | "stop_token" | "complete"
+        | "completed" => StopReason::EndTurn,
+        "stop_sequence" => StopReason::StopSequence,
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "model_length"
+        | "token_limit"
+        | "model_context_window_exceeded" => StopReason::MaxTokens,
+        "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,
+        "refusal" => StopReason::Refusal,
+        "content_filter" | "content_filtered" | "safety" | "recitation" | "blocklist"
+        | "prohibited_content" | "spii" | "image_safety" | "sensitive" => StopReason::ContentFilter,
+        _ => StopReason::Other(a99_core::diag::excerpt(word)),
     }
 }
 

@@ -5,12 +5,12 @@ mod kept;
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::{
-    Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, texts_of, told, turns,
+    Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, stop_reason, texts_of, told,
+    turns,
 };
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiCode, AiError, Format, Message, Part, Place, Role, StopReason, StreamEvent, ToolChoice,
-    Usage,
+    AiCode, AiError, Format, Message, Part, Place, Role, StopReason, StreamEvent, ToolChoice, Usage,
 };
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
@@ -232,7 +232,9 @@ fn merge(to: &mut Map, members: Vec<(&Text, &Value)>) {
     for (key, value) in members {
         let there = key.to_string_lossy();
         match (to.get_mut(&there), value) {
-            (Some(Value::Object(inner)), Value::Object(more)) => merge(inner, more.iter().collect()),
+            (Some(Value::Object(inner)), Value::Object(more)) => {
+                merge(inner, more.iter().collect())
+            }
             (Some(_), _) => {}
             (None, value) => {
                 to.insert(key.clone(), value.clone());
@@ -255,9 +257,8 @@ fn is_strict(schema: &Value) -> bool {
                     let closed = members.get("additionalProperties") == Some(&Value::Bool(false));
                     let required = members.get("required").and_then(Value::as_array);
                     let required = required.unwrap_or_default();
-                    let named = |key: &Text| {
-                        required.iter().any(|name| name.as_text() == Some(key))
-                    };
+                    let named =
+                        |key: &Text| required.iter().any(|name| name.as_text() == Some(key));
                     if !closed || !properties.is_none_or(|map| map.keys().all(named)) {
                         return false;
                     }
@@ -289,7 +290,10 @@ impl Decoder for Chunks {
         let mut out = Vec::new();
         let chunks = objects(&event.data)?;
         if event.event == "error" {
-            return Err(told(chunks.first().unwrap_or(&event.data.as_str().into()), None));
+            return Err(told(
+                chunks.first().unwrap_or(&event.data.as_str().into()),
+                None,
+            ));
         }
         for chunk in chunks {
             self.chunk(&chunk, &mut out)?;
@@ -303,11 +307,16 @@ fn failure(chunk: &Value) -> Option<AiError> {
     if error_in(chunk).is_some() {
         return Some(told(chunk, None));
     }
-    if chunk.get("choices").is_some_and(|choices| !choices.is_nullish()) {
+    if chunk
+        .get("choices")
+        .is_some_and(|choices| !choices.is_nullish())
+    {
         return None;
     }
     // vLLM and Mistral have the error's members in the chunk itself, MiniMax a status.
-    let named = ["object", "type"].iter().any(|key| chunk.get(key).and_then(Value::as_str) == Some("error"));
+    let named = ["object", "type"]
+        .iter()
+        .any(|key| chunk.get(key).and_then(Value::as_str) == Some("error"));
     if named {
         return Some(told(chunk, None));
     }
@@ -332,7 +341,9 @@ impl Chunks {
             return Err(error);
         }
         let choices = items(chunk, "choices")?;
-        let first = choices.iter().find(|choice| index(choice).unwrap_or(0) == 0);
+        let first = choices
+            .iter()
+            .find(|choice| index(choice).unwrap_or(0) == 0);
         if let Some(choice) = first.filter(|_| !self.stopped) {
             self.choice(choice, out)?;
         }
@@ -421,16 +432,12 @@ impl Chunks {
         let by_text = stopped_by
             .iter()
             .any(|key| choice.get(key).and_then(Value::as_text).is_some());
-        match reason {
+        match stop_reason(reason) {
             // Some services say `stop` when the model waits for tools.
-            "stop" if self.tools.any() => StopReason::ToolUse,
-            "stop" if self.refused => StopReason::Refusal,
-            "stop" if by_text => StopReason::StopSequence,
-            "stop" => StopReason::EndTurn,
-            "length" => StopReason::MaxTokens,
-            "tool_calls" | "function_call" => StopReason::ToolUse,
-            "content_filter" => StopReason::Refusal,
-            other => StopReason::Other(a99_core::diag::excerpt(other)),
+            StopReason::EndTurn if self.tools.any() => StopReason::ToolUse,
+            StopReason::EndTurn if self.refused => StopReason::Refusal,
+            StopReason::EndTurn if by_text => StopReason::StopSequence,
+            other => other,
         }
     }
 }
@@ -456,7 +463,11 @@ fn piece(call: &Value, function: &Value) -> Result<Piece, AiError> {
 fn thinking_of(delta: &Value) -> Result<String, AiError> {
     for key in ["reasoning", "reasoning_text", "thinking"] {
         // Some services have an object there.
-        if let Some(found) = delta.get(key).and_then(text_of).filter(|text| !text.is_empty()) {
+        if let Some(found) = delta
+            .get(key)
+            .and_then(text_of)
+            .filter(|text| !text.is_empty())
+        {
             return Ok(found);
         }
     }

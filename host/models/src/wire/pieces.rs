@@ -263,7 +263,10 @@ impl Pieces {
     }
 
     fn count(&mut self, piece: &Piece, more: usize) -> Result<(), AiError> {
-        let values = piece.given.as_ref().map_or(0, a99_capabilities::value_bytes);
+        let values = piece
+            .given
+            .as_ref()
+            .map_or(0, a99_capabilities::value_bytes);
         let opaque = piece.opaque.values().map(a99_capabilities::value_bytes);
         let texts = piece.id.len() + piece.name.len() + piece.written.len() + more;
         let sizes = opaque.chain([values, texts]);

@@ -5,8 +5,8 @@ use super::remote::RemoteTurn;
 use super::wire::OfTurn;
 use crate::error::{AgentError, codes};
 use a99_capabilities::ai::{
-    AiCode, AiError, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent, StreamHandle,
-    StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
+    AiCode, AiError, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent,
+    StreamHandle, StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
 };
 use a99_capabilities::{AiProvider, BoxFuture};
 use agent99::Value;
@@ -294,7 +294,13 @@ pub(super) async fn serve(
     request: Request,
 ) -> Result<End, AgentError> {
     let stream_id = request.stream;
-    let mut stream = model.stream_text(request.into());
+    let request = TextRequest::from(request);
+    // An agent in another process has no network that addresses could be held to.
+    if let Err(error) = request.check_addresses(None) {
+        let end = failed(error);
+        return Ok(End { model: None, end });
+    }
+    let mut stream = model.stream_text(request);
     let mut end = Ending::Cancelled;
     while let Some(event) = stream.next().await {
         let piece = match event {

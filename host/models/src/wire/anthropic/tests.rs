@@ -277,7 +277,11 @@ fn b1_blocks_go_back_unchanged_and_in_order() {
         assert_eq!(sent.to_json_string(), content);
         let body = asked(talk(), "another");
         let sent = body.pointer("/messages/1/content").unwrap();
-        let kinds = sent.as_array().unwrap().iter().map(|b| b.get("type").unwrap().as_str().unwrap());
+        let kinds = sent
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|b| b.get("type").unwrap().as_str().unwrap());
         assert_eq!(kinds.collect::<Vec<_>>(), ["text", "tool_use", "tool_use"]);
     }
     // A block that was cut has no signature, and does not go back.
@@ -308,7 +312,15 @@ fn b2_a_round_of_results_is_one_message() {
 
 #[test]
 fn b4_what_is_no_event_is_passed_over() {
-    for data in ["", "null", "{}", "[]", "ping", r#"{"type":"ping"}"#, r#"{"type":"new"}"#] {
+    for data in [
+        "",
+        "null",
+        "{}",
+        "[]",
+        "ping",
+        r#"{"type":"ping"}"#,
+        r#"{"type":"new"}"#,
+    ] {
         for kind in ["", "event: heartbeat\n", "event: ping\n"] {
             let text = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#;
             let stream = format!("{kind}data: {data}\n\ndata: {text}\n\ndata: {END}\n\n");

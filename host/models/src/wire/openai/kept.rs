@@ -95,9 +95,8 @@ impl Grown {
             }
             Value::Object(members) => {
                 let members = members.iter();
-                let members = members.map(|(key, value)| {
-                    (key.to_string_lossy().into_owned(), Grown::of(value))
-                });
+                let members = members
+                    .map(|(key, value)| (key.to_string_lossy().into_owned(), Grown::of(value)));
                 Grown::Members(members.collect())
             }
             other => Grown::Whole(other.clone()),
@@ -107,9 +106,7 @@ impl Grown {
     fn into_value(self) -> Value {
         match self {
             Grown::Text(text) => text.into(),
-            Grown::List(items) => {
-                Value::Array(items.into_iter().map(Grown::into_value).collect())
-            }
+            Grown::List(items) => Value::Array(items.into_iter().map(Grown::into_value).collect()),
             Grown::Members(members) => Value::Object(map_of(members)),
             Grown::Whole(value) => value,
         }
@@ -117,9 +114,9 @@ impl Grown {
 
     fn is_text(&self, value: Option<&Value>) -> bool {
         match self {
-            Grown::Text(own) => {
-                value.and_then(Value::as_text).is_some_and(|text| text.to_string_lossy() == **own)
-            }
+            Grown::Text(own) => value
+                .and_then(Value::as_text)
+                .is_some_and(|text| text.to_string_lossy() == **own),
             Grown::Whole(own) => Some(own) == value,
             _ => false,
         }
@@ -174,7 +171,8 @@ fn add(list: &mut Vec<Grown>, item: &Value) {
     let (kind, index, id) = (given("type"), given("index"), given("id"));
     if let Some(Grown::Members(last)) = list.last_mut() {
         let mut same = |key: &str, value| member(last, key).is_some_and(|own| own.is_text(value));
-        let is_piece = kind.is_some() && index.is_some() && same("type", kind) && same("index", index);
+        let is_piece =
+            kind.is_some() && index.is_some() && same("type", kind) && same("index", index);
         let other_id = id.is_some() && matches!(member(last, "id"), Some(Grown::Text(_))) && {
             !member(last, "id").is_some_and(|own| own.is_text(id))
         };

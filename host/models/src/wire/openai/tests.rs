@@ -228,7 +228,11 @@ fn events_are_read_as_services_send_them() {
         ("stop", r#","stop_reason":null"#, StopReason::EndTurn),
         ("stop", r#","stop_reason":151645"#, StopReason::EndTurn),
         ("length", "", StopReason::MaxTokens),
-        ("content_filter", "", StopReason::Refusal),
+        ("content_filter", "", StopReason::ContentFilter),
+        ("eos", "", StopReason::EndTurn),
+        ("MAX_TOKENS", "", StopReason::MaxTokens),
+        ("SAFETY", "", StopReason::ContentFilter),
+        ("refusal", "", StopReason::Refusal),
         (
             "insufficient",
             "",
@@ -364,9 +368,15 @@ fn next_round(result: &TextResult, from: &str) -> TextRequest {
         model: Some(from.to_owned()),
         ..result.clone()
     };
-    let mut talk = vec![value(r#"{"role":"user","content":"Go"}"#), result.to_message()];
+    let mut talk = vec![
+        value(r#"{"role":"user","content":"Go"}"#),
+        result.to_message(),
+    ];
     for used in &result.tool_uses {
-        let answer = format!(r#"{{"role":"tool","tool_call_id":"{}","content":"r"}}"#, used.id);
+        let answer = format!(
+            r#"{{"role":"tool","tool_call_id":"{}","content":"r"}}"#,
+            used.id
+        );
         talk.push(value(&answer));
     }
     let request = round(Value::Array(talk));
@@ -392,9 +402,14 @@ fn b1_opaque_members_go_back_unchanged() {
     );
     // Another service does not get them.
     let body = ask(&next_round(&result, "other/m"), false);
-    assert!(!body.contains("reasoning") && !body.contains("thought_signature"), "{body}");
+    assert!(
+        !body.contains("reasoning") && !body.contains("thought_signature"),
+        "{body}"
+    );
     // Those that a program wrote itself go as they are.
-    let own = value(r#"[{"role":"user","content":"x"},{"role":"assistant","content":"a","reasoning_content":"b"}]"#);
+    let own = value(
+        r#"[{"role":"user","content":"x"},{"role":"assistant","content":"a","reasoning_content":"b"}]"#,
+    );
     let request = round(own);
     assert!(ask(&request, false).contains(r#""reasoning_content":"b""#));
     // The whole form is the same; thinking among the parts of a content too.
@@ -412,7 +427,9 @@ fn b6_stand_in_ids_are_new_in_the_conversation() {
     use crate::reader::Reader;
     use crate::wire::CallIds;
     use a99_capabilities::ai::StreamHandle;
-    let call = chunk(r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"call_2","function":{"name":"g","arguments":"{}"}}]}"#);
+    let call = chunk(
+        r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"call_2","function":{"name":"g","arguments":"{}"}}]}"#,
+    );
     let mut request = TextRequest::new("x");
     let mut seen = vec!["call_1".to_owned()];
     request.messages.push(Message {
@@ -452,7 +469,9 @@ fn b2_results_come_before_what_the_user_says() {
     let request = round(value(talk));
     let body = value(&ask(&request, false));
     let messages = body.get("messages").and_then(Value::as_array).unwrap();
-    let roles = messages.iter().map(|m| m.get("role").unwrap().as_str().unwrap());
+    let roles = messages
+        .iter()
+        .map(|m| m.get("role").unwrap().as_str().unwrap());
     let roles: Vec<&str> = roles.collect();
     assert_eq!(roles, ["user", "assistant", "tool", "tool", "user"]);
 }
