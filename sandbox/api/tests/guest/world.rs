@@ -527,8 +527,11 @@ for name, times in [('a', (1500000000, 2250000001)), ('b', (-1500000000, -1))]:
     assert (found.st_atime_ns, found.st_mtime_ns) == times, (name, found)
 os.utime('a', (1.5, 2.25))
 assert os.stat('a').st_mtime == 2.25
-END
-touch -d '2001-02-03 04:05:06.789' c; cp -p c d; touch -r d e",
+open('c', 'w').close()
+os.utime('c')
+import shutil
+shutil.copy2('a', 'd')
+END",
     );
     let time = |name: &str| {
         let metadata = fs::metadata(folder.path().join(name)).unwrap();
@@ -536,6 +539,6 @@ touch -d '2001-02-03 04:05:06.789' c; cp -p c d; touch -r d e",
     };
     assert_eq!(time("a"), (2, 250_000_000));
     assert_eq!(time("b"), (-1, 999_999_999));
-    assert_eq!(time("d").1, time("c").1);
-    assert_eq!(time("e"), time("d"));
+    assert_eq!(time("d"), time("a"));
+    assert!(time("c").1 > 0, "{:?}", time("c"));
 }
