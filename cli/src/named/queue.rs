@@ -113,14 +113,14 @@ mod tests {
         let (started, order) = channel();
         let threads: Vec<_> = (0..10)
             .map(|number| {
-                let (queue, started) = (Arc::clone(&queue), started.clone());
+                let (theirs, started) = (Arc::clone(&queue), started.clone());
                 let client = ours.try_clone().unwrap();
                 let thread = thread::spawn(move || {
-                    let turn = queue.turn(&client).unwrap();
+                    let turn = theirs.turn(&client).unwrap();
                     started.send(number).unwrap();
                     drop(turn);
                 });
-                eventually(|| self::Queue::waiting(&running[0].0) == number + 1);
+                eventually(|| queue.waiting() == number + 1);
                 thread
             })
             .collect();

@@ -290,6 +290,26 @@ fn input_goes_through_without_loss() {
     );
 }
 
+/// Also where more is always under way: what the agent passed on is not kept.
+#[test]
+fn s2_long_streams_take_no_memory() {
+    let mut host = Host::new();
+    // It is slower than who feeds it, so that something waits all the time.
+    let mut command = exec(&["sh", "-c", "od -v >/dev/null; echo done"]);
+    command.stdin = true;
+    let id = host.start(&Request::Exec(command));
+    host.feed(id, &vec![7; 24 << 20]);
+    host.finish(id).assert("done\n", 0);
+    let state = host.run(&sh("yes | head -c 100000000"));
+    assert_eq!(state.stdout.len(), 100_000_000);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", host.agent.id()));
+    let status = status.expect("it runs");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most = most.and_then(|most| most.trim().split(' ').next()?.parse::<u64>().ok());
+    let most = most.expect("kilobytes");
+    assert!(most < 16 << 10, "{most} kB");
+}
+
 #[test]
 fn a_command_that_reads_no_more_takes_all_input() {
     let mut host = Host::new();
