@@ -167,7 +167,7 @@ fn s5_a_limit_above_what_commands_have_is_refused() {
         assert!(said.contains("commands have"), "{said}");
     }
     home.ok(&["start", "box"]);
-    home.fails(&["exec", "box", "--memory", "250M", "--", "true"], 125);
+    home.fails(&["exec", "box", "--memory", "250M", "--", "true"], 126);
     home.ok(&["exec", "box", "--memory", "100M", "--", "true"]);
 }
 
