@@ -8,6 +8,7 @@
 use crate::RangeError;
 use crate::tick::{PIECE, Tick, whole};
 use std::borrow::Cow;
+use std::sync::{LazyLock, OnceLock};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
 /// The text in lower case.
@@ -27,7 +28,10 @@ pub fn to_lower_with<'a, E>(text: &'a [u8], tick: &mut impl Tick<E>) -> Result<C
             let last = follows_letter(text, at, tick)? && !precedes_letter(text, end, tick)?;
             push(out, if last { 'ς' } else { 'σ' });
         } else {
-            c.to_lowercase().for_each(|c| push(out, c));
+            match LOWER.of(c) {
+                Some(small) => push(out, small),
+                None => c.to_lowercase().for_each(|c| push(out, c)),
+            }
         }
         Ok(())
     })
@@ -45,9 +49,59 @@ pub fn to_upper(text: &[u8]) -> Cow<'_, [u8]> {
 /// Those of `tick`.
 pub fn to_upper_with<'a, E>(text: &'a [u8], tick: &mut impl Tick<E>) -> Result<Cow<'a, [u8]>, E> {
     map_case(text, tick, u8::is_ascii_lowercase, |_, c, out, _| {
-        c.to_uppercase().for_each(|c| push(out, c));
+        match UPPER.of(c) {
+            Some(large) => push(out, large),
+            None => c.to_uppercase().for_each(|c| push(out, c)),
+        }
         Ok(())
     })
+}
+
+static LOWER: Pages<char> = Pages::new(|c| alone(c.to_lowercase()));
+static UPPER: Pages<char> = Pages::new(|c| alone(c.to_uppercase()));
+
+/// The one character that another becomes.
+fn alone(mut chars: impl Iterator<Item = char>) -> Option<char> {
+    let first = chars.next();
+    if chars.next().is_some() { None } else { first }
+}
+
+/// What characters map to, in pages that are made when a character of theirs is met: looking
+/// one up takes a few nanoseconds, searching the tables of the standard library many.
+struct Pages<T: 'static> {
+    pages: LazyLock<Box<[OnceLock<Box<[Option<T>; PAGE]>>]>>,
+    map: fn(char) -> Option<T>,
+}
+
+/// Characters of a page.
+const PAGE: usize = 256;
+
+/// Pages that are kept: of the planes that have letters with two cases.
+const PAGES: usize = 0x2_0000 / PAGE;
+
+impl<T: Copy> Pages<T> {
+    const fn new(map: fn(char) -> Option<T>) -> Pages<T> {
+        Pages {
+            pages: LazyLock::new(|| (0..PAGES).map(|_| OnceLock::new()).collect()),
+            map,
+        }
+    }
+
+    fn of(&self, c: char) -> Option<T> {
+        let at = c as usize;
+        let Some(page) = self.pages.get(at / PAGE) else {
+            return (self.map)(c);
+        };
+        page.get_or_init(|| self.page(at / PAGE))[at % PAGE]
+    }
+
+    fn page(&self, page: usize) -> Box<[Option<T>; PAGE]> {
+        let mapped = |at: usize| {
+            let c = char::from_u32((page * PAGE + at) as u32);
+            c.and_then(|c| (self.map)(c))
+        };
+        Box::new(std::array::from_fn(mapped))
+    }
 }
 
 /// The one letter whose lower case depends on its neighbours.
@@ -103,12 +157,14 @@ fn map_case<'a, E, T: Tick<E>>(
         if run == ascii.len() {
             continue;
         }
-        let (c, length) = char_at(text, at);
-        match c {
-            Some(c) => map(at, c, &mut out, tick)?,
-            None => out.extend_from_slice(&text[at..at + length]),
+        while at < next && text.get(at).is_some_and(|b| !b.is_ascii()) {
+            let (c, length) = char_at(text, at);
+            match c {
+                Some(c) => map(at, c, &mut out, tick)?,
+                None => out.extend_from_slice(&text[at..at + length]),
+            }
+            at += length;
         }
-        at += length;
     }
     Ok(Cow::Owned(out))
 }
@@ -131,23 +187,26 @@ enum Neighbour {
     Other,
 }
 
-fn neighbour(c: Option<char>) -> Neighbour {
-    match c {
-        None | Some(' ' | '0'..='9' | '\n') => Neighbour::Other,
-        Some('a'..='z' | 'A'..='Z' | 'Α'..='Ω' | 'α'..='ω') => Neighbour::Letter,
-        Some(c) => {
-            // The properties in question are the standard library's own: they
-            // show in what it makes of a sigma next to the character.
-            let is_small = |text: String| text.to_lowercase().contains('σ');
-            if is_small(format!("aΣ{c}")) {
-                Neighbour::Letter
-            } else if is_small(format!("aΣ{c}a")) {
+static NEIGHBOURS: Pages<Neighbour> = Pages::new(|c| {
+    // The properties in question are the standard library's own: they show in what it makes
+    // of a sigma next to the character.
+    let is_small = |text: String| text.to_lowercase().contains('σ');
+    Some(match c {
+        // Beyond the pages: tags and selectors of variants are skipped, nothing has case.
+        '\u{20000}'.. => match c {
+            '\u{E0001}' | '\u{E0020}'..='\u{E007F}' | '\u{E0100}'..='\u{E01EF}' => {
                 Neighbour::Skipped
-            } else {
-                Neighbour::Other
             }
-        }
-    }
+            _ => Neighbour::Other,
+        },
+        c if is_small(format!("aΣ{c}")) => Neighbour::Letter,
+        c if is_small(format!("aΣ{c}a")) => Neighbour::Skipped,
+        _ => Neighbour::Other,
+    })
+});
+
+fn neighbour(c: Option<char>) -> Neighbour {
+    c.and_then(|c| NEIGHBOURS.of(c)).unwrap_or(Neighbour::Other)
 }
 
 /// Whether what stands before a place, besides what is skipped, is a letter.
@@ -325,6 +384,18 @@ impl<E, T: Tick<E>> Iterator for Stretch<'_, '_, E, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every character has the case, and is the neighbour of a sigma, that the standard
+    /// library says.
+    #[test]
+    fn e1_pages_hold_what_the_standard_library_says() {
+        for c in ('\0'..'\u{20000}').chain('\u{E0000}'..'\u{E0200}') {
+            let text = format!("aΣ{c}Σ{c}a");
+            assert_eq!(lower(&text), text.to_lowercase(), "{c:?}");
+            let upper = String::from_utf8(to_upper(text.as_bytes()).into_owned()).unwrap();
+            assert_eq!(upper, text.to_uppercase(), "{c:?}");
+        }
+    }
 
     fn lower(text: &str) -> String {
         String::from_utf8(to_lower(text.as_bytes()).into_owned()).unwrap()

@@ -4,6 +4,7 @@
 //! The standard library's precision formatting is exact but rounds ties to
 //! even, so ties are found beforehand and rounded here.
 
+use super::radix::decimal_digits;
 use super::shortest::{Shortest, parse_exponent};
 use super::{into_string, non_finite, number_to_string, push_exponential, push_plain};
 use crate::RangeError;
@@ -11,6 +12,9 @@ use crate::arith::to_integer_or_infinity;
 
 /// Most digits the three methods take.
 const MAX_DIGITS: f64 = 100.0;
+
+/// As many digits the standard library finds without long arithmetic.
+const FAST_DIGITS: usize = 17;
 
 /// `toFixed` leaves numbers from here on to `Number::toString`.
 const FIXED_LIMIT: f64 = 1e21;
@@ -113,11 +117,30 @@ pub fn to_precision(x: f64, precision: Option<f64>) -> Result<String, RangeError
 /// `count` significant digits of a finite, non-negative number and the decimal
 /// exponent of the first one.
 fn rounded_digits(x: f64, count: usize) -> (Vec<u8>, i32) {
+    if count > FAST_DIGITS {
+        let (mut digits, exponent) = decimal_digits(x, count + 1);
+        // Of the exact value the digit behind the last tells which way to round.
+        return match digits.pop() {
+            Some(b'5'..) if increment(&mut digits) => {
+                digits.pop();
+                digits.insert(0, b'1');
+                (digits, exponent + 1)
+            }
+            _ => (digits, exponent),
+        };
+    }
+    let (digits, exponent) = formatted_digits(x, count);
+    // Rounding up to a power of ten makes the exponent one more than the number's own.
+    let grown = digits[0] == b'1' && digits[1..].iter().all(|digit| *digit == b'0');
+    let is_tie = |exponent: i32| is_tie(x, exponent - count as i32);
+    if !is_tie(exponent) && !(grown && is_tie(exponent - 1)) {
+        return (digits, exponent);
+    }
+    // One digit more is the exact value; dropping its 5 rounds up.
     let (mut digits, exponent) = formatted_digits(x, count + 1);
-    if !is_tie(x, exponent - count as i32) {
+    if digits.pop() != Some(b'5') {
         return formatted_digits(x, count);
     }
-    digits.pop();
     if !increment(&mut digits) {
         return (digits, exponent);
     }

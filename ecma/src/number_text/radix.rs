@@ -13,9 +13,9 @@ const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 /// Limbs of 32 bits that hold the integer part of any double (2^1024).
 const WHOLE_LIMBS: usize = 32;
 
-/// Limbs that hold the fraction of any double and half the step to its
+/// Limbs of 64 bits that hold the fraction of any double and half the step to its
 /// neighbour: 2^-1075 is the least bit.
-const FRACTION_LIMBS: usize = 34;
+const FRACTION_LIMBS: usize = 17;
 
 /// The text of `x` in the given radix, which is truncated.
 ///
@@ -65,21 +65,89 @@ fn whole_digits(whole: f64, radix: u32) -> Vec<u8> {
     }
     let mut used = WHOLE_LIMBS;
     let mut out = Vec::new();
+    // As many digits at once as a division by a limb gives.
+    let (chunk, digits) = power_below(u64::from(radix), 1 << 32);
     loop {
         while used > 0 && limbs[used - 1] == 0 {
             used -= 1;
         }
-        if used == 0 && !out.is_empty() {
-            return out;
+        // Dividing by a constant takes a multiplication.
+        let mut rest = match chunk {
+            1_000_000_000 => divide(&mut limbs[..used], 1_000_000_000),
+            _ => divide(&mut limbs[..used], chunk),
+        };
+        let is_last = limbs[..used].iter().all(|limb| *limb == 0);
+        for _ in 0..digits {
+            out.push(DIGITS[(rest % radix) as usize]);
+            rest /= radix;
+            if is_last && rest == 0 {
+                return out;
+            }
         }
-        let mut remainder = 0_u64;
-        for limb in limbs[..used].iter_mut().rev() {
-            let value = remainder << 32 | u64::from(*limb);
-            *limb = (value / u64::from(radix)) as u32;
-            remainder = value % u64::from(radix);
-        }
-        out.push(DIGITS[remainder as usize]);
     }
+}
+
+/// Divides an integer in limbs by less than 2^32 and gives the remainder.
+#[inline(always)]
+fn divide(limbs: &mut [u32], divisor: u64) -> u32 {
+    let mut remainder = 0;
+    for limb in limbs.iter_mut().rev() {
+        let value = remainder << 32 | u64::from(*limb);
+        *limb = (value / divisor) as u32;
+        remainder = value % divisor;
+    }
+    remainder as u32
+}
+
+/// The first decimal digits of the exact value of a finite, non-negative number, and the
+/// exponent of the first one.
+pub(super) fn decimal_digits(x: f64, count: usize) -> (Vec<u8>, i32) {
+    /// The largest power of ten in a limb, and its exponent.
+    const CHUNK: (u64, usize) = (10_000_000_000_000_000_000, 19);
+    if x == 0.0 {
+        return (vec![b'0'; count], 0);
+    }
+    let whole = x.floor();
+    let mut digits = match whole {
+        0.0 => Vec::new(),
+        _ => whole_digits(whole, 10),
+    };
+    digits.reverse();
+    let mut exponent = digits.len() as i32 - 1;
+    let mut fraction = Fixed::half_of(x - whole);
+    fraction.multiply(2);
+    while digits.len() < count {
+        fraction.multiply(CHUNK.0);
+        let mut rest = std::mem::take(&mut fraction.whole);
+        if digits.is_empty() && rest == 0 {
+            exponent -= CHUNK.1 as i32;
+            continue;
+        }
+        let mut chunk = [b'0'; CHUNK.1];
+        for digit in chunk.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let mut new = &chunk[..];
+        if digits.is_empty() {
+            let zeros = chunk.iter().take_while(|digit| **digit == b'0').count();
+            exponent -= zeros as i32;
+            new = &chunk[zeros..];
+        }
+        digits.extend_from_slice(new);
+    }
+    digits.truncate(count);
+    (digits, exponent)
+}
+
+/// The largest power of a number that is below `limit`, and its exponent.
+fn power_below(base: u64, limit: u128) -> (u64, u32) {
+    let (mut power, mut exponent) = (base, 1);
+    while u128::from(power) * u128::from(base) < limit {
+        power *= base;
+        exponent += 1;
+    }
+    (power, exponent)
 }
 
 /// The digit values after the point of `value`, which is not an integer and
@@ -96,11 +164,21 @@ fn fraction_digits(value: f64, whole: f64, radix: u32) -> (Vec<u8>, bool) {
     // odd one the sum of all digits does.
     let whole_is_odd = whole % 2.0 != 0.0;
     let mut odd = whole_is_odd;
+    // The zeros that a small number begins with, many at once: what is below a limb's
+    // least bit stays below one, and as many times the steps to its neighbours as before.
+    let (chunk, zeros) = power_below(u64::from(radix), 1 << 64);
+    while fraction.is_below_a_limb() {
+        for number in [&mut fraction, &mut half_next, &mut half_last] {
+            number.multiply(chunk);
+        }
+        digits.resize(digits.len() + zeros as usize, 0);
+    }
+    let radix = u64::from(radix);
     loop {
         let half = fraction.compare_half();
         if half.is_gt() || (half.is_eq() && odd) {
             if fraction.reaches_past_one_with(&half_next) {
-                return round_up(digits, radix);
+                return round_up(digits, radix as u32);
             }
         } else if fraction.is_less_than(&half_last) {
             while digits.last() == Some(&0) {
@@ -149,44 +227,62 @@ fn place(limbs: &mut [u32], mantissa: u64, shift: usize) {
 
 /// A small integer and an exact binary fraction, limbs in little-endian order.
 struct Fixed {
-    whole: u32,
-    limbs: [u32; FRACTION_LIMBS],
+    whole: u64,
+    limbs: [u64; FRACTION_LIMBS],
+    /// The limbs that are not zero are among these.
+    used: std::ops::Range<usize>,
 }
 
 impl Fixed {
     /// Half of a number below one.
     fn half_of(x: f64) -> Self {
-        const FRACTION_BITS: i32 = 32 * FRACTION_LIMBS as i32;
+        const FRACTION_BITS: i32 = 64 * FRACTION_LIMBS as i32;
         let (mantissa, exponent) = decompose(x);
         let mut limbs = [0; FRACTION_LIMBS];
-        let shift = FRACTION_BITS + exponent - 1;
-        if shift >= 0 {
-            place(&mut limbs, mantissa, shift as usize);
+        let shift = usize::try_from(FRACTION_BITS + exponent - 1).unwrap_or(0);
+        let wide = u128::from(mantissa) << (shift % 64);
+        let first = shift / 64;
+        for (index, limb) in limbs.iter_mut().skip(first).take(2).enumerate() {
+            *limb = (wide >> (64 * index)) as u64;
         }
-        Self { whole: 0, limbs }
+        Self {
+            whole: 0,
+            limbs,
+            used: first..(first + 2).min(FRACTION_LIMBS),
+        }
     }
 
-    fn multiply(&mut self, factor: u32) {
+    /// Whether it is below 2^-64.
+    fn is_below_a_limb(&self) -> bool {
+        self.whole == 0 && self.limbs[FRACTION_LIMBS - 1] == 0
+    }
+
+    fn multiply(&mut self, factor: u64) {
         let mut carry = 0_u64;
-        for limb in &mut self.limbs {
-            let value = u64::from(*limb) * u64::from(factor) + carry;
-            *limb = value as u32;
-            carry = value >> 32;
+        for limb in &mut self.limbs[self.used.clone()] {
+            let value = u128::from(*limb) * u128::from(factor) + u128::from(carry);
+            *limb = value as u64;
+            carry = (value >> 64) as u64;
         }
-        self.whole = self.whole.wrapping_mul(factor).wrapping_add(carry as u32);
+        if self.used.end == FRACTION_LIMBS {
+            self.whole = self.whole.wrapping_mul(factor).wrapping_add(carry);
+        } else if carry != 0 {
+            self.limbs[self.used.end] = carry;
+            self.used.end += 1;
+        }
+        while self.used.start < self.used.end && self.limbs[self.used.start] == 0 {
+            self.used.start += 1;
+        }
     }
 
     /// Compares a fraction (its integer part being zero) with one half.
     fn compare_half(&self) -> std::cmp::Ordering {
-        let top = self.limbs[FRACTION_LIMBS - 1];
-        let rest_is_zero = self.limbs[..FRACTION_LIMBS - 1]
-            .iter()
-            .all(|&limb| limb == 0);
-        top.cmp(&(1 << 31)).then(if rest_is_zero {
-            std::cmp::Ordering::Equal
-        } else {
-            std::cmp::Ordering::Greater
-        })
+        let (top, rest) = self.limbs.split_last().unwrap_or((&0, &[]));
+        let rest_is_zero = || rest.iter().all(|&limb| limb == 0);
+        match top.cmp(&(1 << 63)) {
+            std::cmp::Ordering::Equal if !rest_is_zero() => std::cmp::Ordering::Greater,
+            order => order,
+        }
     }
 
     fn is_less_than(&self, other: &Self) -> bool {
@@ -196,13 +292,13 @@ impl Fixed {
 
     /// Whether the sum with `other` is greater than one.
     fn reaches_past_one_with(&self, other: &Self) -> bool {
-        let (mut carry, mut rest_is_zero) = (0_u64, true);
+        let (mut carry, mut rest_is_zero) = (0_u128, true);
         for (&a, &b) in self.limbs.iter().zip(&other.limbs) {
-            let value = u64::from(a) + u64::from(b) + carry;
-            rest_is_zero &= value as u32 == 0;
-            carry = value >> 32;
+            let value = u128::from(a) + u128::from(b) + carry;
+            rest_is_zero &= value as u64 == 0;
+            carry = value >> 64;
         }
-        let whole = u64::from(self.whole) + u64::from(other.whole) + carry;
+        let whole = u128::from(self.whole) + u128::from(other.whole) + carry;
         whole > 1 || (whole == 1 && !rest_is_zero)
     }
 }
@@ -239,6 +335,45 @@ mod tests {
                 to_radix(1.0, radix).unwrap_err().message(),
                 "toString() radix argument must be between 2 and 36"
             );
+        }
+    }
+
+    /// Many digits at once are those that come one by one.
+    #[test]
+    fn e1_digits_of_small_and_large_numbers_are_exact() {
+        let digits = |x: f64, radix: f64| {
+            let text = to_radix(x, radix).unwrap();
+            let zeros = text
+                .bytes()
+                .take_while(|b| matches!(b, b'0' | b'.'))
+                .count();
+            (text.len(), text[zeros..].to_owned())
+        };
+        assert_eq!(digits(5e-324, 3.0), (680, "2".to_owned()));
+        for power in [1.0, 3.0, 40.0, 41.0, 600.0] {
+            let (x, radix) = (2f64.powi(power as i32), 2.0);
+            assert_eq!(
+                to_radix(x, radix).unwrap(),
+                format!("1{}", "0".repeat(power as usize))
+            );
+            let small = format!("0.{}1", "0".repeat(power as usize - 1));
+            assert_eq!(to_radix(1.0 / x, radix).unwrap(), small);
+        }
+        let whole = to_radix(1e300, 36.0).unwrap();
+        let value = whole.chars().fold(0.0, |sum: f64, c| {
+            sum.mul_add(36.0, f64::from(c.to_digit(36).unwrap()))
+        });
+        assert!((value / 1e300 - 1.0).abs() < 1e-12, "{whole}");
+        for (x, wanted) in [
+            (f64::MAX, format!("{:.99e}", f64::MAX)),
+            (5e-324, format!("{:.99e}", 5e-324)),
+            (0.1, format!("{:.54e}", 0.1)),
+        ] {
+            let (mantissa, exponent) = wanted.split_once('e').unwrap();
+            let mantissa = mantissa.replace('.', "");
+            let (digits, found) = decimal_digits(x, mantissa.len() - 1);
+            assert_eq!(found.to_string(), exponent);
+            assert!(mantissa.as_bytes().starts_with(&digits), "{x:e}");
         }
     }
 
