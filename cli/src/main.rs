@@ -52,6 +52,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    survive_file_limit();
     let parsed = Cli::command()
         .color(help_colors())
         .try_get_matches()
@@ -68,6 +69,20 @@ fn main() -> ExitCode {
         exit => exit,
     };
     ExitCode::from(exit.code())
+}
+
+/// Lets a write beyond the limit of file sizes (`ulimit -f`) fail, as on a full disk. By default
+/// the signal ends the process, and with it all agents of a host.
+fn survive_file_limit() {
+    #[cfg(all(unix, feature = "sqlite"))]
+    {
+        use signal_hook::consts::SIGXFSZ;
+        // Without it the signal is fatal, as before.
+        drop(signal_hook::flag::register(
+            SIGXFSZ,
+            std::sync::Arc::default(),
+        ));
+    }
 }
 
 /// Colours of help and of what the command line got wrong, which are written before

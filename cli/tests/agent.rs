@@ -1,5 +1,7 @@
 //! Agents that live: made, hosted, spoken to, killed and started again.
 
+#[path = "agent/doors.rs"]
+mod doors;
 mod harness;
 #[path = "agent/hosted.rs"]
 mod hosted;

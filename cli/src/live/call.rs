@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::line;
-use super::place::Place;
+use super::place::{PATIENCE, Place};
 use super::wire::{Call, MethodCall};
 use crate::args::CallArgs;
 use crate::duration::milliseconds;
@@ -24,7 +24,8 @@ pub(crate) fn run(args: &CallArgs) -> Result<Exit, Failure> {
         sender: args.sender.clone(),
         timeout_ms: args.timeout.map(milliseconds),
     };
-    let result = Client::needed(&place)?.ask(Call::Method(call), |_| {})?;
+    let within = args.timeout.unwrap_or(PATIENCE);
+    let result = Client::needed(&place, within)?.ask(Call::Method(call), |_| {})?;
     let error = &result["error"];
     if args.place.json {
         let mut told = result.clone();

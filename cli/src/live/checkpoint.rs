@@ -1,7 +1,6 @@
 //! `a99 agent checkpoint`: prints and changes how far an agent has handled its channel.
 
-use super::client::Client;
-use super::place::Place;
+use super::place::{PATIENCE, Place, Reached};
 use super::wire::{Call, Change, CheckpointCall, InspectCall, Refusal};
 use super::{inspect, known, line};
 use crate::args::CheckpointArgs;
@@ -24,16 +23,19 @@ pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
         _ => None,
     };
     let agent = args.key.clone();
-    let done = match Client::of(&place)? {
-        Some(mut client) => client.ask(
+    let reached = match change {
+        Some(_) => place.change(false, PATIENCE)?,
+        None => place.read()?,
+    };
+    let done = match reached {
+        Reached::Host(mut client) => client.ask(
             match change {
                 Some(change) => Call::Checkpoint(CheckpointCall { agent, change }),
                 None => Call::Inspect(InspectCall { agent: Some(agent) }),
             },
             |_| {},
         )?,
-        None => {
-            let opened = place.open(false)?;
+        Reached::Store(opened) => {
             let store = opened.store();
             let done = super::runtime()?.block_on(async {
                 let key = known::resolve(&known::keys(store).await?, &agent)?;

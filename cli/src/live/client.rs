@@ -1,13 +1,19 @@
 //! Client of a host: a request over its socket, and what comes back.
 
 use super::error::{NO_ANSWER, NO_HOST};
-use super::place::Place;
+use super::place::{Place, pause};
 use super::socket;
 use super::wire::{Answer, Call, MAX_LINE, Refusal, Request, Said, line};
 use crate::failure::Failure;
+use crate::output;
 use serde_json::Value as Json;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long a host that may be starting is waited for, and when that is said.
+const STARTING: Duration = Duration::from_secs(10);
+const NOTED: Duration = Duration::from_secs(1);
 
 /// A connection to a host.
 pub(super) struct Client {
@@ -26,16 +32,36 @@ impl Client {
         }))
     }
 
-    /// The same where a host is needed.
+    /// The same where a host is needed. One may just be starting, in the background of the
+    /// same script: it is waited for a while.
     ///
     /// # Errors
     /// None runs.
-    pub(super) fn needed(place: &Place) -> Result<Client, Failure> {
-        Client::of(place)?.ok_or_else(|| {
-            let text = format!("no host runs on {}", place.store.display());
-            let help = "start one: `a99 agent host`";
-            Refusal::new(NO_HOST, text).helped(help).failure()
-        })
+    pub(super) fn needed(place: &Place, within: Duration) -> Result<Client, Failure> {
+        let (began, within) = (Instant::now(), within.min(STARTING));
+        let mut is_noted = false;
+        for attempt in 0.. {
+            if let Some(client) = Client::of(place)? {
+                return Ok(client);
+            }
+            let waited = began.elapsed();
+            if waited >= within {
+                break;
+            }
+            if waited >= NOTED && !is_noted {
+                is_noted = true;
+                let store = place.store.display();
+                let left = within.as_secs();
+                output::note(
+                    "note",
+                    &format!("no host runs on {store}; waiting up to {left} s for one to start"),
+                );
+            }
+            pause(attempt);
+        }
+        let text = format!("no host runs on {}", place.store.display());
+        let help = "start one: `a99 agent host`";
+        Err(Refusal::new(NO_HOST, text).helped(help).failure())
     }
 
     /// Asks, hands on what happens, and gives the result.

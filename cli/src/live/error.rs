@@ -11,6 +11,8 @@ pub(crate) const NO_ANSWER: &str = "cli.no_answer";
 pub(crate) const NO_HOST: &str = "cli.no_host";
 /// A request is none.
 pub(crate) const BAD_REQUEST: &str = "cli.bad_request";
+/// The host has too many clients of the kind.
+pub(crate) const BUSY: &str = "cli.busy";
 /// An agent is not known.
 pub(crate) const UNKNOWN: &str = "cli.unknown_agent";
 /// A change of a checkpoint makes no sense.
@@ -25,6 +27,7 @@ const KNOWN: &[&str] = &[
     NO_ANSWER,
     NO_HOST,
     BAD_REQUEST,
+    BUSY,
     UNKNOWN,
     BAD_CHECKPOINT,
     GIVEN_UP,

@@ -2,6 +2,7 @@
 
 use super::config::{AgentsFile, FILE};
 use super::known;
+use super::place::{Place, resolved};
 use super::program::Programs;
 use super::report::Report;
 use super::serve;
@@ -12,7 +13,7 @@ use crate::args::HostArgs;
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
 use a99_runtime::{AgentKey, Host, LogEntry};
-use a99_runtime_engine::{AgentStore as _, Registration};
+use a99_runtime_engine::{AgentStore as _, Registration, StoreCode};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
@@ -22,6 +23,12 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{RwLock, watch};
 use tokio::task::JoinSet;
+
+/// How often a host looks whether the store is still its own.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long turns of a host that lost its store may take to be cut off.
+const LOST_TIME: Duration = Duration::from_secs(5);
 
 /// A host that runs, and what it was started with.
 pub(super) struct Live {
@@ -52,6 +59,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let report = Report { is_json: args.json };
     warn(&file, report);
     let path = args.store.clone().unwrap_or_else(|| file.store.clone());
+    let path = resolved(path);
     let durability = args.durability.map_or(file.durability, Into::into);
     let options = StoreOptions {
         durability,
@@ -64,7 +72,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     runtime.block_on(async {
         // What is wrong with programs is told before anything is written.
         let programs = Programs::prepare(&file.agents)?;
-        let store = SqliteRuntime::open(&path, options).map_err(Refusal::from);
+        let store = Place::own(&path, &options).await;
         let store = Arc::new(store.map_err(Refusal::failure)?);
         let listening = Listening::at(socket::beside(&path)).map_err(Refusal::failure)?;
         let signals = Signals::new()?;
@@ -202,24 +210,36 @@ impl Live {
         listening: Listening,
         mut signals: Signals,
     ) -> Result<Exit, Failure> {
-        let path = listening.path().to_path_buf();
         let serving = tokio::spawn(serve::serve(Arc::clone(&self), listening));
-        loop {
+        let lost = loop {
             tokio::select! {
-                _ = signals.interrupt.recv() => break,
-                _ = signals.terminate.recv() => break,
+                _ = signals.interrupt.recv() => break None,
+                _ = signals.terminate.recv() => break None,
+                refusal = self.lost() => break Some(refusal),
                 _ = signals.hang_up.recv() => {
                     if let Err(refusal) = self.reload().await {
                         self.report.refused(&refusal);
                     }
                 }
             }
+        };
+        // Nobody new is let in, and the socket is gone; who was let in is answered until the
+        // end.
+        serving.abort();
+        drop(serving.await);
+        if let Some(refusal) = lost {
+            self.report.refused(&refusal);
+            // What its turns still do comes to nothing.
+            let cut = async {
+                let mut current = self.current.write().await;
+                drop(current.host.drain(Duration::ZERO).await);
+                std::mem::take(&mut current.programs).close();
+            };
+            drop(tokio::time::timeout(LOST_TIME, cut).await);
+            return Err(refusal.failure());
         }
         self.report
             .did("stopping", &[("within", shown(self.drain).into())]);
-        // Nobody new is let in; who was is answered until the end.
-        serving.abort();
-        drop(std::fs::remove_file(path));
         let drained = tokio::select! {
             drained = self.finish() => drained,
             () = signals.end() => {
@@ -232,6 +252,23 @@ impl Live {
         closed.map_err(|error| Refusal::from(error).failure())?;
         self.report.did("stopped", &[("cutOff", json!(cut))]);
         Ok(Exit::Ok)
+    }
+
+    /// Waits until the store is not this host's any more: its file was deleted, renamed or
+    /// replaced, or has another owner.
+    async fn lost(&self) -> Refusal {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            match self.store.check_owned().await {
+                Err(error) if matches!(error.code(), StoreCode::NotFound | StoreCode::Fenced) => {
+                    let help = "another file is at its place, or another owner has it: see which \
+                                is right, and start a host again";
+                    return Refusal::from(error).helped(help);
+                }
+                // A disk that fails now may work again.
+                Ok(()) | Err(_) => {}
+            }
+        }
     }
 
     /// Ends all turns. Gives the agents whose turns were cut off.

@@ -1,7 +1,6 @@
 //! `a99 agent inspect`: lists the agents, or prints how one is.
 
-use super::client::Client;
-use super::place::Place;
+use super::place::{Place, Reached};
 use super::wire::{Call, InspectCall, Refusal};
 use super::{known, line, show};
 use crate::args::InspectAgentArgs;
@@ -15,10 +14,9 @@ use serde_json::{Value as Json, json};
 pub(crate) fn run(args: &InspectAgentArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
     let agent = args.key.clone();
-    let found = match Client::of(&place)? {
-        Some(mut client) => client.ask(Call::Inspect(InspectCall { agent }), |_| {})?,
-        None => {
-            let opened = place.open(false)?;
+    let found = match place.read()? {
+        Reached::Host(mut client) => client.ask(Call::Inspect(InspectCall { agent }), |_| {})?,
+        Reached::Store(opened) => {
             let found = super::runtime()?.block_on(stored(opened.store(), agent.as_deref()));
             let closed = opened.close();
             let found = found.map_err(Refusal::failure)?;
@@ -70,6 +68,7 @@ pub(super) fn unread(key: &AgentKey, refusal: &Refusal) -> Json {
         "lag": 0,
         "turns": 0,
         "failed": 0,
+        "hopLimited": 0,
         "timers": [],
         "deadLetters": [],
         "lastError": [refusal.code, refusal.message],

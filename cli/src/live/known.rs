@@ -99,6 +99,26 @@ pub(super) fn sender(keys: &[AgentKey], channel: &str, sender: &str) -> Result<S
     })
 }
 
+/// Adds to the result of sending how many agents are on the channel, and a warning if there are
+/// none: then no one answers until one is put there.
+pub(super) fn subscribers(keys: &[AgentKey], channel: &str, result: &mut Json) {
+    let count = on(keys, channel).count();
+    result["subscribers"] = count.into();
+    if count > 0 {
+        return;
+    }
+    let channels: BTreeSet<&str> = keys.iter().map(AgentKey::channel).collect();
+    let known = match suggest(channel, channels.iter().copied()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None if channels.is_empty() => String::new(),
+        None => {
+            let names: Vec<&str> = channels.into_iter().take(8).collect();
+            format!("; agents are on `{}`", names.join("`, `"))
+        }
+    };
+    result["warning"] = format!("no agent is on the channel `{}`{known}", excerpt(channel)).into();
+}
+
 fn bad_part(error: &a99_runtime::KeyError) -> Refusal {
     Refusal::new(error.code(), error.to_string()).helped("write another name, without `/`")
 }
@@ -198,6 +218,7 @@ pub(super) async fn info(store: &SqliteRuntime, key: &AgentKey) -> Result<AgentI
         dead_letters: store.dead_letters(key).await?,
         turns: 0,
         failed: 0,
+        hop_limited: 0,
         last_error,
     })
 }

@@ -1,8 +1,7 @@
 //! `a99 agent logs`: prints the log of a channel.
 
 use super::client::Client;
-use super::error::NO_HOST;
-use super::place::Place;
+use super::place::{Opened, PATIENCE, Place, Reached};
 use super::wire::{Call, LogsCall, Refusal};
 use super::{line, show};
 use crate::args::LogsArgs;
@@ -24,16 +23,15 @@ pub(crate) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
         after: args.after,
         follow: args.follow,
     };
-    match Client::of(&place)? {
-        Some(mut client) => client
+    let reached = match args.follow {
+        true => Reached::Host(Client::needed(&place, PATIENCE)?),
+        false => place.read()?,
+    };
+    match reached {
+        Reached::Host(mut client) => client
             .ask(Call::Logs(call), |event| print(event, is_json))
             .map(|_| Exit::Ok),
-        None if args.follow => {
-            let text = format!("no host runs on {}: nothing comes", place.store.display());
-            let help = "start one, `a99 agent host`, or leave `--follow` out";
-            Err(Refusal::new(NO_HOST, text).helped(help).failure())
-        }
-        None => stored(&place, &call, is_json),
+        Reached::Store(opened) => stored(opened, &call, is_json),
     }
 }
 
@@ -45,8 +43,7 @@ fn print(event: &Json, is_json: bool) {
 }
 
 /// Prints what the file has.
-fn stored(place: &Place, call: &LogsCall, is_json: bool) -> Result<Exit, Failure> {
-    let opened = place.open(false)?;
+fn stored(opened: Opened, call: &LogsCall, is_json: bool) -> Result<Exit, Failure> {
     let store = opened.store();
     let read = super::runtime()?.block_on(async {
         let channels = store.channels().await?;

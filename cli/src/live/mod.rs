@@ -6,6 +6,7 @@
 pub(crate) mod call;
 pub(crate) mod checkpoint;
 mod client;
+mod clients;
 mod config;
 mod error;
 pub(crate) mod host;

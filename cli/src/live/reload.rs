@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::line;
-use super::place::Place;
+use super::place::{PATIENCE, Place};
 use super::wire::Call;
 use crate::args::ReloadArgs;
 use crate::failure::{Exit, Failure};
@@ -11,7 +11,7 @@ use crate::output;
 /// Runs the command.
 pub(crate) fn run(args: &ReloadArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
-    let done = Client::needed(&place)?.ask(Call::Reload, |_| {})?;
+    let done = Client::needed(&place, PATIENCE)?.ask(Call::Reload, |_| {})?;
     if args.place.json {
         line(&done);
         return Ok(Exit::Ok);

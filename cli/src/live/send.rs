@@ -1,8 +1,8 @@
 //! `a99 agent send`: puts a message on a channel, and shows what comes of it.
 
 use super::client::Client;
-use super::error::{GIVEN_UP, NO_HOST, NOT_DONE};
-use super::place::Place;
+use super::error::{GIVEN_UP, NOT_DONE};
+use super::place::{Opened, Place, Reached};
 use super::wire::{Call, Refusal, SendCall};
 use super::{known, line, show};
 use crate::args::SendArgs;
@@ -11,44 +11,44 @@ use crate::failure::{Exit, Failure};
 use crate::{input, output};
 use serde_json::{Value as Json, json};
 use std::path::Path;
+use std::time::Instant;
 
 /// Runs the command.
 pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
+    let began = Instant::now();
     let place = Place::of(&args.place)?;
     let is_awaited = args.wait || args.stream;
-    let call = SendCall {
+    let mut call = SendCall {
         channel: args.channel.clone(),
         text: text(&args.text)?,
         sender: args.sender.clone(),
         at: args.at.clone(),
         key: args.key.clone(),
-        wait_ms: is_awaited.then(|| milliseconds(args.timeout)),
+        wait_ms: None,
     };
     let is_json = args.place.json;
-    match Client::of(&place)? {
-        Some(mut client) => {
-            let mut pieces = show::Pieces::default();
-            let result = client.ask(Call::Send(call), |event| match is_json {
-                true => line(&json!({"event": event})),
-                false => {
-                    let shown = args.stream.then(|| pieces.next(event)).flatten();
-                    let shown = shown.or_else(|| Some(pieces.end() + &show::event(event)?));
-                    output::out(&shown.unwrap_or_default());
-                }
-            })?;
-            output::out(&pieces.end());
-            sent(&result, is_json)
-        }
-        None if is_awaited => {
-            let text = format!(
-                "no host runs on {}, so nobody answers",
-                place.store.display()
-            );
-            let help = "start one, `a99 agent host`, or send without `--wait`";
-            Err(Refusal::new(NO_HOST, text).helped(help).failure())
-        }
-        None => queued(&place, &call, is_json),
+    let reached = match is_awaited {
+        true => Reached::Host(Client::needed(&place, args.timeout)?),
+        false => place.change(true, args.timeout)?,
+    };
+    let mut client = match reached {
+        Reached::Host(client) => client,
+        Reached::Store(opened) => return queued(opened, &place, &call, is_json),
+    };
+    if is_awaited {
+        call.wait_ms = Some(milliseconds(args.timeout.saturating_sub(began.elapsed())));
     }
+    let mut pieces = show::Pieces::default();
+    let result = client.ask(Call::Send(call), |event| match is_json {
+        true => line(&json!({"event": event})),
+        false => {
+            let shown = args.stream.then(|| pieces.next(event)).flatten();
+            let shown = shown.or_else(|| Some(pieces.end() + &show::event(event)?));
+            output::out(&shown.unwrap_or_default());
+        }
+    })?;
+    output::out(&pieces.end());
+    sent(&result, is_json)
 }
 
 /// What is sent.
@@ -96,10 +96,18 @@ fn sent(result: &Json, is_json: bool) -> Result<Exit, Failure> {
         }
         _ => Exit::Ok,
     };
+    warn(result, is_json);
     if !is_json && result["isNew"] == false {
         output::note("note", "it was there already, under this key");
     }
     Ok(exit)
+}
+
+/// Says what is odd about a message that was sent.
+fn warn(result: &Json, is_json: bool) {
+    if let (false, Some(text)) = (is_json, result["warning"].as_str()) {
+        output::note("warning", text);
+    }
 }
 
 fn complain(is_json: bool, code: &str, text: &str, help: &str) {
@@ -110,8 +118,7 @@ fn complain(is_json: bool, code: &str, text: &str, help: &str) {
 }
 
 /// Puts it into the file, for the host that starts next.
-fn queued(place: &Place, call: &SendCall, is_json: bool) -> Result<Exit, Failure> {
-    let opened = place.open(true)?;
+fn queued(opened: Opened, place: &Place, call: &SendCall, is_json: bool) -> Result<Exit, Failure> {
     let runtime = super::runtime()?;
     let appended = runtime.block_on(async {
         let mut keys = known::keys(opened.store()).await?;
@@ -119,15 +126,22 @@ fn queued(place: &Place, call: &SendCall, is_json: bool) -> Result<Exit, Failure
         keys.extend(described.map(|(key, _)| key.clone()));
         let sender = known::sender(&keys, &call.channel, &call.sender)?;
         let message = known::message(&keys, call)?;
-        known::append(opened.store(), call, sender, message).await
+        let (event, is_new) = known::append(opened.store(), call, sender, message).await?;
+        opened.store().check_place()?;
+        let seq = event.seq.unwrap_or_default();
+        let mut result =
+            json!({"ok": true, "seq": seq, "id": event.id, "isNew": is_new, "queued": true});
+        known::subscribers(&keys, &call.channel, &mut result);
+        Ok(result)
     });
     let closed = opened.close();
-    let (event, is_new) = appended.map_err(Refusal::failure)?;
+    let result = appended.map_err(Refusal::failure)?;
     closed?;
-    let seq = event.seq.unwrap_or_default();
+    warn(&result, is_json);
     if is_json {
-        line(&json!({"ok": true, "seq": seq, "id": event.id, "isNew": is_new, "queued": true}));
+        line(&result);
     } else {
+        let seq = &result["seq"];
         let shown = place.store.display();
         let text =
             format!("no host runs: the message is event {seq} of {shown}, for its next start");

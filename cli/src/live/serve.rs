@@ -1,7 +1,8 @@
 //! Server of a host's socket: requests of other commands, one after the other on each
 //! connection.
 
-use super::error::BAD_REQUEST;
+use super::clients::{Clients, Seat};
+use super::error::{BAD_REQUEST, BUSY};
 use super::host::Live;
 use super::logs::known_channel;
 use super::socket::Listening;
@@ -9,7 +10,7 @@ use super::wire::{
     Answer, Call, LogsCall, MAX_LINE, MethodCall, Refusal, Request, Said, SendCall, line,
 };
 use super::{inspect, known};
-use a99_runtime::{AgentKey, DeadLetter, Event, Publish, Seq, Subscription, codes};
+use a99_runtime::{AgentKey, DeadLetter, Event, HostOptions, Publish, Seq, Subscription, codes};
 use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
 use serde_json::{Value as Json, json};
 use std::io;
@@ -18,10 +19,6 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Semaphore;
-
-/// Connections at a time.
-const MAX_CLIENTS: usize = 64;
 
 /// How long to wait when there are no descriptors for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -30,19 +27,20 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// work, of which the channel is not.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// Events that are read at a time.
+const PAGE: usize = 500;
+
 /// Lets clients in until it is dropped.
 pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
-    let places = Arc::new(Semaphore::new(MAX_CLIENTS));
+    let clients = Arc::new(Clients::default());
     loop {
-        // It is never closed.
-        let place = Arc::clone(&places).acquire_owned().await;
         match listening.listener.accept().await {
             Ok((stream, _)) if listening.is_owner(&stream) => {
+                let seat = clients.enter().await;
                 let live = Arc::clone(&live);
                 tokio::spawn(async move {
                     // Whoever went away has what it wants.
-                    drop(Connection::of(stream, live).serve().await);
-                    drop(place);
+                    drop(Connection::of(stream, live, seat).serve().await);
                 });
             }
             Ok(_) => {}
@@ -56,6 +54,7 @@ struct Connection {
     live: Arc<Live>,
     input: BufReader<OwnedReadHalf>,
     output: OwnedWriteHalf,
+    seat: Seat,
 }
 
 /// Why a request has no answer: it is refused, or nobody is there any more.
@@ -75,12 +74,13 @@ fn gone(error: io::Error) -> Stop {
 }
 
 impl Connection {
-    fn of(stream: UnixStream, live: Arc<Live>) -> Connection {
+    fn of(stream: UnixStream, live: Arc<Live>, seat: Seat) -> Connection {
         let (input, output) = stream.into_split();
         Connection {
             live,
             input: BufReader::new(input),
             output,
+            seat,
         }
     }
 
@@ -113,7 +113,15 @@ impl Connection {
     async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         let mut bounded = (&mut self.input).take(MAX_LINE as u64);
-        bounded.read_until(b'\n', &mut bytes).await?;
+        self.seat.idle();
+        tokio::select! {
+            biased;
+            read = bounded.read_until(b'\n', &mut bytes) => read?,
+            () = self.seat.leaves() => return Ok(None),
+        };
+        if !self.seat.busy() {
+            return Ok(None);
+        }
         match bytes.last() {
             None => Ok(None),
             Some(b'\n') => Ok(Some(bytes)),
@@ -170,11 +178,15 @@ impl Connection {
                 key: call.key.clone(),
                 attachments: Vec::new(),
             };
-            (current.host.publish(&call.channel, publish).await?, keys)
+            let published = current.host.publish(&call.channel, publish).await?;
+            // It is acknowledged only where it is found again.
+            live.store.check_place()?;
+            (published, keys)
         };
         let event = &published.event;
         let seq = event.seq.unwrap_or_default();
         let mut result = json!({"seq": seq, "id": event.id, "isNew": published.is_new});
+        known::subscribers(&keys, &call.channel, &mut result);
         if let Some(limit) = call.wait_ms {
             let until = tokio::time::Instant::now() + Duration::from_millis(limit);
             let settled = self.settled(id, &call.channel, seq);
@@ -186,6 +198,10 @@ impl Connection {
                 Err(_) => false,
             };
             result["done"] = is_done.into();
+            if let Some(text) = beyond_hops(&live, &call.channel, seq).await? {
+                result["hopLimited"] = true.into();
+                result["warning"] = text.into();
+            }
             let given_up = given_up(&live, &keys, &call.channel, seq).await?;
             if !given_up.is_empty() {
                 result["givenUp"] = json!(given_up);
@@ -255,6 +271,11 @@ impl Connection {
 
     async fn logs(&mut self, id: u64, call: &LogsCall) -> Result<Json, Stop> {
         let live = Arc::clone(&self.live);
+        if call.follow && !self.seat.stay() {
+            let text = "too many commands follow logs of this host";
+            let help = "end some of them: `a99 agent logs CHANNEL` ends by itself";
+            return Err(Refusal::new(BUSY, text).helped(help).into());
+        }
         let channels = live.store.channels().await?;
         let keys = live.keys().await;
         let names = channels.iter().map(|(name, _)| name.as_str());
@@ -322,6 +343,26 @@ fn shortened(event: &Json, why: &str) -> Json {
         "type": event["type"],
         "content": format!("({why})"),
     })
+}
+
+/// Says that agents answered each other until the limit of hops ended it, if they did.
+async fn beyond_hops(live: &Live, channel: &str, seq: Seq) -> Result<Option<String>, Refusal> {
+    let max = HostOptions::default().max_hops;
+    let (mut after, mut count) = (seq, 0_usize);
+    loop {
+        let events = live.store.read(channel, after, PAGE).await?;
+        let Some(last) = events.last().and_then(|event| event.seq) else {
+            break;
+        };
+        count += events.iter().filter(|event| event.hops > max).count();
+        after = last;
+    }
+    Ok((count > 0).then(|| {
+        format!(
+            "agents on `{channel}` answered each other until the limit of {max} hops: {count} \
+             events that came through more agents were not handled"
+        )
+    }))
 }
 
 /// Turns from an event on that were given up, by agents of its channel.

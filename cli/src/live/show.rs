@@ -117,6 +117,12 @@ pub(super) fn agent(agent: &Json) -> String {
         "checkpoint",
         format!("{}, {} behind", agent["checkpoint"], agent["lag"]),
     );
+    if let Some(events @ 1..) = agent["hopLimited"].as_u64() {
+        line(
+            "hop limit",
+            format!("{events} events came through too many agents and were not handled"),
+        );
+    }
     line(
         "turns",
         format!(

@@ -6,7 +6,7 @@
 use super::error::NO_ANSWER;
 use super::wire::Refusal;
 use std::ffi::OsString;
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -40,6 +40,8 @@ pub(super) struct Listening {
     pub(super) listener: UnixListener,
     path: PathBuf,
     owner: u32,
+    /// Device and inode of the file: another host's may stand there by and by.
+    inode: (u64, u64),
 }
 
 impl Listening {
@@ -71,6 +73,7 @@ impl Listening {
         Ok(Listening {
             listener,
             owner: owner.uid(),
+            inode: (owner.dev(), owner.ino()),
             path,
         })
     }
@@ -91,8 +94,11 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // The next host removes what is left.
-        drop(std::fs::remove_file(&self.path));
+        let is_mine = |found: Metadata| (found.dev(), found.ino()) == self.inode;
+        if self.path.symlink_metadata().is_ok_and(is_mine) {
+            // The next host removes what is left.
+            drop(std::fs::remove_file(&self.path));
+        }
     }
 }
 

@@ -73,15 +73,48 @@ pub fn until(child: &mut Child, is_it: impl Fn(&Json) -> bool) -> Vec<Json> {
 impl Hosted {
     /// Starts a host and waits until it runs.
     pub fn start(place: &[&str]) -> Hosted {
-        let mut child = spawn(&[&["agent", "host", "--json"], place].concat());
+        let mut host = Hosted::begin(place);
+        host.wait_for("started");
+        host
+    }
+
+    /// Starts a host, as a script does that puts it into the background.
+    pub fn begin(place: &[&str]) -> Hosted {
+        Hosted::of(spawn(&[&["agent", "host", "--json"], place].concat()))
+    }
+
+    /// Starts a host whose files may have so many blocks.
+    pub fn limited(place: &[&str], blocks: u32) -> Hosted {
+        let script = format!("ulimit -f {blocks} && exec \"$@\"");
+        let child = Command::new("sh")
+            .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_a99")])
+            .args(["agent", "host", "--json"])
+            .args(place)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn();
+        let mut host = Hosted::of(child.expect("a shell"));
+        host.wait_for("started");
+        host
+    }
+
+    fn of(mut child: Child) -> Hosted {
         let lines = told(child.stdout.take().expect("a pipe"));
-        let mut host = Hosted {
+        Hosted {
             child,
             lines,
             seen: Vec::new(),
-        };
-        host.wait_for("started");
-        host
+        }
+    }
+
+    /// Waits until it ends by itself. Gives its exit code and all that it said.
+    pub fn ended(mut self) -> (Option<i32>, Vec<Json>) {
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            self.seen.push(line);
+        }
+        let status = self.child.wait().expect("it ends");
+        (status.code(), std::mem::take(&mut self.seen))
     }
 
     /// Waits for something that the host says.

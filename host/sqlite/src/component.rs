@@ -35,7 +35,11 @@ pub struct Component {
 }
 
 impl Component {
-    fn version(&self, tx: &Tx<'_>) -> Result<i64, SqliteError> {
+    /// How many migrations the file has had; zero before the component is there.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn version(&self, tx: &Tx<'_>) -> Result<i64, SqliteError> {
         let mut find = tx.prepare_cached("SELECT version FROM a99_component WHERE name = ?1")?;
         Ok(find
             .query_row([self.name], |row| row.get(0))

@@ -5,7 +5,9 @@ use crate::error::{SqliteCode, SqliteError};
 use crate::options::{Durability, SqliteOptions};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use std::fs::OpenOptions;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,9 +53,14 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
     // An absolute path: others may be addresses, or stand for a database in memory.
     let path = std::path::absolute(path)
         .map_err(|error| SqliteError::new(SqliteCode::NotFound, error.to_string()))?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let access = match options.is_read_only {
+        true => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        false => {
+            make_private(&path);
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+        }
+    };
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     let (timeout, mut since) = (options.busy_timeout, Instant::now());
     connection.busy_handler(Some(move |attempts: i32| {
@@ -64,13 +71,28 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
         since.elapsed() < timeout
     }))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    if connection.is_readonly(rusqlite::MAIN_DB)? {
+    if !options.is_read_only && connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(SqliteError::new(
             SqliteCode::ReadOnly,
             "it can only be read",
         ));
     }
     Ok(connection)
+}
+
+/// Makes the file for its owner alone if there is none; SQLite gives its log and index the same
+/// permissions. What fails here SQLite says.
+fn make_private(path: &Path) {
+    // A descriptor of a file that others of the process have open must not be closed: that
+    // would drop the locks which SQLite has on it. Each opens a new file only after this.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(path));
+    drop(making);
 }
 
 /// Sleeps longer each time, and never as long as others do.
@@ -110,6 +132,10 @@ fn prepare(connection: &Connection, options: &SqliteOptions) -> Result<(), Sqlit
     // In one transaction: another process may be making it ours meanwhile.
     connection.execute_batch("BEGIN")?;
     let is_new = end(connection, judge(connection))?;
+    if is_new && options.is_read_only {
+        let message = "there is nothing in it yet";
+        return Err(SqliteError::new(SqliteCode::NotFound, message));
+    }
     settings(connection, options)?;
     if is_new {
         lay_out(connection)?;
@@ -157,9 +183,11 @@ fn settings(connection: &Connection, options: &SqliteOptions) -> Result<(), Sqli
         Durability::Process => ("NORMAL", "OFF"),
         Durability::Relaxed => ("OFF", "OFF"),
     };
+    if !options.is_read_only {
+        connection.execute_batch("PRAGMA journal_mode = WAL")?;
+    }
     connection.execute_batch(&format!(
-        "PRAGMA journal_mode = WAL;
-         PRAGMA synchronous = {synchronous};
+        "PRAGMA synchronous = {synchronous};
          PRAGMA fullfsync = {full};
          PRAGMA checkpoint_fullfsync = {full};
          PRAGMA journal_size_limit = {LOG_BYTES};

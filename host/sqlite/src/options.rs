@@ -34,6 +34,8 @@ pub struct SqliteOptions {
     /// Others could still, but would hardly find a moment: transactions follow each other
     /// without a pause.
     pub is_exclusive: bool,
+    /// Whether the file is only read: it must be there, and nothing in it is changed.
+    pub is_read_only: bool,
 }
 
 impl Default for SqliteOptions {
@@ -47,6 +49,7 @@ impl Default for SqliteOptions {
             readers: processors.min(4),
             max_file_bytes: None,
             is_exclusive: false,
+            is_read_only: false,
         }
     }
 }

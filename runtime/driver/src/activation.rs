@@ -67,6 +67,8 @@ pub(crate) struct Status {
     pub(crate) is_up: bool,
     pub(crate) turns: u64,
     pub(crate) failed: u64,
+    /// Events that came through too many agents.
+    pub(crate) hop_limited: u64,
     pub(crate) last_error: Option<AgentError>,
     /// A commit of several turns was not made: they are kept one by one.
     pub(crate) one_by_one: bool,
@@ -87,6 +89,8 @@ struct Running {
     changes: Changes,
     /// What is being committed, to be tried again.
     commit: Option<Box<TurnCommit>>,
+    /// Why the store refused it.
+    refusal: Option<String>,
 }
 
 /// What a turn is about, until it is committed.
@@ -394,10 +398,38 @@ impl Activation {
     /// Whether an event reaches the agent: by what the host knows, not by what its sender
     /// says.
     fn wants(&self, event: &Event) -> bool {
-        let me = self.sender.id;
-        if event.hops > self.shared.options.max_hops {
-            return false;
+        let is_wanted = self.passes_filter(event);
+        let max = self.shared.options.max_hops;
+        if is_wanted && event.hops > max {
+            self.beyond_hops(event, max);
         }
+        is_wanted && event.hops <= max
+    }
+
+    /// Says that an event came through too many agents to be handled: they answer each other.
+    fn beyond_hops(&self, event: &Event, max: u8) {
+        let (key, sender) = (&self.fence.key, &event.sender);
+        let who = sender.handle.as_deref().or(sender.name.as_deref());
+        let message = format!(
+            "event {} of @{} came through {} agents, of at most {max}: it is not handled; agents \
+             on `{}` answer each other",
+            event.seq.unwrap_or_default(),
+            who.unwrap_or("unknown"),
+            event.hops,
+            key.channel(),
+        );
+        let log = &self.shared.log;
+        log.say(
+            crate::log::LogLevel::Warn,
+            Some(key),
+            crate::error::codes::HOP_LIMIT,
+            &message,
+        );
+        self.status.send_modify(|status| status.hop_limited += 1);
+    }
+
+    fn passes_filter(&self, event: &Event) -> bool {
+        let me = self.sender.id;
         if let Body::MethodCall { provider_id, .. } = &event.body
             && !self.filter.observe_calls
         {

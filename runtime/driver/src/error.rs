@@ -56,6 +56,8 @@ pub mod codes {
     pub const UNKNOWN_AGENT: &str = "agent.unknown";
     /// The agent is on no channel.
     pub const NOT_REGISTERED: &str = "agent.not_registered";
+    /// An event came through more agents than the host allows.
+    pub const HOP_LIMIT: &str = "agent.hop_limit";
     /// The host is stopping.
     pub const STOPPING: &str = "host.stopping";
     /// A participant has this handle on the channel already.

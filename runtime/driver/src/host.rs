@@ -122,6 +122,9 @@ pub struct AgentInfo {
     pub turns: u64,
     /// Attempts that failed since the host started.
     pub failed: u64,
+    /// Events that it did not get since the host started, because they came through more agents
+    /// than [`HostOptions::max_hops`].
+    pub hop_limited: u64,
     /// The last error: code and text.
     pub last_error: Option<(String, String)>,
 }
@@ -384,6 +387,7 @@ impl Host {
             dead_letters: agents.dead_letters(key).await?,
             turns: seen.turns,
             failed: seen.failed,
+            hop_limited: seen.hop_limited,
             last_error: seen
                 .last_error
                 .map(|e| (e.code().to_owned(), e.to_string())),

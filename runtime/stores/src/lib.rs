@@ -22,9 +22,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One process has a store open: a lock on a file beside it sees to that. Whoever opens it
+//! One process owns a store: locks on the file and on one beside it see to that. Each owner
 //! raises the epochs of all shards, so that what an earlier owner still writes is refused
-//! even past the lock.
+//! even past the locks. Any number of others read meanwhile
+//! ([`SqliteRuntime::open_reader`]).
 
 #![warn(unreachable_pub)]
 
@@ -39,6 +40,7 @@ mod lock;
 mod log;
 mod options;
 mod packed;
+mod place;
 mod rows;
 mod runtime;
 #[cfg(feature = "testing")]
@@ -47,5 +49,6 @@ mod tables;
 mod timers;
 
 pub use a99_sqlite::Durability;
+pub use lock::canonical_path;
 pub use options::{StoreLimits, StoreOptions, TableLimits};
 pub use runtime::SqliteRuntime;

@@ -1,4 +1,9 @@
-//! Lock of a store: a file beside it, which one process has locked.
+//! Lock of a store: one process at a time owns its file, by whatever path it came to it.
+//!
+//! Two locks are taken. The one on `<file>.lock` carries the owner's process id, and versions
+//! that know no other respect it. On Linux the store's file itself is locked as well, so that
+//! hard links and a lock file that was deleted lead to no second owner; elsewhere `flock` on it
+//! would keep SQLite's own locks out.
 
 use a99_runtime_engine::{StoreCode, StoreError};
 use std::ffi::OsString;
@@ -6,67 +11,218 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the holder's name that are read.
+/// Bytes of the owner's process id that are read.
 const MAX_HOLDER: u64 = 64;
 
-/// Held for as long as it lives, or its process. The file stays: a lock on a file without a
-/// name would be none.
-#[derive(Debug)]
-pub(crate) struct FileLock(File);
+/// A path with more at its end: the name of a file beside another.
+pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    PathBuf::from(name)
+}
 
-impl Drop for FileLock {
+/// The path of a store without symbolic links; it need not exist, but its folder must.
+///
+/// # Errors
+/// Those of the file system.
+pub fn canonical_path(path: &Path) -> std::io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let path = std::path::absolute(path)?;
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+                return Err(error);
+            };
+            let folder = folder.canonicalize()?;
+            match folder.join(name).read_link() {
+                Ok(target) => canonical_path(&folder.join(target)),
+                Err(_) => Ok(folder.join(name)),
+            }
+        }
+        found => found,
+    }
+}
+
+/// The error of a path.
+pub(crate) fn failed(path: &Path, error: &std::io::Error) -> StoreError {
+    let code = match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::IsADirectory => StoreCode::NotFound,
+        _ => StoreCode::Unavailable,
+    };
+    StoreError::new(code, format!("{}: {error}", path.display()))
+}
+
+/// Opens a file to lock it, and makes it for its owner alone if there is none.
+fn open(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| failed(path, &error))
+}
+
+/// A file that is locked for as long as this lives, or its process. The file stays: a lock on
+/// a file without a name would exclude no one.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
     /// Closing the file is not enough: a process that this one is just starting has it open,
     /// too, for a moment.
     fn drop(&mut self) {
-        // It is left with the file at the latest.
+        // It is released with the file at the latest.
         drop(self.0.unlock());
     }
 }
 
-impl FileLock {
-    /// Takes the lock of a store, and writes into it who has it.
-    ///
-    /// # Errors
-    /// [`StoreCode::Locked`] with the process that has it, and faults of the disk.
-    pub(crate) fn take(store: &Path) -> Result<FileLock, StoreError> {
-        let mut name = OsString::from(store);
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        let failed = |error: std::io::Error| {
-            let code = match error.kind() {
-                std::io::ErrorKind::NotFound => StoreCode::NotFound,
-                _ => StoreCode::Unavailable,
-            };
-            StoreError::new(code, format!("{}: {error}", path.display()))
-        };
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(&path).map_err(failed)?;
+impl Locked {
+    /// Locks a file; without one if another has it, then the file is given back.
+    fn take(path: &Path, file: File) -> Result<Result<Locked, File>, StoreError> {
         match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(is_locked(store, &file)),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Ok(()) => Ok(Ok(Locked(file))),
+            Err(TryLockError::WouldBlock) => Ok(Err(file)),
+            Err(TryLockError::Error(error)) => Err(failed(path, &error)),
         }
-        let pid = format!("{}\n", std::process::id());
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(pid.as_bytes()))
-            .map_err(failed)?;
-        Ok(FileLock(file))
     }
 }
 
-fn is_locked(store: &Path, file: &File) -> StoreError {
-    let mut holder = String::new();
-    let read = file.take(MAX_HOLDER).read_to_string(&mut holder);
-    let holder = match (read, holder.trim().parse::<u32>()) {
+/// Ownership of a store's file.
+#[derive(Debug)]
+pub(crate) struct FileLock {
+    // Closed in this order, and after SQLite's descriptors: closing one of a file drops all
+    // `fcntl` locks that the process has on it.
+    _note: Locked,
+    #[cfg(target_os = "linux")]
+    _file: inode::Owned,
+}
+
+impl FileLock {
+    /// Takes the lock of a store by its [canonical](canonical_path) path, and notes who has it.
+    ///
+    /// # Errors
+    /// [`StoreCode::Locked`] with the process that has it; [`StoreCode::Unavailable`] for a
+    /// file with several names, and for faults of the disk.
+    pub(crate) fn take(store: &Path) -> Result<FileLock, StoreError> {
+        let path = beside(store, ".lock");
+        let note = match Locked::take(&path, open(&path)?)? {
+            Ok(note) => note,
+            Err(file) => return Err(is_locked(store, &holder(file))),
+        };
+        #[cfg(target_os = "linux")]
+        let file = inode::Owned::take(store)?;
+        check_names(store)?;
+        let pid = format!("{}\n", std::process::id());
+        let mut written = &note.0;
+        written
+            .set_len(0)
+            .and_then(|()| written.rewind())
+            .and_then(|()| written.write_all(pid.as_bytes()))
+            .map_err(|error| failed(&path, &error))?;
+        Ok(FileLock {
+            _note: note,
+            #[cfg(target_os = "linux")]
+            _file: file,
+        })
+    }
+}
+
+/// The process that is noted in a lock file.
+fn holder(mut file: File) -> String {
+    let mut pid = String::new();
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(MAX_HOLDER).read_to_string(&mut pid));
+    match (read, pid.trim().parse::<u32>()) {
         (Ok(_), Ok(pid)) => format!("process {pid}"),
         // Between locking and writing, or where locked files cannot be read.
         _ => "another process".to_owned(),
-    };
+    }
+}
+
+fn is_locked(store: &Path, holder: &str) -> StoreError {
     let message = format!(
         "{}: {holder} has it open: end it, or name another file",
         store.display()
     );
     StoreError::new(StoreCode::Locked, message)
+}
+
+/// Refuses a file with several names: SQLite keeps the log of a file beside its name, so that
+/// by another name the last commits are missing, and what is written there damages the file.
+///
+/// # Errors
+/// [`StoreCode::Unavailable`]
+pub(crate) fn check_names(store: &Path) -> Result<(), StoreError> {
+    #[cfg(unix)]
+    if let Ok(found) = store.metadata() {
+        let names = std::os::unix::fs::MetadataExt::nlink(&found);
+        if found.is_file() && names > 1 {
+            let message = format!(
+                "{}: the file has {names} names (hard links), and its log lies beside one of \
+                 them: remove the others, or copy the file",
+                store.display()
+            );
+            return Err(StoreError::new(StoreCode::Unavailable, message));
+        }
+    }
+    let _ = store;
+    Ok(())
+}
+
+/// The lock on the store's file itself.
+#[cfg(target_os = "linux")]
+mod inode {
+    use super::{Locked, failed, is_locked, open};
+    use a99_runtime_engine::StoreError;
+    use std::collections::BTreeSet;
+    use std::fs::Metadata;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
+    use std::sync::{Mutex, PoisonError};
+
+    /// Files that this process owns, by device and inode. They are not opened again, for
+    /// closing a descriptor would drop the locks that SQLite has.
+    static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+    fn of(found: &Metadata) -> (u64, u64) {
+        (found.dev(), found.ino())
+    }
+
+    #[derive(Debug)]
+    pub(super) struct Owned {
+        file: Option<Locked>,
+        inode: (u64, u64),
+    }
+
+    impl Owned {
+        pub(super) fn take(store: &Path) -> Result<Owned, StoreError> {
+            let io = |error: std::io::Error| failed(store, &error);
+            let mut owned = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(found) = store.metadata()
+                && owned.contains(&of(&found))
+            {
+                let own = format!("process {}", std::process::id());
+                return Err(is_locked(store, &own));
+            }
+            let file = open(store)?;
+            let inode = of(&file.metadata().map_err(io)?);
+            match Locked::take(store, file)? {
+                Ok(file) => {
+                    owned.insert(inode);
+                    Ok(Owned {
+                        file: Some(file),
+                        inode,
+                    })
+                }
+                Err(_) => Err(is_locked(store, "another process")),
+            }
+        }
+    }
+
+    impl Drop for Owned {
+        fn drop(&mut self) {
+            let mut owned = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.file.take());
+            owned.remove(&self.inode);
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Store in a file: opening, owning and closing it, and work on its threads.
 
 use crate::fault::{Fault, fault, of_file, of_write};
-use crate::lock::FileLock;
+use crate::lock::{FileLock, canonical_path, check_names, failed};
 use crate::options::StoreOptions;
+use crate::place::Place;
 use crate::rows::{int, uint};
 use crate::tables::TableFiles;
 use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, SHARDS, StoreCode, StoreError};
@@ -11,11 +12,22 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub(crate) type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// Bytes of work that is small: written in less time than a thread needs to wake.
 const SMALL: usize = 64 * 1024;
+
+/// How long a reader waits for a process that is making the store.
+const MAKING: Duration = Duration::from_secs(2);
+
+/// Pause between two looks at it.
+const MAKING_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a reader waits for SQLite's locks, which are held for moments.
+const READER_BUSY: Duration = Duration::from_secs(10);
 
 static RUNTIME: Component = Component {
     name: "runtime",
@@ -45,6 +57,7 @@ struct Inner {
     tables: TableFiles,
     database: Database,
     shared: Arc<Shared>,
+    place: Place,
     lock: Mutex<Option<FileLock>>,
 }
 
@@ -54,6 +67,8 @@ pub(crate) struct Shared {
     /// Of each shard, since this handle opened the file.
     epochs: Vec<u64>,
     pub(crate) was_cut_off: bool,
+    /// Whether this handle only reads.
+    is_reader: bool,
 }
 
 impl Drop for Inner {
@@ -133,21 +148,66 @@ impl Shared {
 }
 
 impl SqliteRuntime {
-    /// Opens a file, and makes one if there is none; `<path>.lock` beside it is locked for as
-    /// long as it is open. Blocks for some milliseconds.
+    /// Opens a file as its owner, and makes one, for this user alone, if there is none. It and
+    /// `<path>.lock` beside it are locked for as long as it is open; symbolic links are
+    /// followed first. Blocks for some milliseconds.
     ///
     /// # Errors
-    /// [`StoreCode::Locked`] if a process has it open, this one too, with its number;
+    /// [`StoreCode::Locked`] if a process owns it, this one too, with its number;
     /// [`StoreCode::Unreadable`] if the file is damaged, another's or of a later version;
     /// [`StoreCode::NotFound`] if there is no such folder; [`StoreCode::Unavailable`] if it
-    /// cannot be read and written.
+    /// cannot be read and written, or has several names (hard links).
     pub fn open(
         path: impl AsRef<Path>,
         options: StoreOptions,
     ) -> Result<SqliteRuntime, StoreError> {
         let path = path.as_ref();
-        let lock = FileLock::take(path)?;
-        SqliteRuntime::start(path, options, Some(lock))
+        let path = canonical_path(path).map_err(|error| failed(path, &error))?;
+        let lock = FileLock::take(&path)?;
+        SqliteRuntime::start(&path, options, Some(lock))
+    }
+
+    /// Opens a file only to read it, whether a process owns it or not: takes no lock, raises no
+    /// epoch, changes nothing in it. What asks to write fails. After a crash the tables of an
+    /// agent may be one turn ahead of what is read here, until an owner opens the file.
+    ///
+    /// # Errors
+    /// [`StoreCode::NotFound`] if there is no such file, or nothing in it;
+    /// [`StoreCode::Unreadable`] if it is damaged, another's, or of an earlier or later
+    /// version; [`StoreCode::Unavailable`] if it cannot be read, or has several names.
+    pub fn open_reader(
+        path: impl AsRef<Path>,
+        options: StoreOptions,
+    ) -> Result<SqliteRuntime, StoreError> {
+        let path = path.as_ref();
+        let path = canonical_path(path).map_err(|error| failed(path, &error))?;
+        check_names(&path)?;
+        let until = Instant::now() + MAKING;
+        let database = loop {
+            match reader(&path) {
+                Err(error)
+                    if error.code() == StoreCode::NotFound
+                        && path.is_file()
+                        && Instant::now() < until =>
+                {
+                    thread::sleep(MAKING_PAUSE);
+                }
+                opened => break opened?,
+            }
+        };
+        let shared = Shared {
+            options,
+            epochs: Vec::new(),
+            was_cut_off: false,
+            is_reader: true,
+        };
+        Ok(SqliteRuntime(Arc::new(Inner {
+            tables: TableFiles::beside(&path),
+            database,
+            shared: Arc::new(shared),
+            place: Place::of(&path),
+            lock: Mutex::default(),
+        })))
     }
 
     /// Opens a file that may be open, so that two handles contend for it.
@@ -173,23 +233,51 @@ impl SqliteRuntime {
             is_exclusive: lock.is_some(),
             ..SqliteOptions::default()
         };
-        let failed = |error: SqliteError| of_file(&error);
-        let database = Database::open(path, sqlite).map_err(failed)?;
-        database.migrate(&RUNTIME).wait().map_err(failed)?;
-        let (was_cut_off, epochs) = database.write(take_over).wait().map_err(failed)?;
+        let database = Database::open(path, sqlite).map_err(|error| of_file(&error))?;
+        let migrated = database.migrate(&RUNTIME).wait();
+        let taken = migrated.and_then(|()| database.write(take_over).wait());
+        let (was_cut_off, epochs) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                // Before the lock is left.
+                database.close();
+                return Err(of_file(&error));
+            }
+        };
         let shared = Shared {
             options,
             epochs,
             was_cut_off,
+            is_reader: false,
         };
         let store = SqliteRuntime(Arc::new(Inner {
             tables: TableFiles::beside(path),
             database,
             shared: Arc::new(shared),
+            place: Place::of(path),
             lock: Mutex::new(lock),
         }));
         store.know_tables()?;
         Ok(store)
+    }
+
+    /// Whether this handle is still the owner of the file at its path.
+    ///
+    /// # Errors
+    /// [`StoreCode::NotFound`] if the file was deleted, renamed or replaced, its log or the
+    /// index of that too; [`StoreCode::Fenced`] if there is another owner; those of reading.
+    pub async fn check_owned(&self) -> Result<(), StoreError> {
+        self.check_place()?;
+        self.read(|cx| cx.own(0).map(drop)).await
+    }
+
+    /// The part of [`SqliteRuntime::check_owned`] that costs three looks at the folder: to be
+    /// asked before something is acknowledged.
+    ///
+    /// # Errors
+    /// [`StoreCode::NotFound`]
+    pub fn check_place(&self) -> Result<(), StoreError> {
+        self.0.place.check()
     }
 
     /// Notes that nothing was cut off, ends the threads after what they were asked for, and
@@ -198,12 +286,17 @@ impl SqliteRuntime {
     /// # Errors
     /// Those of writing; the file is closed all the same, as if it had been cut off.
     pub fn close(self) -> Result<(), StoreError> {
-        let noted = self.write_now(|cx| {
-            cx.own(0)?;
-            let closed = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
-            Ok(cx.execute(closed, [])?)
-        });
-        let noted = noted.wait();
+        let noted = match self.0.shared.is_reader {
+            true => Ok(0),
+            false => {
+                let noted = self.write_now(|cx| {
+                    cx.own(0)?;
+                    let closed = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
+                    Ok(cx.execute(closed, [])?)
+                });
+                noted.wait()
+            }
+        };
         self.0.tables.close();
         self.0.database.clone().close();
         drop(locked(&self.0.lock).take());
@@ -345,6 +438,28 @@ impl<T> Asked<T> {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens the file of a store to read it.
+fn reader(path: &Path) -> Result<Database, StoreError> {
+    let options = SqliteOptions {
+        is_read_only: true,
+        readers: 1,
+        busy_timeout: READER_BUSY,
+        ..SqliteOptions::default()
+    };
+    let failed = |error: SqliteError| of_file(&error);
+    let database = Database::open(path, options).map_err(failed)?;
+    let read = database.read(|tx| Ok((RUNTIME.version(tx)?, RUNTIME.is_current(tx)?)));
+    let (code, text) = match read.wait().map_err(failed)? {
+        (_, true) => return Ok(database),
+        (0, false) => (StoreCode::NotFound, "there is no store in it yet"),
+        (_, false) => (
+            StoreCode::Unreadable,
+            "an earlier version wrote it: its owner, `a99 agent host`, has to open it once",
+        ),
+    };
+    Err(StoreError::new(code, format!("{}: {text}", path.display())))
 }
 
 /// Takes all shards: whether the last owner was cut off, and their epochs.

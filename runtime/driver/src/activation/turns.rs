@@ -186,6 +186,7 @@ impl Activation {
             output: None,
             changes: Changes::default(),
             commit: None,
+            refusal: None,
         };
         if let Some(earlier) = self.running.insert(turn, running) {
             // An attempt that was given up.
@@ -411,9 +412,12 @@ impl Activation {
             }
             TurnEnd::Dead {
                 code,
-                error,
+                mut error,
                 attempts,
             } => {
+                if let Some(why) = running.and_then(|running| running.refusal.take()) {
+                    error = format!("{error}: {why}");
+                }
                 commit.outbox = self.failure(trigger, &code, &error).into_iter().collect();
                 commit.dead = Some(DeadLetter {
                     trigger: trigger.clone(),
@@ -473,7 +477,7 @@ impl Activation {
                 stop
             }
             Err(error) => {
-                let fault = fault(&error);
+                let (fault, refusal) = (fault(&error), error.to_string());
                 // Turns at the same time conflict as a matter of course.
                 if fault != CommitFault::Conflict {
                     let error = AgentError::from(error);
@@ -485,7 +489,7 @@ impl Activation {
                     && let Some(running) = self.running.get_mut(&turn)
                 {
                     // The handler runs again, or the turn is given up.
-                    running.commit = None;
+                    (running.commit, running.refusal) = (None, Some(refusal));
                     running.client.0.abandon_tables();
                 }
                 self.input(Input::NotCommitted(turn, fault))
@@ -574,6 +578,7 @@ impl Activation {
             output: Some(output),
             changes: Changes::default(),
             commit: Some(Box::new(commit)),
+            refusal: None,
         };
         self.keep(running, &receipt);
         self.show();

@@ -319,6 +319,9 @@ async fn a_state_that_is_too_large_is_refused_and_the_agent_goes_on() {
     assert_eq!(counted(&host, &a).await.seen, ["one", "two"]);
     let info = host.inspect(&a).await.expect("there");
     assert_eq!(info.dead_letters[0].code, "turn.refused");
+    // The reason stands in the dead letter, and in the event that others get.
+    let error = &info.dead_letters[0].error;
+    assert!(error.contains("of at most 1000"), "{error}");
     assert_eq!(
         info.last_error.map(|(code, _)| code).as_deref(),
         Some("store.too_large")

@@ -171,7 +171,11 @@ impl TableFiles {
         if let Some(file) = self.opened(key) {
             return Ok(file);
         }
-        std::fs::create_dir_all(&self.folder).map_err(|error| {
+        let mut folder = std::fs::DirBuilder::new();
+        folder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+        folder.create(&self.folder).map_err(|error| {
             let text = format!("{}: {error}", self.folder.display());
             StoreError::new(StoreCode::Unavailable, text)
         })?;

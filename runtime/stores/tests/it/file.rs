@@ -117,3 +117,91 @@ fn files_that_are_no_stores_are_told() {
     newer.close().unwrap();
     assert_eq!(code("newer"), StoreCode::Unreadable);
 }
+
+#[test]
+fn t4_readers_take_no_lock_and_raise_no_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let a = key("echo/general/a");
+    let reader = || SqliteRuntime::open_reader(&path, StoreOptions::default());
+    assert_eq!(reader().unwrap_err().code(), StoreCode::NotFound);
+    let store = open(&path);
+    block_on(store.commit(turn(fence(&store, &a), 1))).unwrap();
+    let seen = reader().unwrap();
+    let row = block_on(seen.load(&a)).unwrap().unwrap();
+    assert_eq!(row.state, "{\"n\":1}");
+    // What asks to write is refused, and the owner goes on.
+    assert!(block_on(seen.append(vec![event(&a, "x", "x")], None, 1)).is_err());
+    block_on(store.commit(turn(fence(&store, &a), 2))).unwrap();
+    let row = block_on(seen.load(&a)).unwrap().unwrap();
+    assert_eq!(row.state, "{\"n\":2}");
+    seen.close().unwrap();
+    block_on(store.check_owned()).unwrap();
+    store.close().unwrap();
+    // Without an owner nothing of the file changes, after a crash neither.
+    drop(open(&path));
+    let before = std::fs::read(&path).unwrap();
+    let seen = reader().unwrap();
+    assert_eq!(block_on(seen.registrations()), Ok(Vec::new()));
+    seen.close().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert!(open(&path).was_cut_off());
+}
+
+#[cfg(unix)]
+#[test]
+fn t7_links_lead_to_the_same_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let code = |path: &std::path::Path| {
+        let opened = SqliteRuntime::open(path, StoreOptions::default());
+        opened.unwrap_err().code()
+    };
+    let store = open(&path);
+    let soft = folder.path().join("soft.db");
+    std::os::unix::fs::symlink(&path, &soft).unwrap();
+    assert_eq!(code(&soft), StoreCode::Locked);
+    let hard = folder.path().join("hard.db");
+    std::fs::hard_link(&path, &hard).unwrap();
+    let is_refused = [StoreCode::Locked, StoreCode::Unavailable].contains(&code(&hard));
+    assert!(is_refused);
+    let read = SqliteRuntime::open_reader(&hard, StoreOptions::default()).unwrap_err();
+    assert!(read.to_string().contains("2 names"), "{read}");
+    std::fs::remove_file(&hard).unwrap();
+    if cfg!(target_os = "linux") {
+        std::fs::remove_file(folder.path().join("a.db.lock")).unwrap();
+        assert_eq!(code(&path), StoreCode::Locked);
+    }
+    block_on(store.check_owned()).unwrap();
+    store.close().unwrap();
+    // A link that leads to nothing yet is followed, too.
+    let new = folder.path().join("new.db");
+    std::os::unix::fs::symlink(folder.path().join("b.db"), &new).unwrap();
+    let store = open(&new);
+    assert_eq!(code(&folder.path().join("b.db")), StoreCode::Locked);
+    store.close().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn t7_an_owner_notices_that_its_files_are_gone() {
+    for name in ["a.db", "a.db-wal", "a.db-shm"] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder.path().join("a.db"));
+        block_on(store.check_owned()).unwrap();
+        let file = folder.path().join(name);
+        std::fs::rename(&file, folder.path().join("moved")).unwrap();
+        let error = block_on(store.check_owned()).unwrap_err();
+        assert_eq!(error.code(), StoreCode::NotFound, "{name}: {error}");
+        std::fs::write(&file, "").unwrap();
+        let error = store.check_place().unwrap_err();
+        assert_eq!(error.code(), StoreCode::NotFound, "{name}: {error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let first = open(&path);
+    let second = SqliteRuntime::open_past_lock(&path, StoreOptions::default()).unwrap();
+    let error = block_on(first.check_owned()).unwrap_err();
+    assert_eq!(error.code(), StoreCode::Fenced);
+    block_on(second.check_owned()).unwrap();
+}
