@@ -27,7 +27,7 @@ pub use events::{Cost, StopReason, StreamEvent, TextResult, ToolUse, Usage};
 pub use metered::MeteredAi;
 pub use model_script::{ModelFault, ModelScript, ModelScriptError, ModelTurn};
 pub use opaque::{Opaque, Place, is_opaque_member};
-pub use request::{Format, Image, Message, Part, Role, TextRequest, Tool, ToolChoice};
+pub use request::{Format, Image, MediaKind, Message, Part, Role, TextRequest, Tool, ToolChoice};
 pub use scripted::ScriptedAi;
 pub use stream::{Done, MAX_ANSWER_BYTES, StreamHandle, StreamSink};
 

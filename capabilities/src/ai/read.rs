@@ -121,7 +121,27 @@ fn content(value: &Value) -> Read<Vec<Part>> {
                 Ok(Part::Text(text(value, "the text of a part")?))
             }
             Some("image_url") => image(part.get("image_url").unwrap_or(&Value::Undefined)),
-            _ => wrong("a part of a message has the type `text` or `image_url`"),
+            Some("file") => {
+                let data = part.get("file").and_then(|file| file.get("file_data"));
+                let data = text(
+                    data.unwrap_or(&Value::Undefined),
+                    "the `file_data` of a file",
+                )?;
+                Ok(Part::Image(Image::of_url(&data)))
+            }
+            Some("input_audio") => {
+                let audio = part.get("input_audio").unwrap_or(&Value::Undefined);
+                let member = |key: &str| audio.get(key).unwrap_or(&Value::Undefined);
+                let format = text(member("format"), "the `format` of audio")?;
+                Ok(Part::Image(Image::Base64 {
+                    media_type: format!("audio/{format}"),
+                    data: text(member("data"), "the `data` of audio")?,
+                }))
+            }
+            _ => {
+                let known = "`text`, `image_url`, `file` or `input_audio`";
+                wrong(format_args!("a part of a message has the type {known}"))
+            }
         }
     };
     parts.iter().map(part).collect()

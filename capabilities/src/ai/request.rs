@@ -79,7 +79,7 @@ pub enum Part {
     },
 }
 
-/// An image.
+/// An image, or a document or audio, which have other media types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Image {
     /// An address that the service fetches itself.
@@ -93,7 +93,34 @@ pub enum Image {
     },
 }
 
+/// What a part with bytes in it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum MediaKind {
+    /// An image, and everything that says nothing else.
+    Image,
+    /// A document: PDF.
+    Document,
+    /// Audio, in this format.
+    Audio(&'static str),
+}
+
 impl Image {
+    /// What it is, by its media type.
+    #[must_use]
+    pub fn kind(&self) -> MediaKind {
+        let Image::Base64 { media_type, .. } = self else {
+            return MediaKind::Image;
+        };
+        match &*media_type.to_ascii_lowercase() {
+            "application/pdf" => MediaKind::Document,
+            "audio/wav" | "audio/x-wav" | "audio/wave" => MediaKind::Audio("wav"),
+            "audio/mp3" | "audio/mpeg" => MediaKind::Audio("mp3"),
+            "audio/flac" => MediaKind::Audio("flac"),
+            "audio/ogg" | "audio/opus" => MediaKind::Audio("ogg"),
+            _ => MediaKind::Image,
+        }
+    }
+
     /// An image of an address: a `data:` URL has its bytes in it.
     #[must_use]
     pub fn of_url(url: &str) -> Image {

@@ -51,7 +51,7 @@ impl Attempt<'_> {
             true => (Instant::now() + first_token, AiCode::FirstTokenTimeout),
             false => (self.until, AiCode::TotalTimeout),
         };
-        let request = service.request(self.body());
+        let request = service.request(&self.model.name, self.body());
         let opening = self.inner.fetch.open(request);
         let opened = within([first, self.total()], opening).await;
         let mut answer = self.timed(opened)?.map_err(|error| self.failed(&error))?;

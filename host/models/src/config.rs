@@ -65,7 +65,9 @@ pub struct ServiceConfig {
     /// What it speaks.
     #[serde(default)]
     pub wire: Wire,
-    /// Its address, such as `https://api.openai.com/v1`. One without a path gets `/v1`.
+    /// Its address, such as `https://api.openai.com/v1`. One without a path gets `/v1`, or
+    /// `/v1beta` for `gemini`. `{model}` in it stands for the model's name; what follows `?`
+    /// is sent with every request, as Azure's `api-version`.
     pub url: String,
     /// The key. It is sent over TLS, or to an address of the loopback such as
     /// `http://127.0.0.1:1234`.
@@ -75,7 +77,7 @@ pub struct ServiceConfig {
     #[serde(default)]
     pub key_env: Option<String>,
     /// The header that the key is sent in: `authorization`, as `Bearer KEY`, for `openai`,
-    /// and `x-api-key` for `anthropic`.
+    /// `x-api-key` for `anthropic`, `x-goog-api-key` for `gemini`, `api-key` at Azure.
     #[serde(default)]
     pub key_header: Option<String>,
     /// Whether answers are asked for as events; without them nothing comes before all does.
@@ -174,7 +176,7 @@ pub const SINGLE: &str = "service";
 
 impl ModelConfig {
     /// One model of one service, for every role. What the service speaks follows from its
-    /// address: Anthropic's API at its own host, OpenAI's elsewhere.
+    /// address: Anthropic's and Gemini's at their own hosts, OpenAI's elsewhere.
     ///
     /// ```
     /// use a99_models::{ModelConfig, ModelProvider, Secret};
@@ -189,9 +191,10 @@ impl ModelConfig {
         let host = url.split("://").nth(1).unwrap_or_default();
         let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
         let host = host.to_ascii_lowercase();
-        let wire = match host == "api.anthropic.com" {
-            true => Wire::Anthropic,
-            false => Wire::OpenAi,
+        let wire = match &*host {
+            "api.anthropic.com" => Wire::Anthropic,
+            "generativelanguage.googleapis.com" if !url.contains("/openai") => Wire::Gemini,
+            _ => Wire::OpenAi,
         };
         let service = ServiceConfig {
             key,

@@ -1,6 +1,6 @@
 //! Language models over HTTP: an [`AiProvider`](a99_capabilities::AiProvider) for services
 //! that speak OpenAI's chat completions (LM Studio, Ollama, vLLM, llama.cpp and OpenAI among
-//! them) or Anthropic's messages.
+//! them) or responses, Anthropic's messages, or Gemini's `generateContent`.
 //!
 //! ```
 //! use a99_capabilities::ai::{AiProvider, TextRequest};

@@ -3,7 +3,7 @@
 use crate::config::{ModelConfig, ServiceConfig};
 use crate::error::{ModelCode, ModelError};
 use crate::redact::shown;
-use crate::wire::{parse, told};
+use crate::wire::{Wire, parse, told};
 use a99_capabilities::Secret;
 use a99_capabilities::ai::{AiCode, AiError, DEFAULT_ROLE, TextRequest};
 use a99_core::diag::suggest;
@@ -24,8 +24,10 @@ const MAX_LIST_BYTES: usize = 4 << 20;
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) config: ServiceConfig,
-    /// Where requests go.
-    pub(crate) url: String,
+    /// Where requests go, without the path of the wire.
+    base: String,
+    /// What the address asks for beside that, such as Azure's `api-version`.
+    query: Option<String>,
     /// The name under which it takes the number of tokens, if it is not the usual one.
     pub(crate) max_tokens_name: Option<String>,
     models: BTreeSet<String>,
@@ -46,27 +48,46 @@ impl Service {
         if let Err(error) = rule_for(&config.url) {
             return wrong(ModelCode::Url, format!(".url: {error}"));
         }
-        let base = config.url.trim().trim_end_matches('/');
+        let (base, query) = match config.url.trim().split_once('?') {
+            Some((base, query)) => (base, Some(query.to_owned())),
+            None => (config.url.trim(), None),
+        };
+        let base = base.trim_end_matches('/');
         let path = base.split_once("://").map_or("", |(_, rest)| rest);
         let version = match path.contains('/') {
             true => "",
-            false => "/v1",
+            false => config.wire.protocol().version(),
         };
-        if base.contains(['?', '#']) {
-            let text = ".url: the address of a service has neither `?` nor `#`";
+        if config.url.contains('#') {
+            let text = ".url: the address of a service has no `#`";
             return wrong(ModelCode::Url, text.to_owned());
         }
-        let url = format!("{base}{version}{}", config.wire.protocol().path());
-        let is_openai = rule_for(&url).is_ok_and(|rule| rule == OPENAI);
-        let newer = is_openai.then(|| "max_completion_tokens".to_owned());
+        let secret = query
+            .iter()
+            .flat_map(|query| query.split('&'))
+            .find(|pair| {
+                let name = pair.split('=').next().unwrap_or_default();
+                let name = name.to_ascii_lowercase();
+                name.contains("key") || name.contains("token") || name.contains("secret")
+            });
+        if let Some(pair) = secret {
+            let name = pair.split('=').next().unwrap_or_default();
+            let text = format!(".url: `{name}` is a key: name its variable in `key-env`");
+            return wrong(ModelCode::Url, text);
+        }
+        let base = format!("{base}{version}");
+        let is_openai = rule_for(&base).is_ok_and(|rule| rule == OPENAI);
+        let newer = is_openai && config.wire == Wire::OpenAi;
+        let newer = newer.then(|| "max_completion_tokens".to_owned());
         let service = Service {
             name: name.to_owned(),
-            url,
+            base,
+            query,
             max_tokens_name: config.max_tokens_name.clone().or(newer),
             models: config.models.iter().cloned().collect(),
             config,
         };
-        match service.request(Vec::new()).check() {
+        match service.request("model", Vec::new()).check() {
             Ok(()) => Ok(service),
             Err(error)
                 if error.code() == FetchCode::Credentials && service.config.key.is_some() =>
@@ -80,13 +101,28 @@ impl Service {
         }
     }
 
-    /// A request with this body.
-    pub(crate) fn request(&self, body: Vec<u8>) -> StreamRequest {
+    /// Where a request to a model goes.
+    pub(crate) fn url(&self, model: &str) -> String {
+        let protocol = self.config.wire.protocol();
+        let url = protocol.address(&self.base, model, self.config.stream);
+        self.with_query(url)
+    }
+
+    fn with_query(&self, url: String) -> String {
+        match &self.query {
+            None => url,
+            Some(query) if url.contains('?') => format!("{url}&{query}"),
+            Some(query) => format!("{url}?{query}"),
+        }
+    }
+
+    /// A request to a model with this body.
+    pub(crate) fn request(&self, model: &str, body: Vec<u8>) -> StreamRequest {
         let accepted = match self.config.stream {
             true => "text/event-stream, application/json",
             false => "application/json",
         };
-        let request = StreamRequest::post(&self.url, body)
+        let request = StreamRequest::post(self.url(model), body)
             .header("content-type", "application/json")
             .header("accept", accepted)
             .max_body_bytes(MAX_BODY_BYTES);
@@ -95,9 +131,13 @@ impl Service {
 
     /// A request for the list of its models.
     pub(crate) fn list_request(&self) -> StreamRequest {
-        let own = self.config.wire.protocol().path();
-        let base = self.url.strip_suffix(own).unwrap_or(&self.url);
-        let request = StreamRequest::get(format!("{base}/models"))
+        // Azure lists the models of a resource beside its deployments.
+        let base = self
+            .base
+            .split("/deployments/")
+            .next()
+            .unwrap_or(&self.base);
+        let request = StreamRequest::get(self.with_query(format!("{base}/models")))
             .header("accept", "application/json")
             .max_body_bytes(MAX_LIST_BYTES);
         self.keyed(request)
@@ -111,7 +151,8 @@ impl Service {
         }
         if let Some(key) = &self.config.key {
             let own = self.config.key_header.as_deref();
-            let name = own.unwrap_or_else(|| protocol.key_header());
+            let azure = is_azure(&self.base).then_some("api-key");
+            let name = own.or(azure).unwrap_or_else(|| protocol.key_header());
             let value = match name.eq_ignore_ascii_case("authorization") {
                 true => Secret::new(format!("Bearer {}", key.expose())),
                 false => key.clone(),
@@ -182,6 +223,21 @@ impl Service {
         let (service, why) = (&self.name, self.shown(&error.to_string()));
         AiError::new(code, format!("the model service `{service}`: {why}"))
     }
+}
+
+/// Whether an address is one of Azure, whose keys stand in a header of their own.
+fn is_azure(base: &str) -> bool {
+    let host = base
+        .split("://")
+        .nth(1)
+        .and_then(|rest| rest.split(['/', ':']).next());
+    let host = host.unwrap_or_default().to_ascii_lowercase();
+    let domains = [
+        ".openai.azure.com",
+        ".cognitiveservices.azure.com",
+        ".services.ai.azure.com",
+    ];
+    domains.iter().any(|domain| host.ends_with(domain))
 }
 
 /// A model of a service.
@@ -348,7 +404,6 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Wire;
 
     #[test]
     fn addresses_become_urls() {
@@ -383,15 +438,40 @@ mod tests {
                 "https://api.openai.com/v1/chat/completions",
                 Some("max_completion_tokens"),
             ),
+            (
+                Wire::Responses,
+                "https://api.openai.com/v1",
+                "https://api.openai.com/v1/responses",
+                None,
+            ),
+            (
+                Wire::Gemini,
+                "https://generativelanguage.googleapis.com",
+                "https://generativelanguage.googleapis.com/v1beta/models/m%2F1:streamGenerateContent?alt=sse",
+                None,
+            ),
+            (
+                Wire::OpenAi,
+                "https://a.openai.azure.com/openai/deployments/gpt-4o?api-version=2024-10-21",
+                "https://a.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+                None,
+            ),
+            (
+                Wire::OpenAi,
+                "https://a.openai.azure.com/openai/deployments/{model}/?api-version=2024-10-21",
+                "https://a.openai.azure.com/openai/deployments/m%2F1/chat/completions?api-version=2024-10-21",
+                None,
+            ),
         ] {
             let service = Service::new("a", ServiceConfig::new(wire, url)).unwrap();
-            assert_eq!(service.url, expected);
+            assert_eq!(service.url("m/1"), expected);
             assert_eq!(service.max_tokens_name.as_deref(), name, "{url}");
         }
         for (url, code) in [
             ("localhost:1234", ModelCode::Url),
             ("http://", ModelCode::Url),
             ("http://a/?key=1", ModelCode::Url),
+            ("http://a/?api-version=1&access_token=1", ModelCode::Url),
             ("http://a/#b", ModelCode::Url),
             ("http://user@a/", ModelCode::Url),
         ] {

@@ -62,7 +62,7 @@ fn content(value: &Value) -> Read<Vec<Value>> {
                     }
                     _ => {
                         return wrong(
-                            "a part of a message has the type `text` or `image_url`".into(),
+                            "a part of a message has the type `text`, `image_url`, `file` or `input_audio`".into(),
                         );
                     }
                 });

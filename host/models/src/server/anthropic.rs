@@ -6,6 +6,9 @@ use crate::wire::map;
 use a99_capabilities::ai::{ModelTurn, StreamEvent, Usage};
 use a99_core::value::{Map, Value};
 
+/// The signature of all thinking.
+const SIGNATURE: &str = "c2lnbmF0dXJl";
+
 /// Tokens in the wire's parts: those of a cache are beside the others.
 fn usage(usage: Usage) -> Value {
     let number = |n: u64| Value::Number(n as f64);
@@ -61,7 +64,15 @@ impl Blocks {
         if kind == Some(open) {
             return None;
         }
-        let stop = event("content_block_stop", vec![self.index()]);
+        let mut stop = String::new();
+        if open == "thinking" {
+            let delta = map([
+                ("type", "signature_delta".into()),
+                ("signature", SIGNATURE.into()),
+            ]);
+            stop = event("content_block_delta", vec![self.index(), ("delta", delta)]);
+        }
+        stop.push_str(&event("content_block_stop", vec![self.index()]));
         self.open = None;
         self.at += 1;
         Some(stop)
@@ -160,6 +171,10 @@ pub(super) fn whole(turn: &ModelTurn, model: &str, prompt_bytes: usize, number: 
     };
     block("thinking", turn.thinking.concat());
     block("text", turn.text.concat());
+    if let Some(Value::Object(thinking)) = content.first_mut().filter(|_| !turn.thinking.is_empty())
+    {
+        thinking.insert("signature", SIGNATURE);
+    }
     content.extend(turn.tools.iter().map(|used| {
         map([
             ("type", "tool_use".into()),

@@ -2,8 +2,10 @@
 //! loopback, so that agents are tried without a model and without a network.
 
 mod anthropic;
+mod gemini;
 mod http;
 mod openai;
+mod responses;
 
 use crate::wire::{Wire, map, parse};
 use a99_capabilities::ai::{ModelFault, ModelScript, ModelTurn};
@@ -88,12 +90,14 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A server that answers each request with the next turn of a [`ModelScript`] that is for it,
-/// and with 503 after the last. It speaks both wires, streamed and whole:
+/// and with 503 after the last. It speaks all wires, streamed and whole:
 ///
 /// | request | answer |
 /// |---|---|
 /// | `POST /v1/chat/completions` | a turn as OpenAI has it |
 /// | `POST /v1/messages` | a turn as Anthropic has it |
+/// | `POST /v1/responses` | a turn as OpenAI's responses have it |
+/// | `POST /v1/models/MODEL:generateContent`, `:streamGenerateContent` | a turn as Gemini has it, under `/v1beta` too |
 /// | `GET /v1/models` | the only model, [`MODEL`]; any name is answered, though |
 ///
 /// It listens on the loopback only, and ends when it is dropped.
@@ -214,12 +218,16 @@ async fn connection(mut stream: TcpStream, state: &State) -> io::Result<()> {
     ) {
         ("POST", "/v1/chat/completions") => Wire::OpenAi,
         ("POST", "/v1/messages") => Wire::Anthropic,
+        ("POST", "/v1/responses") => Wire::Responses,
+        ("POST", path) if is_gemini(path) => Wire::Gemini,
         ("GET", "/v1/models") => {
             let answer = Answer::json(200, &models());
             return answer.send(&mut stream).await;
         }
         _ => {
-            let paths = "POST /v1/chat/completions, POST /v1/messages and GET /v1/models";
+            let paths = "POST /v1/chat/completions, POST /v1/messages, POST /v1/responses, POST \
+                         /v1/models/MODEL:generateContent (or streamGenerateContent) and GET \
+                         /v1/models";
             let text = format!("there are {paths}");
             let answer = Answer::json(404, &failure(None, 404, &text));
             return answer.send(&mut stream).await;
@@ -238,17 +246,29 @@ async fn model(
     let body = std::str::from_utf8(&request.body).ok().and_then(parse);
     let is_object = body.as_ref().is_some_and(|body| body.as_object().is_some());
     let body = body.unwrap_or(Value::Undefined);
-    let streams = body.get("stream").and_then(Value::as_bool) == Some(true);
-    let model = body
-        .get("model")
-        .and_then(Value::as_str)
+    let of_path = request.path.split("/models/").nth(1);
+    let of_path = of_path.and_then(|rest| rest.split_once(':'));
+    let streams = match (wire, of_path) {
+        (Wire::Gemini, Some((_, method))) => method.starts_with("stream"),
+        _ => body.get("stream").and_then(Value::as_bool) == Some(true),
+    };
+    let named = body.get("model").and_then(Value::as_str);
+    let model = named
+        .or(of_path.map(|(model, _)| model))
         .unwrap_or(MODEL)
         .to_owned();
     let turn = match is_object {
         true => ModelTurn::next(&mut lock(&state.turns), |text| {
-            ["system", "messages"]
-                .iter()
-                .any(|key| body.get(key).is_some_and(|value| says(value, text)))
+            [
+                "system",
+                "messages",
+                "instructions",
+                "input",
+                "systemInstruction",
+                "contents",
+            ]
+            .iter()
+            .any(|key| body.get(key).is_some_and(|value| says(value, text)))
         }),
         false => None,
     };
@@ -287,6 +307,17 @@ async fn model(
     };
     let _open = Open::new(&state.open);
     play(stream, &turn, parts, media, streams).await
+}
+
+/// Whether a path is one of Gemini's methods, in any version.
+fn is_gemini(path: &str) -> bool {
+    let rest = path
+        .strip_prefix("/v1/models/")
+        .or_else(|| path.strip_prefix("/v1beta/models/"));
+    let method = rest
+        .and_then(|rest| rest.rsplit_once(':'))
+        .map(|(_, method)| method);
+    matches!(method, Some("generateContent" | "streamGenerateContent"))
 }
 
 /// Whether a text in a value, which is as deep as JSON may be here, has this in it.
@@ -354,6 +385,8 @@ fn streamed(
     let said = match wire {
         Wire::OpenAi => openai::events(turn, model, prompt_bytes, number),
         Wire::Anthropic => anthropic::events(turn, model, prompt_bytes, number),
+        Wire::Gemini => gemini::events(turn, model, prompt_bytes, number),
+        Wire::Responses => responses::events(turn, model, prompt_bytes, number),
     };
     let part = |text: String, begins_piece, ends| Part {
         bytes: text.into_bytes(),
@@ -379,6 +412,8 @@ fn whole(wire: Wire, turn: &ModelTurn, model: &str, prompt_bytes: usize, number:
     let value = match wire {
         Wire::OpenAi => openai::whole(turn, model, prompt_bytes, number),
         Wire::Anthropic => anthropic::whole(turn, model, prompt_bytes, number),
+        Wire::Gemini => gemini::whole(turn, model, prompt_bytes, number),
+        Wire::Responses => responses::whole(turn, model, prompt_bytes, number),
     };
     value.to_json_string().into_bytes()
 }

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiError, Format, Image, Message, Opaque, Part, Place, Role, StreamEvent, ToolChoice, ToolUse,
-    Usage,
+    AiError, Format, Image, MediaKind, Message, Opaque, Part, Place, Role, StreamEvent, ToolChoice,
+    ToolUse, Usage,
 };
 use a99_core::value::{Map, Value};
 use std::collections::BTreeMap;
@@ -210,13 +210,17 @@ fn part(part: &Part) -> Option<Value> {
             let source = map([("type", "url".into()), ("url", url.as_str().into())]);
             map([("type", "image".into()), ("source", source)])
         }
-        Part::Image(Image::Base64 { media_type, data }) => {
+        Part::Image(image @ Image::Base64 { media_type, data }) => {
             let source = map([
                 ("type", "base64".into()),
                 ("media_type", media_type.as_str().into()),
                 ("data", data.as_str().into()),
             ]);
-            map([("type", "image".into()), ("source", source)])
+            let kind = match image.kind() {
+                MediaKind::Document => "document",
+                _ => "image",
+            };
+            map([("type", kind.into()), ("source", source)])
         }
         _ => return None,
     })

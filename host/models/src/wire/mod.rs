@@ -1,9 +1,11 @@
 //! Wires: how a service of models is asked and how it answers, a file for each.
 
 mod anthropic;
+mod gemini;
 mod json;
 mod openai;
 mod pieces;
+mod responses;
 
 use crate::sse::Event;
 use a99_capabilities::ai::{
@@ -29,11 +31,17 @@ pub enum Wire {
     OpenAi,
     /// Anthropic's messages: `POST {url}/messages`.
     Anthropic,
+    /// Gemini's own: `POST {url}/models/MODEL:generateContent`, and
+    /// `:streamGenerateContent` for events.
+    Gemini,
+    /// OpenAI's responses: `POST {url}/responses`.
+    Responses,
 }
 
 impl Wire {
     /// All of them.
-    pub const ALL: &'static [Wire] = &[Wire::OpenAi, Wire::Anthropic];
+    pub const ALL: &'static [Wire] =
+        &[Wire::OpenAi, Wire::Anthropic, Wire::Gemini, Wire::Responses];
 
     /// The name, as configurations have it.
     #[must_use]
@@ -41,6 +49,8 @@ impl Wire {
         match self {
             Wire::OpenAi => "openai",
             Wire::Anthropic => "anthropic",
+            Wire::Gemini => "gemini",
+            Wire::Responses => "responses",
         }
     }
 
@@ -48,6 +58,8 @@ impl Wire {
         match self {
             Wire::OpenAi => &openai::OpenAi,
             Wire::Anthropic => &anthropic::Anthropic,
+            Wire::Gemini => &gemini::Gemini,
+            Wire::Responses => &responses::Responses,
         }
     }
 }
@@ -133,6 +145,22 @@ impl<'a> Ask<'a> {
     }
 }
 
+/// Adds members to an object, and members of objects to those that are there.
+fn merge(to: &mut Map, members: Vec<(&Text, &Value)>) {
+    for (key, value) in members {
+        let there = key.to_string_lossy();
+        match (to.get_mut(&there), value) {
+            (Some(Value::Object(inner)), Value::Object(more)) => {
+                merge(inner, more.iter().collect())
+            }
+            (Some(_), _) => {}
+            (None, value) => {
+                to.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
 /// The texts of a message, joined.
 fn texts_of(message: &Message) -> String {
     let texts = message.content.iter().filter_map(|part| match part {
@@ -175,6 +203,19 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
 pub(crate) trait Protocol: Send + Sync {
     /// The path below the service's address.
     fn path(&self) -> &'static str;
+
+    /// The path of a service whose address has none.
+    fn version(&self) -> &'static str {
+        "/v1"
+    }
+
+    /// Where a request goes: the service's address, in which `{model}` stands for the model's
+    /// name, and the path.
+    fn address(&self, base: &str, model: &str, stream: bool) -> String {
+        let _ = stream;
+        let base = base.replace("{model}", &path_segment(model));
+        format!("{base}{}", self.path())
+    }
 
     /// The header of the key.
     fn key_header(&self) -> &'static str;
@@ -232,6 +273,23 @@ impl Step {
     }
 }
 
+/// A model's name as a part of a path, of which it neither ends nor leaves one.
+fn path_segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    if name.bytes().all(|b| b == b'.') {
+        segment.push('-');
+    }
+    for b in name.bytes() {
+        match b {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'@' => {
+                segment.push(char::from(b));
+            }
+            _ => segment.push_str(&format!("%{b:02X}")),
+        }
+    }
+    segment
+}
+
 /// What a service's word for the end of an answer means.
 fn stop_reason(word: &str) -> StopReason {
     match &*word.to_ascii_lowercase() {
@@ -274,6 +332,8 @@ pub(crate) fn malformed(what: &str) -> AiError {
 /// The error that a service tells in place of an answer, or within its stream, with the
 /// service's own message.
 pub(crate) fn told(body: &Value, status: Option<u16>) -> AiError {
+    // Gemini's streams are lists, and so are their errors.
+    let body = body.as_array().and_then(<[Value]>::first).unwrap_or(body);
     let error = body.get("error").filter(|error| !error.is_nullish());
     let error = error.unwrap_or(body);
     let member = |key: &str| error.get(key).and_then(text_of);
@@ -318,6 +378,9 @@ fn code(status: Option<u16>, kinds: &[Option<String>]) -> AiCode {
         Some(code) => code,
     }
 }
+
+#[cfg(test)]
+mod corpus;
 
 /// What the tests of all wires need.
 #[cfg(test)]

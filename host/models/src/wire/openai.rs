@@ -5,12 +5,13 @@ mod kept;
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::{
-    Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, stop_reason, texts_of, told,
-    turns,
+    Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, merge, stop_reason, texts_of,
+    told, turns,
 };
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiCode, AiError, Format, Message, Part, Place, Role, StopReason, StreamEvent, ToolChoice, Usage,
+    AiCode, AiError, Format, Image, MediaKind, Message, Part, Place, Role, StopReason, StreamEvent,
+    ToolChoice, Usage,
 };
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
@@ -172,8 +173,7 @@ fn user(message: &Message) -> Option<Value> {
             Part::Text(text) => content.push(text_part(text)),
             Part::Image(image) => {
                 has_images = true;
-                let url = map([("url", image.to_url().into())]);
-                content.push(map([("type", "image_url".into()), ("image_url", url)]));
+                content.push(media_part(image));
             }
             _ => {}
         }
@@ -182,6 +182,27 @@ fn user(message: &Message) -> Option<Value> {
         _ if content.is_empty() => None,
         true => Some(said("user", content)),
         false => Some(said("user", texts_of(message))),
+    }
+}
+
+/// An image, a document or audio.
+fn media_part(image: &Image) -> Value {
+    match (image.kind(), image) {
+        (MediaKind::Document, _) => {
+            let file = map([
+                ("filename", "document.pdf".into()),
+                ("file_data", image.to_url().into()),
+            ]);
+            map([("type", "file".into()), ("file", file)])
+        }
+        (MediaKind::Audio(format), Image::Base64 { data, .. }) => {
+            let audio = map([("data", data.as_str().into()), ("format", format.into())]);
+            map([("type", "input_audio".into()), ("input_audio", audio)])
+        }
+        _ => {
+            let url = map([("url", image.to_url().into())]);
+            map([("type", "image_url".into()), ("image_url", url)])
+        }
     }
 }
 
@@ -227,25 +248,9 @@ fn assistant(ask: &Ask<'_>, message: &Message) -> Value {
     said.into()
 }
 
-/// Adds members to an object, and members of objects to those that are there.
-fn merge(to: &mut Map, members: Vec<(&Text, &Value)>) {
-    for (key, value) in members {
-        let there = key.to_string_lossy();
-        match (to.get_mut(&there), value) {
-            (Some(Value::Object(inner)), Value::Object(more)) => {
-                merge(inner, more.iter().collect())
-            }
-            (Some(_), _) => {}
-            (None, value) => {
-                to.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
 /// Whether a schema is one that services hold answers to exactly: each object in it says
 /// all of its members and has no others.
-fn is_strict(schema: &Value) -> bool {
+pub(super) fn is_strict(schema: &Value) -> bool {
     let mut pending = vec![schema];
     while let Some(next) = pending.pop() {
         match next {

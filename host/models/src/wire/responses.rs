@@ -1,0 +1,378 @@
+//! OpenAI's responses: items in, items out.
+
+use super::json::{count, items, map, objects, text};
+use super::openai::is_strict;
+use super::pieces::{CallIds, Piece, Pieces};
+use super::{
+    Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, stop_reason, texts_of, told,
+    turns,
+};
+use crate::sse::Event;
+use a99_capabilities::ai::{
+    AiError, Format, MediaKind, Message, Opaque, Part, Place, Role, StopReason, StreamEvent,
+    ToolChoice, Usage,
+};
+use a99_core::value::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The final mark of a stream, which some services send.
+const DONE: &str = "[DONE]";
+
+pub(super) struct Responses;
+
+impl Protocol for Responses {
+    fn path(&self) -> &'static str {
+        "/responses"
+    }
+
+    fn key_header(&self) -> &'static str {
+        "authorization"
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> Map {
+        let request = ask.request;
+        let mut body = Map::new();
+        body.insert("model", ask.model);
+        if let Some(system) = &request.system {
+            body.insert("instructions", system.as_str());
+        }
+        let mut input = Vec::new();
+        for turn in turns(&request.messages) {
+            push_turn(&mut input, ask, &turn);
+        }
+        body.insert("input", input);
+        // Conversations are kept here: what the service wants back comes with the answer.
+        body.insert("store", false);
+        if ask.send_opaque && reasons(ask.model) {
+            body.insert("include", vec![Value::from("reasoning.encrypted_content")]);
+        }
+        if let Some(most) = request.max_tokens.or(ask.max_tokens) {
+            let name = ask.max_tokens_name.unwrap_or("max_output_tokens");
+            body.insert(name, f64::from(most));
+        }
+        if let Some(temperature) = request.temperature {
+            body.insert("temperature", temperature);
+        }
+        if !request.tools.is_empty() {
+            let tools = request.tools.iter().map(|tool| {
+                let mut entry = Map::new();
+                entry.insert("type", "function");
+                entry.insert("name", tool.name.as_str());
+                if let Some(description) = &tool.description {
+                    entry.insert("description", description.as_str());
+                }
+                entry.insert("parameters", tool.input_schema.clone());
+                // The wire's default is strict, which most schemas are not made for.
+                entry.insert("strict", false);
+                entry.into()
+            });
+            body.insert("tools", tools.collect::<Vec<Value>>());
+            let choice: Option<Value> = match &request.tool_choice {
+                ToolChoice::Auto => None,
+                ToolChoice::None => Some("none".into()),
+                ToolChoice::Required => Some("required".into()),
+                ToolChoice::Tool(name) => Some(map([
+                    ("type", "function".into()),
+                    ("name", name.as_str().into()),
+                ])),
+            };
+            if let Some(choice) = choice {
+                body.insert("tool_choice", choice);
+            }
+        }
+        let format = match &request.format {
+            Format::Text => None,
+            Format::Json => Some(map([("type", "json_object".into())])),
+            Format::Schema { name, schema } => Some(map([
+                ("type", "json_schema".into()),
+                ("name", name.as_str().into()),
+                ("schema", schema.clone()),
+                ("strict", is_strict(schema).into()),
+            ])),
+        };
+        if let Some(format) = format {
+            body.insert("text", map([("format", format)]));
+        }
+        if ask.stream {
+            body.insert("stream", true);
+        }
+        body
+    }
+
+    fn decoder(&self, ids: CallIds) -> Box<dyn Decoder> {
+        Box::new(Events::new(ids))
+    }
+
+    fn whole(&self, answer: &Value, ids: CallIds) -> Result<Vec<Step>, AiError> {
+        if error_in(answer).is_some() {
+            return Err(told(answer, None));
+        }
+        if answer.get("output").is_none() {
+            return Err(malformed("it has no `output`"));
+        }
+        let mut out = Vec::new();
+        Events::new(ids).end(answer, &mut out)?;
+        out.push(Step::End);
+        Ok(out)
+    }
+}
+
+/// Whether a model thinks, by its name: others refuse to be asked for their reasoning.
+fn reasons(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let numbered = |name: &str| name.starts_with(|c: char| c.is_ascii_digit());
+    name.starts_with("gpt-5")
+        || name.contains("codex")
+        || name.strip_prefix('o').is_some_and(numbered)
+}
+
+/// The items of a turn.
+fn push_turn(out: &mut Vec<Value>, ask: &Ask<'_>, turn: &Turn<'_>) {
+    for result in &turn.results {
+        if let Part::ToolResult {
+            id,
+            content,
+            is_error,
+        } = result
+        {
+            // The wire knows no errors of tools: the text says it.
+            let output = match is_error {
+                true => format!("Error: {content}"),
+                false => content.clone(),
+            };
+            out.push(map([
+                ("type", "function_call_output".into()),
+                ("call_id", id.as_str().into()),
+                ("output", output.into()),
+            ]));
+        }
+    }
+    for message in &turn.messages {
+        match turn.role {
+            Role::User => {
+                let content = message.content.iter().filter_map(part);
+                let content: Vec<Value> = content.collect();
+                if !content.is_empty() {
+                    out.push(said("user", content));
+                }
+            }
+            Role::Assistant => push_answer(out, ask, message),
+        }
+    }
+}
+
+fn said(role: &str, content: Vec<Value>) -> Value {
+    map([
+        ("type", "message".into()),
+        ("role", role.into()),
+        ("content", content.into()),
+    ])
+}
+
+fn part(part: &Part) -> Option<Value> {
+    Some(match part {
+        Part::Text(text) => map([
+            ("type", "input_text".into()),
+            ("text", text.as_str().into()),
+        ]),
+        Part::Image(image) if image.kind() == MediaKind::Document => map([
+            ("type", "input_file".into()),
+            ("filename", "document.pdf".into()),
+            ("file_data", image.to_url().into()),
+        ]),
+        Part::Image(image) => map([
+            ("type", "input_image".into()),
+            ("image_url", image.to_url().into()),
+        ]),
+        _ => return None,
+    })
+}
+
+/// The items of a message of the model, reasoning at its place.
+fn push_answer(out: &mut Vec<Value>, ask: &Ask<'_>, message: &Message) {
+    let texts = texts_of(message);
+    for part in ask.woven(message, &texts) {
+        out.push(match part {
+            Woven::Text(text) => {
+                let part = [("type", "output_text".into()), ("text", text.into())];
+                said("assistant", vec![map(part)])
+            }
+            Woven::Opaque(item) => item.clone(),
+            Woven::Call(used) => map([
+                ("type", "function_call".into()),
+                ("call_id", used.id.as_str().into()),
+                ("name", used.name.as_str().into()),
+                ("arguments", used.arguments().into()),
+            ]),
+        });
+    }
+}
+
+/// Reads the events of a response.
+#[derive(Debug, Default)]
+struct Events {
+    tools: Pieces,
+    /// Items that are whole, and bytes of text that came of others, by their places.
+    items: BTreeMap<u64, Item>,
+    /// Bytes of text so far.
+    said: usize,
+    refused: bool,
+}
+
+#[derive(Debug, Default)]
+struct Item {
+    said: usize,
+    thought: bool,
+    is_whole: bool,
+}
+
+impl Decoder for Events {
+    fn event(&mut self, event: &Event) -> Result<Vec<Step>, AiError> {
+        if event.data.trim() == DONE {
+            return Ok(vec![Step::End]);
+        }
+        let mut out = Vec::new();
+        for value in objects(&event.data)? {
+            self.value(&value, &event.event, &mut out)?;
+        }
+        Ok(out)
+    }
+}
+
+impl Events {
+    fn new(ids: CallIds) -> Events {
+        Events {
+            tools: Pieces::new(ids),
+            ..Events::default()
+        }
+    }
+
+    fn value(&mut self, value: &Value, kind: &str, out: &mut Vec<Step>) -> Result<(), AiError> {
+        let own = text(value, "type")?;
+        let kind = match own.is_empty() {
+            true => kind,
+            false => &own,
+        };
+        let at = count(value, "output_index").unwrap_or(0);
+        let response = value.get("response").unwrap_or(&Value::Undefined);
+        match kind {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                let piece = text(value, "delta")?;
+                self.refused |= kind == "response.refusal.delta";
+                self.items.entry(at).or_default().said += piece.len();
+                self.said += piece.len();
+                Step::text(out, piece);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.items.entry(at).or_default().thought = true;
+                Step::thinking(out, text(value, "delta")?);
+            }
+            "response.function_call_arguments.delta" => out.push(Step::Part),
+            "response.output_item.done" => {
+                let item = value.get("item").unwrap_or(&Value::Undefined);
+                self.item(at, item, out)?;
+            }
+            "response.completed" | "response.incomplete" => {
+                self.end(response, out)?;
+                out.push(Step::End);
+            }
+            "response.failed" => return Err(told(response, None)),
+            "error" => return Err(told(value, None)),
+            _ if error_in(value).is_some() => return Err(told(value, None)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An item that is whole.
+    fn item(&mut self, at: u64, item: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
+        let seen = self.items.entry(at).or_default();
+        if std::mem::replace(&mut seen.is_whole, true) {
+            return Ok(());
+        }
+        let (said, thought) = (seen.said, seen.thought);
+        match &*text(item, "type")? {
+            "message" => {
+                let mut words = String::new();
+                for part in items(item, "content")? {
+                    words.push_str(&text(part, "text")?);
+                    let refusal = text(part, "refusal")?;
+                    self.refused |= !refusal.is_empty();
+                    words.push_str(&refusal);
+                }
+                // Of what came in pieces, only the rest is new.
+                let rest = words.get(said..).unwrap_or_default().to_owned();
+                self.said += rest.len();
+                Step::text(out, rest);
+            }
+            "function_call" => {
+                self.tools.begin(Piece {
+                    index: Some(at),
+                    id: text(item, "call_id")?,
+                    name: text(item, "name")?,
+                    written: text(item, "arguments")?,
+                    ..Piece::default()
+                })?;
+                self.tools.close(at, out);
+            }
+            "" => {}
+            kind => {
+                if kind == "reasoning" && !thought {
+                    for part in items(item, "summary")? {
+                        Step::thinking(out, text(part, "text")?);
+                    }
+                }
+                let place = Place::Content {
+                    text: self.said,
+                    calls: self.tools.len(),
+                };
+                Step::opaque(out, Opaque::new(place, item.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The response is over: what did not come as events, its usage, and why it ended.
+    fn end(&mut self, response: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
+        for (at, item) in items(response, "output")?.iter().enumerate() {
+            self.item(at as u64, item, out)?;
+        }
+        if let Some(usage) = response.get("usage").and_then(usage_of) {
+            out.push(Step::Event(StreamEvent::Usage(usage)));
+        }
+        let why = response.get("incomplete_details");
+        let why = why
+            .map(|why| text(why, "reason"))
+            .transpose()?
+            .unwrap_or_default();
+        let status = text(response, "status")?;
+        out.push(Step::Stop(match &*status {
+            _ if !why.is_empty() => stop_reason(&why),
+            "completed" | "" if self.tools.any() => StopReason::ToolUse,
+            "completed" | "" if self.refused => StopReason::Refusal,
+            "completed" | "" => StopReason::EndTurn,
+            "failed" => return Err(told(response, None)),
+            // An answer that still waits or was given up is none.
+            "queued" | "in_progress" => return Ok(()),
+            other => StopReason::Other(a99_core::diag::excerpt(other)),
+        }));
+        Ok(())
+    }
+}
+
+/// Usage; nothing if no number of it is one.
+fn usage_of(usage: &Value) -> Option<Usage> {
+    let inner = |key: &str, of: &str| usage.get(key).and_then(|details| count(details, of));
+    let (prompt, said) = (count(usage, "input_tokens"), count(usage, "output_tokens"));
+    prompt.or(said)?;
+    Some(Usage {
+        prompt_tokens: prompt.unwrap_or(0),
+        completion_tokens: said.unwrap_or(0),
+        cached_tokens: inner("input_tokens_details", "cached_tokens").unwrap_or(0),
+        reasoning_tokens: inner("output_tokens_details", "reasoning_tokens").unwrap_or(0),
+    })
+}
