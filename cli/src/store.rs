@@ -155,7 +155,12 @@ fn open_file(config: &InForce, path: &Path, clock: Option<FixedClock>) -> Result
         let why = "a store needs a file";
         return Err(config.wrong("store", 0, why, "name one"));
     }
-    let store = a99_vectors::VectorStore::open(path)
+    let mut options = a99_vectors::SqliteOptions::default();
+    // Nor are locks of others waited for beyond the time of the run.
+    if let Some(time) = config.set.timeout {
+        options.busy_timeout = options.busy_timeout.min(time);
+    }
+    let store = a99_vectors::VectorStore::open_with(path, options)
         .map_err(|error| failed(config, error.code().name(), error.message(), error.help()))?;
     let database = store.keys().database().clone();
     Ok(opened(store, clock, || database.close()))

@@ -1,6 +1,7 @@
 //! Components of a file: what keeps tables of its own in it, each with its version.
 
 use crate::error::{SqliteCode, SqliteError};
+use crate::schema;
 use crate::task::Tx;
 use rusqlite::{OptionalExtension, params};
 
@@ -57,7 +58,8 @@ impl Component {
     /// [`Database::migrate`]: crate::Database::migrate
     ///
     /// # Errors
-    /// [`SqliteCode::Newer`] if it has more than this version knows.
+    /// [`SqliteCode::Newer`] if it has more than this version knows, [`SqliteCode::Foreign`]
+    /// if its tables, or what acts on them, are not as the migrations make them.
     pub fn is_current(&self, tx: &Tx<'_>) -> Result<bool, SqliteError> {
         let (found, known) = (self.version(tx)?, self.known());
         if found > known {
@@ -65,6 +67,8 @@ impl Component {
             let message = format!("its {name} have version {found}; this one knows {known}");
             return Err(SqliteError::new(SqliteCode::Newer, message));
         }
+        let applied = usize::try_from(found).unwrap_or_default();
+        schema::check(tx, self.migrations.get(..applied).unwrap_or_default())?;
         Ok(found == known)
     }
 

@@ -3,11 +3,14 @@
 
 use crate::error::{SqliteCode, SqliteError};
 use crate::options::{Durability, SqliteOptions};
+use crate::schema;
+use crate::watch::{LOOK_EVERY, Link, Watch};
 use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::OpenOptions;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,29 +27,54 @@ const LOG_BYTES: i64 = 16 << 20;
 /// together, so that none is prepared again and again.
 const STATEMENTS: usize = 128;
 
+/// Bytes of a text or blob at most: more than a store is asked for, and less than a file
+/// can make a reader take.
+const VALUE_BYTES: i32 = 256 << 20;
+
+/// The table that all components need.
+pub(crate) const LAYOUT_SQL: &[&str] = &["
+    CREATE TABLE a99_component (
+                 name TEXT PRIMARY KEY,
+                 version INTEGER NOT NULL,
+                 changes INTEGER NOT NULL
+             ) STRICT, WITHOUT ROWID;"];
+
 /// Longest pause between two attempts to get a lock.
 const MAX_PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens the file as one of ours, and makes it one if there is none.
-pub(crate) fn open(path: &Path, options: &SqliteOptions) -> Result<Connection, SqliteError> {
+pub(crate) fn open(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
+    opened(path, options, false)
+}
+
+/// The same for a file in which other programs may have tables, views and triggers.
+pub(crate) fn open_shared(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
+    opened(path, options, true)
+}
+
+fn opened(path: &Path, options: &SqliteOptions, is_shared: bool) -> Result<Link, SqliteError> {
     let deadline = Instant::now() + options.busy_timeout;
     let connection = connect(path, options)?;
-    retried(deadline, || prepare(&connection, options))?;
+    retried(deadline, &connection.watch, || {
+        prepare(&connection, options, is_shared)
+    })?;
+    connection.watch.rest();
     Ok(connection)
 }
 
 /// Opens the file that [`open`] made, to read.
-pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connection, SqliteError> {
+pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     let deadline = Instant::now() + options.busy_timeout;
     let connection = connect(path, options)?;
-    retried(deadline, || {
+    retried(deadline, &connection.watch, || {
         settings(&connection, options)?;
         Ok(connection.execute_batch("PRAGMA query_only = ON")?)
     })?;
+    connection.watch.rest();
     Ok(connection)
 }
 
-pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection, SqliteError> {
+fn connect(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     if path.is_dir() {
         return Err(SqliteError::new(SqliteCode::NotFound, "it is a folder"));
     }
@@ -62,13 +90,21 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
     };
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
+    // Before anything of the file is read: its schema is not to be trusted.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES)?;
+    let watch = Watch::until(Instant::now() + options.busy_timeout);
+    let looked = Arc::clone(&watch);
+    connection.progress_handler(LOOK_EVERY, Some(move || looked.must_stop()))?;
     let (timeout, mut since) = (options.busy_timeout, Instant::now());
+    let asked = Arc::clone(&watch);
     connection.busy_handler(Some(move |attempts: i32| {
         if attempts == 0 {
             since = Instant::now();
         }
         pause(attempts.unsigned_abs());
-        since.elapsed() < timeout
+        since.elapsed() < timeout && !asked.is_over()
     }))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     if !options.is_read_only && connection.is_readonly(rusqlite::MAIN_DB)? {
@@ -77,7 +113,7 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
             "it can only be read",
         ));
     }
-    Ok(connection)
+    Ok(Link::new(connection, watch))
 }
 
 /// Makes the file for its owner alone if there is none; SQLite gives its log and index the same
@@ -109,12 +145,17 @@ fn pause(attempts: u32) {
 /// being asked.
 fn retried<T>(
     deadline: Instant,
+    watch: &Watch,
     mut f: impl FnMut() -> Result<T, SqliteError>,
 ) -> Result<T, SqliteError> {
     let mut attempts = 0;
     loop {
         match f() {
-            Err(error) if error.code() == SqliteCode::Locked && Instant::now() < deadline => {
+            Err(error)
+                if error.code() == SqliteCode::Locked
+                    && Instant::now() < deadline
+                    && !watch.is_over() =>
+            {
                 pause(attempts);
                 attempts += 1;
             }
@@ -128,10 +169,19 @@ fn pragma(connection: &Connection, name: &str) -> Result<i64, SqliteError> {
 }
 
 /// Judges a file before anything of it is changed, then makes it ready.
-fn prepare(connection: &Connection, options: &SqliteOptions) -> Result<(), SqliteError> {
+fn prepare(
+    connection: &Connection,
+    options: &SqliteOptions,
+    is_shared: bool,
+) -> Result<(), SqliteError> {
     // In one transaction: another process may be making it ours meanwhile.
     connection.execute_batch("BEGIN")?;
-    let is_new = end(connection, judge(connection))?;
+    let judged = judge(connection).and_then(|is_new| match (is_new, is_shared) {
+        (true, _) => Ok(true),
+        (false, false) => schema::screen(connection).map(|()| false),
+        (false, true) => schema::check(connection, LAYOUT_SQL).map(|()| false),
+    });
+    let is_new = end(connection, judged)?;
     if is_new && options.is_read_only {
         let message = "there is nothing in it yet";
         return Err(SqliteError::new(SqliteCode::NotFound, message));
@@ -173,8 +223,6 @@ fn check_layout(layout: i64) -> Result<(), SqliteError> {
 }
 
 fn settings(connection: &Connection, options: &SqliteOptions) -> Result<(), SqliteError> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // Otherwise a statement with `LIMIT ?` is prepared anew each time: plans look at values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // On macOS a file is not on the disk until the full form was asked for.
@@ -209,36 +257,37 @@ fn lay_out(connection: &Connection) -> Result<(), SqliteError> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = judge(connection).and_then(|is_new| match is_new {
         false => Ok(()),
-        true => Ok(connection.execute_batch(&format!(
-            "CREATE TABLE a99_component (
-                 name TEXT PRIMARY KEY,
-                 version INTEGER NOT NULL,
-                 changes INTEGER NOT NULL
-             ) STRICT, WITHOUT ROWID;
-             PRAGMA application_id = {APPLICATION_ID};
-             PRAGMA user_version = {LAYOUT};"
-        ))?),
+        true => {
+            LAYOUT_SQL
+                .iter()
+                .try_for_each(|sql| connection.execute_batch(sql))?;
+            Ok(connection.execute_batch(&format!(
+                "PRAGMA application_id = {APPLICATION_ID};
+                 PRAGMA user_version = {LAYOUT};"
+            ))?)
+        }
     });
     end(connection, made)
 }
 
 /// Copies the log into the file, and waits until the disk has it, in any durability.
-pub(crate) fn checkpoint(
-    connection: &Connection,
-    options: &SqliteOptions,
-) -> Result<(), SqliteError> {
+pub(crate) fn checkpoint(connection: &Link, options: &SqliteOptions) -> Result<(), SqliteError> {
     connection.execute_batch("PRAGMA synchronous = FULL")?;
-    let copied = retried(Instant::now() + options.busy_timeout, || {
-        let is_busy: i64 =
-            connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get(0))?;
-        match is_busy {
-            0 => Ok(()),
-            _ => Err(SqliteError::new(
-                SqliteCode::Locked,
-                "it is read all the time",
-            )),
-        }
-    });
+    let copied = retried(
+        Instant::now() + options.busy_timeout,
+        &connection.watch,
+        || {
+            let is_busy: i64 =
+                connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get(0))?;
+            match is_busy {
+                0 => Ok(()),
+                _ => Err(SqliteError::new(
+                    SqliteCode::Locked,
+                    "it is read all the time",
+                )),
+            }
+        },
+    );
     settings(connection, options)?;
     copied
 }
@@ -261,20 +310,24 @@ pub(crate) fn end<T>(
 
 /// Begins a transaction and takes what it needs, so that nothing in it waits for others.
 pub(crate) fn begin(
-    connection: &Connection,
+    connection: &Link,
     sql: &str,
     options: &SqliteOptions,
 ) -> Result<(), SqliteError> {
-    retried(Instant::now() + options.busy_timeout, || {
-        connection.prepare_cached(sql)?.execute([])?;
-        // Reads the header, and with it takes the snapshot.
-        let layout = connection
-            .prepare_cached("PRAGMA user_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
-        let checked = layout.map_err(SqliteError::from).and_then(check_layout);
-        if checked.is_err() && !connection.is_autocommit() {
-            connection.execute_batch("ROLLBACK")?;
-        }
-        checked
-    })
+    retried(
+        Instant::now() + options.busy_timeout,
+        &connection.watch,
+        || {
+            connection.prepare_cached(sql)?.execute([])?;
+            // Reads the header, and with it takes the snapshot.
+            let layout = connection
+                .prepare_cached("PRAGMA user_version")
+                .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
+            let checked = layout.map_err(SqliteError::from).and_then(check_layout);
+            if checked.is_err() && !connection.is_autocommit() {
+                connection.execute_batch("ROLLBACK")?;
+            }
+            checked
+        },
+    )
 }

@@ -6,6 +6,7 @@ use crate::error::{SqliteCode, SqliteError};
 use crate::options::{Durability, SqliteOptions};
 use crate::queue::Queue;
 use crate::task::{Job, Task, Tx, Work, locked, stopped};
+use crate::watch::{Link, SHARED};
 use rusqlite::Connection;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ pub(crate) struct Shared {
     reads: Queue,
     writes: Queue,
     /// The connection that writes; none when the thread that writes has ended.
-    writer: Mutex<Option<Connection>>,
+    writer: Mutex<Option<Link>>,
     log: Arc<Log>,
     /// Connections that read.
     reading: Mutex<usize>,
@@ -225,7 +226,7 @@ impl Database {
     /// [`SqliteOptions::busy_timeout`], and those of the disk.
     pub fn checkpoint(&self) -> Task<()> {
         let shared = Arc::clone(&self.0.shared);
-        let (job, task) = Work::alone(move |tx| connection::checkpoint(tx, &shared.options));
+        let (job, task) = Work::alone(move |tx| connection::checkpoint(tx.link(), &shared.options));
         pushed(&self.0.shared.writes, job, task)
     }
 
@@ -285,7 +286,7 @@ fn pushed<T>(queue: &Queue, job: Box<dyn Job>, task: Task<T>) -> Task<T> {
 /// once SQLite takes neither for the last, which cleans up.
 struct Reads {
     // Dropped first.
-    connection: Connection,
+    connection: Link,
     counted: Counted,
 }
 
@@ -315,11 +316,13 @@ impl Shared {
     }
 
     /// What a thread that reads does.
-    fn read_on(&self, connection: &Connection) {
+    fn read_on(&self, connection: &Link) {
         while let Some(mut job) = self.reads.take(1).pop() {
             if job.is_left() {
                 continue;
             }
+            let left = vec![Arc::clone(job.left())];
+            connection.watch.serve(left, Duration::ZERO);
             let done = connection::begin(connection, "BEGIN", &self.options)
                 .and_then(|()| connection::end(connection, job.run(connection)));
             job.end(self.placed(done));
@@ -384,7 +387,10 @@ impl Shared {
                     return;
                 };
                 if let Some(mut job) = jobs.pop_if(|job| job.is_alone()) {
+                    let left = vec![Arc::clone(job.left())];
+                    connection.watch.serve(left, Duration::ZERO);
                     let done = job.run(connection);
+                    connection.watch.rest();
                     job.end(self.placed(done));
                     self.copy_log(connection);
                     continue;
@@ -402,7 +408,9 @@ impl Shared {
     }
 
     /// Does the last jobs of the list, some or all, in one transaction.
-    fn write_some(&self, connection: &Connection, jobs: &mut Vec<Box<dyn Job>>) {
+    fn write_some(&self, connection: &Link, jobs: &mut Vec<Box<dyn Job>>) {
+        let waiting = jobs.iter().map(|job| Arc::clone(job.left())).collect();
+        connection.watch.serve(waiting, Duration::ZERO);
         if let Err(error) = connection::begin(connection, "BEGIN IMMEDIATE", &self.options) {
             let failed = self.placed(Err(error));
             return jobs.drain(..).for_each(|job| job.end(failed.clone()));
@@ -416,6 +424,9 @@ impl Shared {
             if job.is_left() {
                 continue;
             }
+            let left = vec![Arc::clone(job.left())];
+            let grace = if shares { SHARED } else { Duration::ZERO };
+            connection.watch.serve(left, grace);
             let result = match shares {
                 true => apart(connection, &mut *job),
                 false => job.run(connection),
@@ -434,6 +445,7 @@ impl Shared {
                 break;
             }
         }
+        connection.watch.rest();
         let fate = connection::end(connection, fate);
         for (job, result) in done {
             job.end(self.placed(result.and(fate.clone())));
@@ -450,7 +462,7 @@ impl Shared {
 }
 
 /// Does a job in a savepoint: it is kept whole, or not at all.
-fn apart(connection: &Connection, job: &mut dyn Job) -> Result<(), SqliteError> {
+fn apart(connection: &Link, job: &mut dyn Job) -> Result<(), SqliteError> {
     connection
         .prepare_cached("SAVEPOINT a99_job")?
         .execute([])?;

@@ -197,6 +197,9 @@ impl From<rusqlite::Error> for SqliteError {
                 | ErrorCode::FileLockingProtocolFailed,
             ) => (SqliteCode::Locked, "other processes hold it"),
             Some(ErrorCode::SystemIoFailure) => (SqliteCode::Io, "it cannot be read or written"),
+            Some(ErrorCode::OperationInterrupted) => {
+                (SqliteCode::Stopped, "it took too long, or too much memory")
+            }
             Some(ErrorCode::TooBig) => (SqliteCode::Input, "too large"),
             _ => (SqliteCode::Failed, "SQLite refused"),
         };

@@ -52,6 +52,14 @@
 //! [`Database::backup_to`] copies a file that is in use, [`Database::check`] reads all of
 //! it. A file does not shrink; what is deleted makes room in it.
 //!
+//! # Files of others
+//!
+//! A file may have been made to act: by triggers, views, expressions of defaults, checks and
+//! indexes. Opening one compares its schema, as far as it concerns tables of a component, with
+//! what the component's migrations make, and refuses another with [`SqliteCode::Foreign`].
+//! Work stops when its caller gave up, and when SQLite takes 512 MiB more for it; no value is
+//! larger than 256 MiB.
+//!
 //! # Other tables in the file
 //!
 //! Another crate keeps tables of its own in the same file as a [`Component`], through
@@ -72,9 +80,11 @@ mod key;
 mod memory;
 mod options;
 mod queue;
+mod schema;
 mod session;
 mod store;
 mod task;
+mod watch;
 
 pub use a99_capabilities::{StoreLimits, StoreUsage, block_on};
 pub use backup::BackupProgress;

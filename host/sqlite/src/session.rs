@@ -6,6 +6,7 @@ use crate::connection;
 use crate::error::{SqliteCode, SqliteError};
 use crate::options::SqliteOptions;
 use crate::task::{Task, Tx, locked, stopped, task};
+use crate::watch::Link;
 use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-type Job = Box<dyn FnOnce(Result<&mut Connection, &SqliteError>) + Send>;
+type Job = Box<dyn FnOnce(Result<&mut Link, &SqliteError>) + Send>;
 
 /// A connection that works in the order in which it is asked, and begins and ends no
 /// transactions by itself. Clones share it.
@@ -204,12 +205,8 @@ fn caught<T>(f: impl FnOnce() -> Result<T, SqliteError>) -> Result<T, SqliteErro
     })
 }
 
-fn open(
-    path: &Path,
-    options: &SqliteOptions,
-    component: &Component,
-) -> Result<Connection, SqliteError> {
-    let connection = connection::open(path, options)?;
+fn open(path: &Path, options: &SqliteOptions, component: &Component) -> Result<Link, SqliteError> {
+    let connection = connection::open_shared(path, options)?;
     let nobody = AtomicBool::new(false);
     let tx = Tx::new(&connection, &nobody);
     connection::begin(&connection, "BEGIN", options)?;

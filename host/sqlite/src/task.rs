@@ -1,6 +1,7 @@
 //! Work that a thread of a database does, and the future of its result.
 
 use crate::error::{SqliteCode, SqliteError};
+use crate::watch::Link;
 use a99_capabilities::block_on;
 use rusqlite::Connection;
 use std::fmt;
@@ -18,16 +19,20 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A transaction in which work is done: the connection, which must not begin or end
 /// transactions of its own. Savepoints may be.
 pub struct Tx<'a> {
-    connection: &'a Connection,
+    connection: &'a Link,
     is_left: &'a AtomicBool,
 }
 
 impl<'a> Tx<'a> {
-    pub(crate) fn new(connection: &'a Connection, is_left: &'a AtomicBool) -> Tx<'a> {
+    pub(crate) fn new(connection: &'a Link, is_left: &'a AtomicBool) -> Tx<'a> {
         Tx {
             connection,
             is_left,
         }
+    }
+
+    pub(crate) fn link(&self) -> &'a Link {
+        self.connection
     }
 
     /// Goes on only if somebody still waits for the result; long work asks now and then.
@@ -65,7 +70,7 @@ pub(crate) fn stopped() -> SqliteError {
 
 /// What becomes of work, between the thread that does it and whoever waits.
 struct Slot<T> {
-    is_left: AtomicBool,
+    is_left: Arc<AtomicBool>,
     state: Mutex<State<T>>,
 }
 
@@ -85,7 +90,7 @@ pub(crate) struct Promise<T>(Arc<Slot<T>>);
 
 pub(crate) fn task<T>() -> (Promise<T>, Task<T>) {
     let slot = Arc::new(Slot {
-        is_left: AtomicBool::new(false),
+        is_left: Arc::default(),
         state: Mutex::new(State {
             result: None,
             waker: None,
@@ -95,7 +100,7 @@ pub(crate) fn task<T>() -> (Promise<T>, Task<T>) {
 }
 
 impl<T> Promise<T> {
-    pub(crate) fn is_left(&self) -> &AtomicBool {
+    pub(crate) fn is_left(&self) -> &Arc<AtomicBool> {
         &self.0.is_left
     }
 
@@ -160,14 +165,19 @@ impl<T> fmt::Debug for Task<T> {
 
 /// Work that waits in a queue.
 pub(crate) trait Job: Send {
+    /// What is set when nobody waits for it any more.
+    fn left(&self) -> &Arc<AtomicBool>;
+
     /// Whether nobody waits for it any more.
-    fn is_left(&self) -> bool;
+    fn is_left(&self) -> bool {
+        self.left().load(Ordering::Relaxed)
+    }
 
     /// Whether it is done outside of transactions.
     fn is_alone(&self) -> bool;
 
     /// Does it, within a transaction unless it is alone. Its result is kept until [`Job::end`].
-    fn run(&mut self, connection: &Connection) -> Result<(), SqliteError>;
+    fn run(&mut self, connection: &Link) -> Result<(), SqliteError>;
 
     /// Tells whoever waits: the result if the transaction was kept.
     fn end(self: Box<Self>, kept: Result<(), SqliteError>);
@@ -211,15 +221,15 @@ where
     T: Send,
     F: FnOnce(&Tx<'_>) -> Result<T, SqliteError> + Send,
 {
-    fn is_left(&self) -> bool {
-        self.promise.is_left().load(Ordering::Relaxed)
+    fn left(&self) -> &Arc<AtomicBool> {
+        self.promise.is_left()
     }
 
     fn is_alone(&self) -> bool {
         self.is_alone
     }
 
-    fn run(&mut self, connection: &Connection) -> Result<(), SqliteError> {
+    fn run(&mut self, connection: &Link) -> Result<(), SqliteError> {
         let Some(f) = self.f.take() else {
             return Err(stopped());
         };

@@ -40,6 +40,8 @@ mod search;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod store;
 
+#[cfg(feature = "sqlite")]
+pub use a99_sqlite::SqliteOptions;
 pub use bound::normalized;
 pub use error::VectorError;
 pub use index::Index;

@@ -7,6 +7,7 @@ mod backups;
 mod conformance;
 mod damaged;
 mod database;
+mod hostile;
 mod limits;
 mod namespaces;
 mod processes;

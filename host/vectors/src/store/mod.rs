@@ -23,7 +23,7 @@ use a99_core::value::Value;
 #[cfg(feature = "postgres")]
 use a99_postgres::{PostgresError, PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
-use a99_sqlite::{SqliteError, SqliteStore};
+use a99_sqlite::{Database, SqliteError, SqliteOptions, SqliteStore};
 use backend::BackendError;
 use cache::Cache;
 use document::Row;
@@ -103,7 +103,18 @@ impl VectorStore {
     /// # Errors
     /// Those of [`SqliteStore::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<VectorStore, SqliteError> {
-        VectorStore::on(SqliteStore::open(path)?)
+        VectorStore::open_with(path, SqliteOptions::default())
+    }
+
+    /// The same with other options.
+    ///
+    /// # Errors
+    /// Those of [`Database::open`](a99_sqlite::Database::open) and [`SqliteStore::on`].
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        options: SqliteOptions,
+    ) -> Result<VectorStore, SqliteError> {
+        VectorStore::on(SqliteStore::on(Database::open(path, options)?)?)
     }
 }
 
