@@ -57,6 +57,27 @@ fn done(run: &mut Run) -> Outcome {
 }
 
 #[test]
+fn d8_a_run_is_kept_before_its_first_turn() {
+    let mut run = start(RunOptions::new());
+    let begin = run.snapshot().expect("it has not ended");
+    let mut again = restore(&begin, RunOptions::new()).expect("a snapshot");
+    assert_eq!(again.snapshot().expect("it has not ended"), begin);
+    assert_eq!(again.fuel_left(), run.fuel_left());
+    let outcomes = [&mut run, &mut again].map(|run| {
+        let mut ids = Vec::new();
+        for text in ["one", "two"] {
+            let id = call(run, 0);
+            answer(run, &id, text);
+            ids.push(id);
+        }
+        let outcome = done(run);
+        assert_eq!(outcome.result.to_json_string(), RESULT);
+        (ids, outcome.fuel_used)
+    });
+    assert_eq!(outcomes[0], outcomes[1]);
+}
+
+#[test]
 fn a_run_goes_on_where_it_was() {
     let mut run = start(RunOptions::new());
     let first = call(&mut run, 0);

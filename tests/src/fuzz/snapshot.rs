@@ -101,6 +101,9 @@ fn start(agent: &Agent, options: &RunOptions) -> Run {
 }
 
 /// Answers what a run asks until it ends; `at` is told of each call and pause.
+/// Fuel beyond the budget that atoms and answers of these runs charge, at most.
+const MORE: f64 = 1_000_000.0;
+
 fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
     let mut now = Duration::ZERO;
     let mut open = Vec::new();
@@ -127,8 +130,10 @@ fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
                 // What an atom charged for a call under way is paid when its run is stopped,
                 // though it be more than there is. Nothing runs after that.
                 let stopped = Some(ErrorCode::RunTimeout);
+                let used = outcome.fuel_used.to_f64();
+                // An answer may have used some more; no count is beyond all measure.
+                assert!(used <= FUEL + MORE, "{used} units of {FUEL}, and {error:?}");
                 if error != Some(ErrorCode::OutOfFuel) && error != stopped {
-                    let used = outcome.fuel_used.to_f64();
                     assert!(used <= FUEL, "{used} units of {FUEL}, and {error:?}");
                 }
                 return Fate::Ran(error);

@@ -142,6 +142,10 @@ impl Going<'_> {
     }
 
     async fn ended(mut self) -> Outcome {
+        if self.run.snapshot().is_ok() {
+            // Before its first turn.
+            self.hop();
+        }
         loop {
             match self.next() {
                 Next::Done(outcome) => return *outcome,

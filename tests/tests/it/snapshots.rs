@@ -63,6 +63,22 @@ fn changed_snapshots_are_refused_or_run() {
     );
 }
 
+/// What a run reports that was forged is within its budget, but for one micro-unit that ends
+/// it: an answer, a charge or a compaction that costs more than there is.
+#[test]
+fn d13_a_forged_count_reports_no_fuel_beyond_the_budget() {
+    let mut seeds: Vec<_> = SEEDS.iter().collect();
+    seeds.sort_by_key(|seed| seed.bytes.len());
+    let mut ran = 0;
+    for seed in seeds.iter().take(6) {
+        for at in BEFORE_THE_RUN..seed.bytes.len() - 8 {
+            let changed = end_at(&seed.bytes, at, i64::MAX as u64);
+            ran += usize::from(matches!(attempt(seed, &changed), Fate::Ran(_)));
+        }
+    }
+    assert!(ran > 100, "{ran}");
+}
+
 /// Counters at their ends, at each place of snapshots of all programs: they are refused,
 /// or nothing overflows, which builds of tests would tell.
 #[test]

@@ -200,8 +200,11 @@ impl Machine {
     /// What was prepaid for the rest of the block after an instruction.
     #[inline(always)]
     pub(super) fn prepaid_after(&self, loaded: &LoadedProgram, f: &Function, pc: u32) -> i64 {
-        // Nothing stands behind the last instruction of a block.
-        if matches!(f.code.get(pc as usize + 1), None | Some(Op::Fuel { .. })) {
+        // Nothing stands behind the last instruction of a block, and a block that was not
+        // entered is not paid.
+        if matches!(f.code.get(pc as usize + 1), None | Some(Op::Fuel { .. }))
+            || matches!(f.code.get(pc as usize), Some(Op::Fuel { .. }))
+        {
             return 0;
         }
         let program = loaded.exe.program();

@@ -173,7 +173,9 @@ impl Machine {
         }
         (self.budget, self.meter.fuel) = (budget, fuel);
         self.started = r.bool()?;
-        self.unpaid = usize::try_from(r.u64()?).unwrap_or(usize::MAX);
+        // No compaction does more work than a heap has bytes, once for each way of it.
+        let most = self.options.limits.heap_bytes.saturating_mul(4);
+        self.unpaid = usize::try_from(r.u64()?).map_or(most, |unpaid| unpaid.min(most));
         if r.bool()? {
             self.retried = Some((r.u32()? as usize, r.u32()?));
         }
@@ -183,6 +185,11 @@ impl Machine {
             self.caught = Some(Box::new(Caught { message, op }));
         }
         Ok(())
+    }
+
+    /// What ends the run, whatever it still was to pay: a forged count reports no more.
+    pub(crate) fn fuel_to_end(&self) -> i64 {
+        self.meter.fuel.saturating_add(1)
     }
 
     /// Quotas count at least what the run has used of them.
@@ -206,6 +213,7 @@ impl Machine {
         if saved.charges < 0 {
             return r.wrong("a charge gives fuel");
         }
+        saved.charges = saved.charges.min(self.fuel_to_end());
         let n = r.len(4, size_of::<a99_core::text::Text>())?;
         if n > MAX_WARNINGS {
             return r.wrong("there are too many warnings");

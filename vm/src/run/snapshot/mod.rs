@@ -239,7 +239,7 @@ impl Run {
         let saved = load_moment(session, r)?;
         let answer = match r.bool()? {
             false => None,
-            true => Some(load_answer(r)?),
+            true => Some(load_answer(r, &mut session.machine.fuel_to_end())?),
         };
         let zero = Duration::ZERO;
         let host = host_of(
@@ -276,6 +276,7 @@ impl Run {
             one.request.call.id = CallId::new(session.parent.clone(), step, one.place);
         }
         let mut several = Several::of(requests);
+        let mut fuel = session.machine.fuel_to_end();
         for number in 0..several.calls.len() {
             let state = match r.u8()? {
                 0 => State::Queued,
@@ -286,7 +287,7 @@ impl Run {
                     waiting.again = Some(request.clone());
                     State::UnderWay(waiting)
                 }
-                2 => State::Answered(load_answer(r)?),
+                2 => State::Answered(load_answer(r, &mut fuel)?),
                 _ => return r.wrong("a call is in no state"),
             };
             several.restore(number, state, &host);
@@ -418,10 +419,12 @@ fn save_answer(answer: &Answered, w: &mut Writer) {
     }
 }
 
-fn load_answer(r: &mut Reader<'_>) -> Taken<Answered> {
+/// An answer, which has used no more of this fuel than there is.
+fn load_answer(r: &mut Reader<'_>, left: &mut i64) -> Taken<Answered> {
     if r.bool()? {
         let value = ReplyValue(r.value()?);
-        let fuel = r.i64()?;
+        let fuel = r.i64()?.min(*left);
+        *left -= fuel.max(0);
         return Ok(Ok(HostReply {
             value,
             fuel_used: (fuel >= 0).then(|| Fuel::from_micro(fuel)),
