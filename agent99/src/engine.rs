@@ -325,8 +325,8 @@ impl Engine {
         self.compile(program.to_json_string()?)
     }
 
-    /// Compiles the first program in a model's answer, which may stand amid prose,
-    /// in a Markdown fence or inside other JSON ([`find_program`]). Places are those
+    /// Compiles the last program in a model's answer, which may stand amid prose, in a
+    /// Markdown fence or inside other JSON, behind what the model thought ([`find_program`]). Places are those
     /// of the answer.
     ///
     /// # Errors

@@ -262,6 +262,7 @@ mod run;
 mod schema;
 #[cfg(feature = "source")]
 mod source;
+mod thinking;
 mod tools;
 
 pub use a99_account as account;

@@ -181,7 +181,7 @@ pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source
     compiled(engine.compile(source.bytes.clone()), source)
 }
 
-/// The same, where a lenient reader takes the first program in a model's answer;
+/// The same, where a lenient reader takes the program in a model's answer;
 /// another one is told that there is one in it.
 pub(crate) fn agent_in(
     engine: &Engine,

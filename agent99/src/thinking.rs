@@ -1,0 +1,349 @@
+//! Thinking of models: the parts of an answer that reasoning models write before, or beside,
+//! what they answer. Drafts of programs stand there.
+
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Names of tags, fences and channels of thinking.
+const NAMES: [&str; 9] = [
+    "think",
+    "thinking",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "reflection",
+    "scratchpad",
+    "analysis",
+    "inner_monologue",
+];
+
+/// Bytes of a tag at most, attributes included.
+const MAX_TAG: usize = 100;
+
+/// Bytes that are read in vain at most for objects that nothing closes.
+const MAX_READ: usize = 8 << 20;
+
+/// The answer with spaces in place of what was thought, so that places stay what they are:
+/// what stands between tags, in a fence or in a channel of thinking, and all before a closing
+/// tag that nothing opened, since templates of chats write the opening one themselves. Marks
+/// inside of JSON or between backticks are text.
+pub(crate) fn spoken(text: &[u8]) -> Cow<'_, [u8]> {
+    let thought = thought(text);
+    if thought.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = text.to_vec();
+    for range in thought {
+        let part = out.get_mut(range).into_iter().flatten();
+        part.filter(|byte| **byte != b'\n')
+            .for_each(|byte| *byte = b' ');
+    }
+    Cow::Owned(out)
+}
+
+enum Mark {
+    Open,
+    Close,
+    /// A channel of the harmony format (gpt-oss).
+    Channel {
+        is_thinking: bool,
+        is_final: bool,
+    },
+    /// The end of a message of that format.
+    End,
+    Fence,
+}
+
+/// What closes a part that was thought.
+#[derive(Copy, Clone, PartialEq)]
+enum Until {
+    Tag,
+    Channel,
+    /// As many more fences as are open inside.
+    Fence(usize),
+}
+
+fn thought(text: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, Until)> = None;
+    let (mut at, mut read) = (0, 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if let Some(Until::Fence(inside)) = open.map(|(_, until)| until)
+            && let Some(word) = fence(text, at)
+        {
+            let end = at + 3 + word.len();
+            open = match (word.is_empty(), inside, open) {
+                (true, 0, Some((start, _))) => {
+                    found.push(start..end);
+                    None
+                }
+                (true, inside, Some((start, _))) => Some((start, Until::Fence(inside - 1))),
+                (false, inside, Some((start, _))) => Some((start, Until::Fence(inside + 1))),
+                (_, _, None) => None,
+            };
+            at = end;
+            continue;
+        }
+        if rest[0] == b'{'
+            && read <= MAX_READ + text.len()
+            && let Some(size) = object(rest, &mut read)
+        {
+            at += size;
+            continue;
+        }
+        let Some((mark, size)) = mark(text, at) else {
+            at += 1;
+            continue;
+        };
+        let end = at + size;
+        match (mark, open) {
+            (Mark::Open, None) => open = Some((at, Until::Tag)),
+            (Mark::Fence, None) => open = Some((at, Until::Fence(0))),
+            (Mark::Close, Some((start, Until::Tag))) => {
+                found.push(start..end);
+                open = None;
+            }
+            (Mark::Close, None) => found.push(0..end),
+            (
+                Mark::Channel {
+                    is_thinking,
+                    is_final,
+                },
+                None | Some((_, Until::Channel)),
+            ) => {
+                found.extend(open.map(|(start, _)| start..at));
+                // What came before was no answer yet.
+                found.extend(is_final.then_some(0..end));
+                open = is_thinking.then_some((at, Until::Channel));
+            }
+            (Mark::End, Some((start, Until::Channel))) => {
+                found.push(start..end);
+                open = None;
+            }
+            _ => {}
+        }
+        at = end;
+    }
+    // An answer that was cut while the model thought.
+    found.extend(open.map(|(start, _)| start..text.len()));
+    found
+}
+
+/// Bytes of the JSON object that begins here, if it is whole.
+fn object(rest: &[u8], read: &mut usize) -> Option<usize> {
+    let mut inner = rest.get(1..)?.iter();
+    inner
+        .find(|byte| !byte.is_ascii_whitespace())
+        .filter(|byte| **byte == b'"')?;
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
+    match values.next()? {
+        Ok(_) => Some(values.byte_offset()),
+        Err(error) => {
+            let lines = rest.split_inclusive(|byte| *byte == b'\n');
+            let before = lines.take(error.line().saturating_sub(1));
+            *read += before.map(<[u8]>::len).sum::<usize>() + error.column();
+            None
+        }
+    }
+}
+
+/// The mark that stands here, and its bytes.
+fn mark(text: &[u8], at: usize) -> Option<(Mark, usize)> {
+    let rest = text.get(at..)?;
+    let is_quoted = at > 0 && text.get(at - 1) == Some(&b'`');
+    match *rest.first()? {
+        b'`' => {
+            let word = fence(text, at)?;
+            is_name(word).then_some((Mark::Fence, 3 + word.len()))
+        }
+        b'<' if rest.starts_with(b"<|") => {
+            let inner = rest.get(2..)?;
+            let size = inner.iter().take(40).position(|byte| *byte == b'|')?;
+            let word = inner
+                .get(..size)
+                .filter(|_| inner.get(size + 1) == Some(&b'>'))?;
+            let size = size + 4;
+            let mark = match word {
+                b"START_THINKING" => Mark::Open,
+                b"END_THINKING" => Mark::Close,
+                b"end" | b"return" | b"start" => Mark::End,
+                b"channel" => {
+                    let name = rest.get(size..)?.trim_ascii_start();
+                    Mark::Channel {
+                        is_thinking: name.starts_with(b"analysis"),
+                        is_final: name.starts_with(b"final"),
+                    }
+                }
+                word => return tag(word).map(|mark| (mark, size)),
+            };
+            Some((mark, size))
+        }
+        b'<' if !is_quoted => within(rest, b"<", b">"),
+        b'[' if !is_quoted => within(rest, b"[", b"]"),
+        0xE2 if !is_quoted => within(rest, "◁".as_bytes(), "▷".as_bytes()),
+        _ => None,
+    }
+}
+
+/// The tag between these brackets.
+fn within(rest: &[u8], open: &[u8], close: &[u8]) -> Option<(Mark, usize)> {
+    let inner = rest.strip_prefix(open)?;
+    let most = inner.get(..MAX_TAG.min(inner.len()))?;
+    let size = most.windows(close.len()).position(|part| part == close)?;
+    let mark = tag(inner.get(..size)?)?;
+    Some((mark, open.len() + size + close.len()))
+}
+
+/// What a tag does, by its name and what may follow that; a prefix such as that of
+/// `seed:think` does not count.
+fn tag(inner: &[u8]) -> Option<Mark> {
+    let (is_close, inner) = match inner.strip_prefix(b"/") {
+        Some(inner) => (true, inner),
+        None => (false, inner),
+    };
+    if inner.ends_with(b"/") {
+        return None;
+    }
+    let name = inner.split(u8::is_ascii_whitespace).next()?;
+    let name = name.rsplit(|byte| *byte == b':').next()?;
+    is_name(name).then_some(match is_close {
+        true => Mark::Close,
+        false => Mark::Open,
+    })
+}
+
+fn is_name(word: &[u8]) -> bool {
+    NAMES
+        .iter()
+        .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// The word behind the ticks of a fence that begins here, at the begin of its line.
+fn fence(text: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = text.get(at..)?.strip_prefix(b"```")?;
+    let mut before = text.get(..at)?.iter().rev();
+    let before = before.find(|byte| **byte == b'\n' || !byte.is_ascii_whitespace());
+    if before.is_some_and(|byte| *byte != b'\n') {
+        return None;
+    }
+    let line = rest.split(|byte| *byte == b'\n').next()?;
+    Some(line.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find_program;
+
+    const DRAFT: &str = r#"{"op": "seq", "steps": [{"op": "return", "value": "</think> draft"}]}"#;
+    const FINAL: &str = r#"{"op": "seq", "steps": [{"op": "return", "value": "<think>{[<"}]}"#;
+
+    fn program(answer: &str) -> Option<&str> {
+        find_program(answer).map(|range| &answer[range])
+    }
+
+    /// Thoughts as models and servers write them, with a draft in each.
+    fn thoughts() -> Vec<String> {
+        let tags = NAMES.iter().flat_map(|name| {
+            [
+                format!("<{name}>First {DRAFT}?\n</{name}>\n"),
+                format!(
+                    "<{name} budget=\"5\">\n```json\n{DRAFT}\n```</{}>",
+                    name.to_uppercase()
+                ),
+                format!("Before: {DRAFT}\n</{name}>"),
+                format!("```{name}\nLet me see\n```json\n{DRAFT}\n```\n{DRAFT}\n```\n"),
+            ]
+        });
+        let others = [
+            format!("[THINK]{DRAFT}[/THINK]"),
+            format!("◁think▷{DRAFT}◁/think▷"),
+            format!("<seed:think>{DRAFT}</seed:think>"),
+            format!("<|START_THINKING|>{DRAFT}<|END_THINKING|>"),
+            format!("<think>a <think>b {DRAFT}</think> c {DRAFT}</think>"),
+            format!(
+                "<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>"
+            ),
+            format!("<|start|>assistant<|channel|>analysis<|message|>{DRAFT}<|end|>\n"),
+            format!(
+                "<|channel|>commentary<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>"
+            ),
+        ];
+        tags.chain(others).collect()
+    }
+
+    #[test]
+    fn b8_a_draft_that_was_thought_is_no_program() {
+        for thought in thoughts() {
+            for before in ["", "Hm.\n"] {
+                let answer = format!("{before}{thought}\nHere: {FINAL} Done.");
+                assert_eq!(program(&answer), Some(FINAL), "{answer}");
+                let fenced = format!("{before}{thought}\n```json\n{FINAL}\n```\n");
+                assert_eq!(program(&fenced), Some(FINAL), "{fenced}");
+                let nothing = format!("{before}{thought}\nI cannot do that.");
+                assert_eq!(program(&nothing), None, "{nothing}");
+                let cut = format!("{before}{thought}\n{}", &FINAL[..FINAL.len() - 2]);
+                assert_ne!(program(&cut), Some(DRAFT), "{cut}");
+            }
+        }
+        // Cut while the model thought.
+        for open in [
+            "<think>",
+            "[THINK]",
+            "```thinking\n",
+            "<|channel|>analysis<|message|>",
+        ] {
+            assert_eq!(program(&format!("{open} Perhaps {DRAFT}")), None, "{open}");
+        }
+    }
+
+    #[test]
+    fn b8_of_several_drafts_the_last_whole_one_counts() {
+        for answer in [
+            format!("First {DRAFT}, no: {FINAL}"),
+            format!("```json\n{DRAFT}\n```\nBetter:\n```json\n{FINAL}\n```\nSee {{1}}."),
+            format!("{DRAFT}\n{FINAL}\n{}", &DRAFT[..DRAFT.len() - 1]),
+            format!("{{\"draft\": {DRAFT}, \"program\": {FINAL}}}"),
+        ] {
+            assert_eq!(program(&answer), Some(FINAL), "{answer}");
+        }
+        // A program within a program is a part of it.
+        let nested =
+            format!("{{\"op\": \"seq\", \"steps\": [{{\"op\": \"x\", \"program\": {FINAL}}}]}}");
+        assert_eq!(program(&format!("So: {nested}.")), Some(&*nested));
+    }
+
+    #[test]
+    fn b8_marks_in_json_and_between_backticks_are_text() {
+        for answer in [
+            FINAL.to_owned(),
+            format!("I write no `<think>` and no `</think>`: {FINAL}"),
+            format!("{{\"thought\": \"<think>\", \"program\": {FINAL}}}"),
+            format!("{FINAL} That is all of `</think>`."),
+            format!("A list [1] < 2 and <b>bold</b>, <thinker> {FINAL}"),
+        ] {
+            assert_eq!(program(&answer), Some(FINAL), "{answer}");
+        }
+        let wrapped = format!("<think>{DRAFT}</think>{{\"note\": \"</think>\", \"p\": {FINAL}}}");
+        assert_eq!(program(&wrapped), Some(FINAL));
+    }
+
+    #[test]
+    fn a11_many_marks_are_read_a_bounded_number_of_times() {
+        for part in [
+            "<think>",
+            "</think>",
+            "{\"a\":",
+            "```think\n",
+            "<|channel|>",
+            "[THINK",
+            "<",
+        ] {
+            let text = part.repeat((1 << 20) / part.len());
+            let begun = std::time::Instant::now();
+            let _ = find_program(&text);
+            assert!(begun.elapsed().as_secs() < 10, "{part}");
+        }
+    }
+}
