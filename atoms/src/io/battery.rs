@@ -85,7 +85,7 @@ fn stores() -> Vec<AtomDef> {
                 req(
                     "collection",
                     Kind::Text,
-                    "Name of the collection; one of that name is emptied.",
+                    "Name of the collection; one of that name and dimension stays as it is.",
                 ),
                 opt(
                     "dimension",

@@ -296,12 +296,11 @@ impl MemoryStore {
         let name = collection_name(name)?;
         let collection = Collection::new(dimension)?;
         let mut state = lock(&self.state);
-        let old = state
-            .collections
-            .get(name.as_bytes())
-            .map_or(0, Collection::bytes);
-        let new = collection.bytes();
-        state.reserve(new, old, self.limit)?;
+        if let Some(known) = state.collections.get_mut(name.as_bytes()) {
+            known.make_again(&name, &collection)?;
+            return Ok(Value::Undefined);
+        }
+        state.reserve(collection.bytes(), 0, self.limit)?;
         state.collections.insert(name, collection);
         Ok(Value::Undefined)
     }

@@ -162,7 +162,8 @@ pub trait Store: Send + Sync {
         unsupported(StoreMethod::QueryPredicate)
     }
 
-    /// Makes or empties a collection of vectors.
+    /// Makes a collection of vectors. One of that name stays as it is, if it has the same
+    /// dimension or none is given.
     fn create_collection(&self, collection: Value, schema: Value, dimension: Value) -> Reply<'_> {
         let _ = (collection, schema, dimension);
         unsupported(StoreMethod::CreateCollection)

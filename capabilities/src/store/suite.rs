@@ -342,6 +342,7 @@ pub async fn vector_changes(store: &dyn Store) -> SuiteResult {
         ensure(store.supports(method), "documents are replaced and deleted")?;
     }
     let name = || Value::from("a99-suite-changes");
+    forget(store, name, &["a", "b"]).await;
     let made = store.create_collection(name(), Value::Undefined, Value::Undefined);
     expect(made.await, "a collection can be made")?;
     for (id, x, y) in [("a", 1.0, 0.0), ("b", 0.0, 1.0), ("a", 0.0, 2.0)] {
@@ -387,6 +388,7 @@ pub async fn vectors(store: &dyn Store) -> SuiteResult {
         )?;
     }
     let name = || Value::from("a99-suite");
+    forget(store, name, &["east", "north", "also east"]).await;
     let created = store
         .create_collection(name(), Value::Undefined, Value::Number(2.0))
         .await;
@@ -402,6 +404,16 @@ pub async fn vectors(store: &dyn Store) -> SuiteResult {
             "a document can be added",
         )?;
     }
+    for dimension in [Value::Undefined, Value::Number(2.0)] {
+        let again = store.create_collection(name(), Value::Undefined, dimension);
+        expect(again.await, "a collection that there is can be made again")?;
+    }
+    refused(
+        store
+            .create_collection(name(), Value::Undefined, Value::Number(3.0))
+            .await,
+        "a collection keeps its dimension",
+    )?;
     let search = async |v: &[f64], k: Value| {
         store
             .vector_search(name(), vector(v), k, Value::Undefined)
@@ -463,6 +475,15 @@ pub async fn vectors(store: &dyn Store) -> SuiteResult {
         Value::Undefined,
     );
     refused(missing.await, "an unknown collection is refused")
+}
+
+/// Deletes what an earlier suite left in a store that lasts; there may be no collection yet.
+async fn forget(store: &dyn Store, name: impl Fn() -> Value, ids: &[&str]) {
+    if store.supports(StoreMethod::VectorDelete) {
+        for id in ids {
+            drop(store.vector_delete(name(), (*id).into()).await);
+        }
+    }
 }
 
 fn vector(numbers: &[f64]) -> Value {

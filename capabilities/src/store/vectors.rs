@@ -63,6 +63,16 @@ impl Collection {
         })
     }
 
+    /// Makes it again, which changes nothing but a dimension that was open.
+    pub(super) fn make_again(
+        &mut self,
+        name: &Text,
+        made: &Collection,
+    ) -> Result<(), CapabilityError> {
+        self.dimension = same_dimension(name, self.dimension, made.dimension)?;
+        Ok(())
+    }
+
     pub(super) fn bytes(&self) -> usize {
         OVERHEAD_BYTES + self.bytes
     }
@@ -147,6 +157,24 @@ pub fn collection_name(name: Value) -> Result<Text, CapabilityError> {
     match name {
         Value::String(text) if text.len_bytes() <= MAX_KEY_BYTES => Ok(text),
         _ => Err(CapabilityError::new("Collection names must be strings")),
+    }
+}
+
+/// The dimension of a collection that there is and that is made once more: what it keeps
+/// stays, so that a program may begin with making it.
+///
+/// # Errors
+/// It has another dimension than is asked for.
+pub fn same_dimension(
+    name: &Text,
+    known: Option<usize>,
+    asked: Option<usize>,
+) -> Result<Option<usize>, CapabilityError> {
+    match (known, asked) {
+        (Some(known), Some(asked)) if known != asked => Err(CapabilityError::new(format!(
+            "Collection '{name}' has vectors of {known} numbers, not of {asked}"
+        ))),
+        _ => Ok(known.or(asked)),
     }
 }
 

@@ -97,18 +97,18 @@ impl<'a> Lower<'_, 'a> {
         };
         let vector = self.vector_of(step, op);
         let Some(lint) = &mut self.s.lint else { return };
-        if op == "storeCreateCollection" {
-            // It is empty from here on.
-            lint.collections.remove(name);
-        }
         let Some((node, length)) = vector else { return };
         let known = *lint.collections.entry(name).or_insert(length);
         if known == length {
             return;
         }
         let shown = excerpt(&Self::shown(name));
+        let of = match op {
+            "storeCreateCollection" => "a vector of this dimension",
+            _ => "this vector",
+        };
         let message = format!(
-            "this vector has {length} numbers, and those of the collection `{shown}` have {known}"
+            "{of} has {length} numbers, and those of the collection `{shown}` have {known}"
         );
         let finding = Finding::new(codes::WRONG_VALUE, node, message);
         let help = format!(

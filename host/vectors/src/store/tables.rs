@@ -5,7 +5,7 @@ use super::document::{DOCUMENT_BYTES, Row};
 use super::limits::{VectorLimits, VectorUsage};
 use crate::MAX_DIMENSION;
 use a99_capabilities::check_room;
-use a99_capabilities::vectors::unknown_collection;
+use a99_capabilities::vectors::{same_dimension, unknown_collection};
 use a99_core::text::Text;
 use std::ops::ControlFlow;
 
@@ -93,7 +93,7 @@ impl Collection {
         })
     }
 
-    /// Makes a collection, or empties the one that there is.
+    /// Makes a collection, or sets the open dimension of the one that there is.
     pub(crate) fn make<X: Transaction>(
         tx: &X,
         namespace: Option<&Text>,
@@ -103,13 +103,18 @@ impl Collection {
     ) -> Result<(), X::Error> {
         let namespace = find_or_make_namespace(tx, namespace)?;
         lock_namespace(tx, namespace)?;
-        let dimension = Parameter::Int(dimension.map(|numbers| numbers as i64));
         if let Some(collection) = Collection::of(tx, namespace, name)? {
-            remove_rows(tx, collection.id)?;
+            let known = collection.dimension;
+            let dimension = same_dimension(name, known, dimension)?;
+            if dimension == known {
+                return Ok(());
+            }
+            let dimension = Parameter::Int(dimension.map(|numbers| numbers as i64));
             let sql = "UPDATE vector_collection
-                SET dimension = ?2, version = version + 1, floor = version + 1 WHERE id = ?1";
+                SET dimension = ?2, version = version + 1 WHERE id = ?1";
             return tx.execute(sql, &[collection.id.into(), dimension]);
         }
+        let dimension = Parameter::Int(dimension.map(|numbers| numbers as i64));
         let new = VectorUsage {
             documents: 0,
             bytes: name.len_bytes() as u64 + COLLECTION_BYTES,

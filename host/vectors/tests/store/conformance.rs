@@ -97,6 +97,35 @@ fn n16_errors_are_those_of_the_store_in_memory() {
 }
 
 #[test]
+fn d14_making_a_collection_again_keeps_what_it_has() {
+    let (folder, kept) = store();
+    let memory = MemoryStore::new();
+    let stores: [&dyn Store; 2] = [&kept, &memory];
+    let make = |store: &dyn Store, dimension: Value| {
+        let made = store.create_collection("c".into(), Value::Null, dimension);
+        block_on(made).map_err(|error| error.to_string())
+    };
+    for store in stores {
+        make(store, Value::Null).unwrap();
+        make(store, 2.0.into()).unwrap();
+        // The dimension was open, and is now that.
+        assert!(make(store, 3.0.into()).is_err());
+        add(store, "c", document("a", &[1.0, 0.0]));
+        for dimension in [Value::Null, 2.0.into()] {
+            make(store, dimension).unwrap();
+            assert_eq!(ids(store, "c", &[1.0, 0.0], 5), ["a"]);
+        }
+        let other = make(store, 3.0.into()).unwrap_err();
+        assert!(other.contains("of 2 numbers, not of 3"), "{other}");
+        assert_eq!(ids(store, "c", &[1.0, 0.0], 5), ["a"]);
+    }
+    drop(kept);
+    let again = VectorStore::open(folder.path().join("a.db")).unwrap();
+    make(&again, 2.0.into()).unwrap();
+    assert_eq!(ids(&again, "c", &[1.0, 0.0], 5), ["a"]);
+}
+
+#[test]
 fn n16_clamps_are_those_of_the_store_in_memory() {
     let (_folder, kept) = store();
     let memory = MemoryStore::new();
