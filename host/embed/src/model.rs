@@ -117,7 +117,15 @@ impl EmbedModel {
     ) -> Result<Vec<f32>, EmbedError> {
         let vectors = self.encoder.forward(&[self.tokens(text)], stop);
         let vector = vectors.and_then(|mut vectors| vectors.pop());
-        vector.ok_or_else(|| EmbedError::new(EmbedCode::Stopped, "the embedding was stopped"))
+        let stopped = || EmbedError::new(EmbedCode::Stopped, "the embedding was stopped");
+        let vector = vector.ok_or_else(stopped)?;
+        match vector.iter().all(|number| number.is_finite()) {
+            true => Ok(vector),
+            false => {
+                let why = "the weights give this text a vector that is not finite";
+                Err(EmbedError::new(EmbedCode::Weights, why))
+            }
+        }
     }
 }
 

@@ -62,6 +62,10 @@ fn wrong(what: impl Into<String>) -> EmbedError {
     EmbedError::new(EmbedCode::Weights, what)
 }
 
+/// The largest weight: far beyond those of models that were trained, and so small that no
+/// sum of a pass overflows, which would make vectors of NaN.
+const MAX_WEIGHT: f32 = 10_000.0;
+
 impl<R: Read + Seek> Safetensors<R> {
     /// Reads the header.
     pub(crate) fn open(mut source: R) -> Result<Safetensors<R>, EmbedError> {
@@ -145,6 +149,10 @@ impl<R: Read + Seek> Safetensors<R> {
             }
             if !numbers[..count].iter().all(|number| number.is_finite()) {
                 return Err(wrong(format!("{name} has numbers that are not finite")));
+            }
+            if numbers[..count].iter().any(|n| n.abs() > MAX_WEIGHT) {
+                let most = MAX_WEIGHT;
+                return Err(wrong(format!("{name} has numbers beyond {most}")));
             }
             take(&numbers[..count]);
             left -= count;

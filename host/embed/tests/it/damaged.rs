@@ -55,6 +55,34 @@ fn missing_files_are_told_with_what_helps() {
 }
 
 #[test]
+fn d13_huge_weights_are_refused() {
+    let bytes = SMALL.safetensors();
+    for weight in [1e38, -1e38, 10_001.0, f32::MAX, f32::INFINITY, f32::NAN] {
+        let mut changed = bytes.clone();
+        let at = changed.len() - 4;
+        changed[at..].copy_from_slice(&f32::to_le_bytes(weight));
+        let error = with("model.safetensors", &changed).unwrap_err();
+        assert_eq!(error.code(), EmbedCode::Weights, "{weight}: {error}");
+    }
+    // The largest that may be, everywhere, still give numbers.
+    let mut data = bytes.clone();
+    let header = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+    for (n, word) in data[header..].chunks_exact_mut(4).enumerate() {
+        let weight: f32 = if n % 3 == 0 { -10_000.0 } else { 10_000.0 };
+        word.copy_from_slice(&weight.to_le_bytes());
+    }
+    let folder = folder();
+    fs::write(folder.path().join("model.safetensors"), &data).unwrap();
+    for precision in [Precision::F32, Precision::Int8] {
+        let model = EmbedModel::load(folder.path(), precision).unwrap();
+        assert!(
+            model.embed("a text").iter().all(|n| n.is_finite()),
+            "{precision:?}"
+        );
+    }
+}
+
+#[test]
 fn headers_are_held_to_the_format() {
     let refused = |bytes: &[u8], part: &str| {
         refused("model.safetensors", bytes, EmbedCode::Weights, part);
