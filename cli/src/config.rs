@@ -102,16 +102,20 @@ impl InForce {
         let models = models.cloned();
         if let (Some(file), false) = (&file, refused.is_empty()) {
             warnings.push(format!(
-                "`{}` of {} is not taken: what uses secrets needs `--config {}`",
+                "`{}` of {} is not taken: what uses secrets, or decides who gets them, needs \
+                 `--config {}`",
                 refused.join("`, `"),
                 file.name,
                 file.name
             ));
         }
-        if set.allow.is_empty() {
+        let embeds = set.embed.as_deref().is_some_and(crate::embed::is_address);
+        let reaches = !set.allow.is_empty() || set.llm.is_some() || models.is_some() || embeds;
+        if !reaches {
             for (name, there) in [("ca", set.ca.is_some()), ("header", !set.header.is_empty())] {
                 if there {
-                    warnings.push(format!("`{name}` has no effect without `allow`"));
+                    let without = "`allow`, `llm`, `[models]` or the address of an `embed`";
+                    warnings.push(format!("`{name}` has no effect without {without}"));
                 }
             }
         }
@@ -163,6 +167,14 @@ impl InForce {
             let help = "add the model to ask for, as in `--model llama3.2`";
             return Err(self.wrong("llm", 0, "it needs a model to ask for", help));
         }
+        for (name, url) in [("llm", &set.llm), ("embed", &set.embed)] {
+            // Messages, logs and `a99 config` show addresses.
+            if url.as_deref().is_some_and(crate::network::has_login) {
+                let why = "an address has no user and no password in it";
+                let help = "send a key by `--llm-key-env VARIABLE` or `--header`";
+                return Err(self.wrong(name, 0, why, help));
+            }
+        }
         if set.llm_key_env.is_some() && is_unnamed("llm") {
             let why = "the key would go to an address of a file that was found";
             let help = "name the service, as in `--llm https://api.openai.com/v1`, or the file by \
@@ -212,20 +224,17 @@ impl InForce {
         self.file.as_ref()
     }
 
-    /// What the file lets the program reach, for a line before the run.
-    pub(crate) fn granted_by_file(&self) -> Option<String> {
+    /// What the file lets the program reach: its name, and settings with their values.
+    pub(crate) fn granted_by_file(&self) -> Option<(&str, Vec<(&'static str, String)>)> {
         let file = self.file.as_ref()?;
         let keys = KEYS.iter().filter(|key| key.grants);
         let keys = keys.filter(|key| matches!(self.from(key), From::Line(_)));
-        let shown: Vec<String> = keys
-            .map(|key| format!("{} = {}", key.name, key.shown(&self.set).join(", ")))
-            .chain(
-                self.models
-                    .iter()
-                    .map(|models| format!("[{SECTION}] {}", models.shown())),
-            )
+        let models = self.models.iter();
+        let shown: Vec<_> = keys
+            .map(|key| (key.name, key.shown(&self.set).join(", ")))
+            .chain(models.map(|models| (SECTION, models.shown())))
             .collect();
-        (!shown.is_empty()).then(|| format!("{}: {}", file.name, shown.join("; ")))
+        (!shown.is_empty()).then_some((&file.name, shown))
     }
 
     /// A value of a setting as messages name it: by its option, or its place in the
@@ -280,7 +289,7 @@ fn found(program: Option<&Path>, warnings: &mut Vec<String>) -> Option<PathBuf> 
     };
     for folder in start.ancestors() {
         let path = folder.join(FILE);
-        if !path.is_file() {
+        if !path.is_file() && !path.is_symlink() {
             continue;
         }
         let why = match here.starts_with(folder) {
@@ -308,27 +317,34 @@ pub(crate) fn found_for(args: &ConfigArgs, program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Whether somebody else may have put the file there.
+/// Whether somebody else may have put the file there: it and its folder are the user's or
+/// the system's, and only the user writes to them. A link says nothing of who made it.
 #[cfg(unix)]
 fn strangers(path: &Path, folder: &Path) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt as _;
-    let Ok(file) = path.metadata() else {
+    let (Ok(file), Ok(within)) = (path.symlink_metadata(), folder.metadata()) else {
         return Some("it cannot be looked at");
     };
+    if file.is_symlink() {
+        return Some("it is a link");
+    }
     // A process of the user's own belongs to the user; where that is not to be seen, the
     // folder must do.
-    let me = Path::new("/proc/self")
-        .metadata()
-        .or_else(|_| folder.metadata());
-    let Ok(me) = me else {
-        return Some("it cannot be looked at");
+    let me = Path::new("/proc/self").metadata();
+    let me = me.as_ref().unwrap_or(&within);
+    let is_foreign = |of: &std::fs::Metadata| of.uid() != me.uid() && of.uid() != 0;
+    let is_open = |of: &std::fs::Metadata| {
+        of.mode() & 0o002 != 0 || of.mode() & 0o020 != 0 && of.gid() != me.gid()
     };
-    if file.uid() != me.uid() && file.uid() != 0 {
-        return Some("it belongs to somebody else");
+    // In such a folder nobody removes what is another's, but may link to it.
+    let is_kept = within.mode() & 0o1000 != 0 && file.nlink() == 1;
+    match () {
+        () if is_foreign(&file) => Some("it belongs to somebody else"),
+        () if is_open(&file) => Some("others may write to it"),
+        () if is_foreign(&within) => Some("its folder belongs to somebody else"),
+        () if is_open(&within) && !is_kept => Some("others may write to its folder"),
+        () => None,
     }
-    let others = file.mode() & 0o002 != 0;
-    let group = file.mode() & 0o020 != 0 && file.gid() != me.gid();
-    (others || group).then_some("others may write to it")
 }
 
 #[cfg(not(unix))]

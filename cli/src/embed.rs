@@ -63,7 +63,11 @@ fn by_service(
         let help = "add `--embed-model NAME`, as in `--embed-model text-embedding-3-small`";
         return Err(Failure::coded(USAGE[0], why, help));
     };
-    let fetch = crate::network::to_origin(config, &format!("--embed {url}"), url)?;
+    let fetch = crate::network::to_origin(
+        config,
+        &format!("--embed {}", crate::network::shown_address(url)),
+        url,
+    )?;
     Ok(set.with_embedder(a99_embed::EndpointEmbedder::new(fetch, url, model)))
 }
 

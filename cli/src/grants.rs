@@ -85,14 +85,17 @@ fn host_of(rule: &str) -> &str {
 pub(crate) fn policy_of(rules: &str) -> Result<Policy, String> {
     format!("allow:{rules}")
         .parse()
-        .map_err(|error: PolicyError| match error.found.is_empty() {
-            true => error.help.to_string(),
-            false => format!(
-                "`{}`: {}",
-                a99_core::diag::excerpt(&error.found),
-                error.help
-            ),
-        })
+        // What looks like a login may be one.
+        .map_err(
+            |error: PolicyError| match error.found.is_empty() || error.found.contains('@') {
+                true => error.help.to_string(),
+                false => format!(
+                    "`{}`: {}",
+                    a99_core::diag::excerpt(&error.found),
+                    error.help
+                ),
+            },
+        )
 }
 
 /// What is wrong with a setting, and what helps.
@@ -152,11 +155,12 @@ impl EnvName {
         match text.split_once('=') {
             _ if named(text) => Ok(EnvName(text.to_owned())),
             Some((name, _)) if named(name) => Err(format!(
-                "expected a name without a value: the value of {name} is that of the environment"
+                "expected a name without a value: the value of {} is that of the environment",
+                shown_variable(name)
             )),
             _ if text.strip_prefix('$').is_some_and(named) => Err(format!(
                 "expected a name without the sign of the shell: write {}",
-                &text[1..]
+                shown_variable(&text[1..])
             )),
             _ => Err("expected the name of a variable: letters, digits and `_`".to_owned()),
         }
@@ -173,15 +177,15 @@ impl EnvName {
                 let there: Vec<String> = there.collect();
                 let near = suggest(&self.0, there.iter().map(String::as_str));
                 Wrong::new(
-                    format!("the environment has no variable {}", self.0),
+                    format!("the environment has no variable {self}"),
                     match near {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("set it before the run: `export {}=...`", self.0),
+                        None => "set it before the run: `export NAME=...`".to_owned(),
                     },
                 )
             }
             std::env::VarError::NotUnicode(_) => Wrong::new(
-                format!("the variable {} is not UTF-8", self.0),
+                format!("the variable {self} is not UTF-8"),
                 "give it a text in UTF-8",
             ),
         })
@@ -190,7 +194,19 @@ impl EnvName {
 
 impl fmt::Display for EnvName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&shown_variable(&self.0))
+    }
+}
+
+/// The name of a variable for messages, unless it may be the secret itself: one that the
+/// environment has, or that is written as names of variables are.
+pub(crate) fn shown_variable(name: &str) -> String {
+    let is_usual = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let digits = name.chars().filter(char::is_ascii_digit).count();
+    let is_name = name.len() <= 48 && digits < 4 && name.chars().all(is_usual);
+    match is_name || std::env::var_os(name).is_some() {
+        true => name.to_owned(),
+        false => "(not shown: it may be a secret)".to_owned(),
     }
 }
 
@@ -258,7 +274,8 @@ impl Header {
         };
         let token = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         let named = !name.trim().is_empty() && name.trim().chars().all(token);
-        if after.contains('{') || !origin.contains("://") || !named {
+        let is_origin = origin.contains("://") && !crate::network::has_login(origin);
+        if after.contains('{') || !is_origin || !named {
             return Err(form());
         }
         Ok(Header {

@@ -70,14 +70,16 @@ mod services {
         /// Whether one of its services is at this origin.
         pub(crate) fn serves(&self, origin: &str) -> bool {
             let mut services = self.0.services.values();
-            services.any(|service| service.url.starts_with(origin))
+            services.any(|service| crate::network::origin_of(&service.url) == origin)
         }
 
         /// The services that it grants, for people.
         pub(crate) fn shown(&self) -> String {
             let services = self.0.services.iter();
             let services: Vec<String> = services
-                .map(|(name, service)| format!("{name} {}", service.url))
+                .map(|(name, service)| {
+                    format!("{name} {}", crate::network::shown_address(&service.url))
+                })
                 .collect();
             services.join(", ")
         }
@@ -139,8 +141,9 @@ mod services {
                     let help = "put the key into a variable, `export LLM_KEY=...`, and give its name, `LLM_KEY`";
                     return Err(Failure::coded(USAGE[0], why, help));
                 }
-                let why = format!("{from} {name}: this variable is not set, or no text");
-                let help = format!("set it, as in `export {name}=...`");
+                let shown = crate::grants::shown_variable(name);
+                let why = format!("{from} {shown}: this variable is not set, or no text");
+                let help = "set it, as in `export LLM_KEY=...`, and give its name, `LLM_KEY`";
                 Err(Failure::coded(USAGE[0], why, help))
             }
         }
@@ -153,7 +156,14 @@ mod services {
             let name = config.named("llm-key-env", 0);
             let key = set.llm_key_env.as_deref().map(|var| key(var, &name));
             let models = ModelConfig::single(url, model, key.transpose()?);
-            return Ok(Some((models, format!("{} {url}", config.named("llm", 0)))));
+            return Ok(Some((
+                models,
+                format!(
+                    "{} {}",
+                    config.named("llm", 0),
+                    crate::network::shown_address(url)
+                ),
+            )));
         }
         let Some(Section(models)) = &config.models else {
             return Ok(None);
@@ -202,6 +212,7 @@ mod services {
     }
 
     fn check(report: &ServiceReport) -> Check {
+        let url = crate::network::shown_address(&report.url);
         let models = match &report.models {
             Ok(models) => models,
             Err(error) => {
@@ -214,14 +225,13 @@ mod services {
                         "the address is that of the service\'s API, such as http://localhost:1234/v1"
                     }
                 };
-                let text = format!("{}: {}", report.url, error.message);
+                let text = format!("{url}: {}", error.message);
                 return Check::problem(CHECK, text, help);
             }
         };
         let ms = report.elapsed.as_millis();
         let there = format!(
-            "{} answers within {ms} ms and has {} models",
-            report.url,
+            "{url} answers within {ms} ms and has {} models",
             models.len()
         );
         let missing: Vec<&str> = report.missing().collect();

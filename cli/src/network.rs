@@ -7,6 +7,44 @@ use agent99::Capabilities;
 #[cfg(feature = "http")]
 use std::time::{Duration, Instant};
 
+/// Scheme, host and port of an address, in one form: lower case, with the port.
+pub(crate) fn origin_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let scheme = scheme.to_ascii_lowercase();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.to_ascii_lowercase();
+    let after = authority
+        .rsplit_once(']')
+        .map_or(&*authority, |(_, after)| after);
+    let port = match (after.contains(':'), &*scheme) {
+        (true, _) => "",
+        (false, "http") => ":80",
+        (false, _) => ":443",
+    };
+    format!("{scheme}://{authority}{port}")
+}
+
+/// Whether an address has a user or a password in it.
+pub(crate) fn has_login(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.contains('@')
+}
+
+/// An address for people: without a user, a password and a query, which may be secrets.
+pub(crate) fn shown_address(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let place = rest.split(['?', '#']).next().unwrap_or_default();
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let more = if place.len() < rest.len() { "..." } else { "" };
+    match place == rest {
+        true => url.to_owned(),
+        false => format!("{scheme}://{more}{place}"),
+    }
+}
+
 /// How long a server is waited for when it is only to be seen whether it is there.
 #[cfg(feature = "http")]
 pub(crate) const PROBE_TIME: Duration = Duration::from_secs(10);
@@ -123,7 +161,8 @@ pub(crate) fn to_origins(
 ) -> Result<a99_http::HttpFetch, Failure> {
     let wrong = |why: String| Failure::usage(format!("{named}: {why}"));
     let fetch = trusting(config, fetch, |header| {
-        origins.iter().any(|origin| origin == header)
+        let header = origin_of(header);
+        origins.iter().any(|origin| origin_of(origin) == header)
     })?;
     fetch.build().map_err(|error| wrong(error.to_string()))
 }

@@ -160,6 +160,9 @@ enum Kind {
     Private,
 }
 
+use crate::grants::shown_variable;
+use crate::network::shown_address;
+
 macro_rules! keys {
     ($($name:literal $field:ident $kind:ident $default:literal $shown:expr;)*) => {
         /// The settings, in the order of the help.
@@ -181,11 +184,11 @@ keys! {
     "readable-context" readable_context Grant "nothing" Clone::clone;
     "header" header Private "none" ToString::to_string;
     "store" store Grant "memory, for the run alone" ToString::to_string;
-    "embed" embed Grant "nothing" Clone::clone;
+    "embed" embed Grant "nothing" |from| shown_address(from);
     "embed-model" embed_model Limit "none" Clone::clone;
-    "llm" llm Grant "nothing" Clone::clone;
+    "llm" llm Grant "nothing" |url| shown_address(url);
     "model" model Limit "none" Clone::clone;
-    "llm-key-env" llm_key_env Private "none" Clone::clone;
+    "llm-key-env" llm_key_env Private "none" |name| shown_variable(name);
     "max-tokens" max_tokens Limit "no limit" ToString::to_string;
     "max-money" max_money Limit "no limit" ToString::to_string;
     "agent" agent Grant "none" ToString::to_string;
@@ -207,11 +210,14 @@ keys! {
 }
 
 impl Key {
-    /// Whether these settings use a secret or a variable of the user's with it: then only an
-    /// option says so, or a file that `--config` names.
+    /// Whether these settings use a secret or a variable of the user's with it, or decide who
+    /// gets one: then only an option says so, or a file that `--config` names.
     pub(crate) fn is_private(&self, settings: &Settings) -> bool {
         let store = settings.store.as_ref();
-        self.private || self.name == "store" && store.is_some_and(StorePlace::asks_for_a_secret)
+        // Authorities vouch for whoever is sent a key.
+        self.private
+            || self.name == "ca"
+            || self.name == "store" && store.is_some_and(StorePlace::asks_for_a_secret)
     }
 
     /// Whether what is written for it may be a secret, whatever it is.

@@ -7,6 +7,8 @@ use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure, UNDECLARED, UNUSED_HEADER};
 use crate::grants::policy_of;
 use crate::input::{self, JsonArg};
+use crate::models::SECTION;
+use crate::network::origin_of;
 use crate::output::Format;
 use crate::pretty::pretty;
 use crate::progress::Progress;
@@ -16,6 +18,7 @@ use crate::stream::Stream;
 use crate::{agents, embed, help, models, network, output};
 use a99_core::diag::{Diagnostic, excerpt, suggest};
 use a99_core::text::escape_for_terminal;
+use a99_egress::{Destination, Policy};
 use agent99::account::{Account, AccountLimits, Money};
 use agent99::{
     AbortSignal, Agent, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome,
@@ -55,8 +58,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let engine = engine.build();
     check_ops(&config, &engine)?;
-    if let (Some(granted), false) = (config.granted_by_file(), args.program.json) {
-        output::note("grants", &granted);
+    if let (Some((file, granted)), false) = (config.granted_by_file(), args.program.json) {
+        let granted = granted.iter().map(|(name, values)| match *name {
+            SECTION => format!("[{name}] {values}"),
+            name => format!("{name} = {values}"),
+        });
+        let granted: Vec<String> = granted.collect();
+        output::note("grants", &format!("{file}: {}", granted.join("; ")));
     }
     let keys = args.require_signed.as_deref().map(input::trusted_keys);
     let keys = keys.transpose()?;
@@ -139,7 +147,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     if args.program.json {
         let found = agent.warnings().iter().cloned().chain(notes);
-        let json = outcome_json(&outcome, &found.collect(), place);
+        let mut json = outcome_json(&outcome, &found.collect(), place);
+        if let (Value::Object(map), Some((file, granted))) = (&mut json, config.granted_by_file()) {
+            let mut by_file = Map::new();
+            by_file.insert("file", file);
+            for (name, values) in granted {
+                by_file.insert(name, values);
+            }
+            map.insert("granted_by_file", by_file);
+        }
         output::json(&match args.stream {
             true => as_event(json),
             false => json,
@@ -340,36 +356,39 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
 fn unused_headers(config: &InForce) -> Vec<Diagnostic> {
     let settings = &config.set;
     let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
-    let Ok(policy) = policy_of(&rules.join(",")) else {
-        return Vec::new();
-    };
     // Services of models get theirs without a grant.
     let services = [settings.llm.as_deref(), settings.embed.as_deref()];
+    let services: Vec<String> = services.into_iter().flatten().map(origin_of).collect();
+    let policy = match rules.is_empty() {
+        // A warning of the configuration says so already.
+        true if services.is_empty() && config.models.is_none() => return Vec::new(),
+        true => Policy::default(),
+        false => policy_of(&rules.join(",")).unwrap_or_default(),
+    };
     let models = config.models.as_ref();
     let mut found = Vec::new();
     for header in settings.header.iter().filter_map(|arg| arg.0.as_ref().ok()) {
-        let is_served = services
-            .iter()
-            .flatten()
-            .any(|url| url.starts_with(&header.origin))
-            || models.is_some_and(|models| models.serves(&header.origin));
-        let Some((_, authority)) = header.origin.split_once("://") else {
+        let origin = origin_of(&header.origin);
+        let is_served =
+            services.contains(&origin) || models.is_some_and(|models| models.serves(&origin));
+        let Some((_, authority)) = origin.split_once("://") else {
             continue;
         };
-        let host = match authority
-            .strip_prefix('[')
-            .and_then(|rest| rest.split_once(']'))
-        {
-            Some((address, _)) => address,
-            None => authority.split([':', '/']).next().unwrap_or(authority),
+        let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+        let Ok(port) = port.parse() else { continue };
+        let host = host.trim_matches(['[', ']']);
+        let to = match host.parse() {
+            Ok(address) => Destination::Address(address),
+            Err(_) => Destination::Name(host),
         };
-        let reaches = match host.parse() {
-            Ok(address) => policy.check_host(address, []).is_ok(),
-            Err(_) => policy.allows_name(host),
-        };
+        let reaches = policy.check_destination(to, port).is_ok();
         if is_served || reaches {
             continue;
         }
+        let authority = header
+            .origin
+            .split_once("://")
+            .map_or(authority, |(_, rest)| rest);
         let origin = excerpt(&header.origin);
         let message = format!(
             "--header: no rule of `allow` reaches {origin}, so `{}` is never sent",
