@@ -86,6 +86,7 @@ proptest! {
         prop_assert!(is_same(&back, &wanted), "{:?} became {:?}", wanted, back);
         let usage = store.vector_usage().wait().unwrap();
         prop_assert_eq!(usage.documents, 1);
+        store.clear_vectors().wait().unwrap();
         create(&store, "c");
         let usage = store.vector_usage().wait().unwrap();
         prop_assert_eq!((usage.documents, usage.bytes), (0, 1_025));

@@ -72,6 +72,7 @@ fn n19_a_namespace_holds_no_more_than_its_quota() {
     block_on(mine.vector_delete("c".into(), "1".into())).unwrap();
     add(&mine, "c", note(1));
     counted(&store);
+    mine.clear_vectors().wait().unwrap();
     create(&mine, "c");
     assert_eq!(usage(&mine).bytes, 1_025);
     mine.clear_vectors().wait().unwrap();
@@ -132,6 +133,7 @@ fn documents_and_answers_have_limits() {
     let much = "The documents found have more than 3000 bytes: ask for fewer with k.";
     assert_eq!(text(&search(4).unwrap_err()), much);
     // A vector that was refused does not say how many numbers others have.
+    store.clear_vectors().wait().unwrap();
     create(&store, "c");
     block_on(store.vector_add("c".into(), note(1_000))).unwrap_err();
     add(&store, "c", document("two", &[1.0, 2.0]));

@@ -79,7 +79,8 @@ fn changes_of_another_process_are_seen_at_once() {
     delete(&other, "many");
     assert_eq!(agrees(&mine).len(), 200);
     assert_eq!(loads_and_refreshes(&mine).0, 4);
-    // Emptied, with vectors of another kind.
+    // Another one of that name, with vectors of another kind.
+    other.clear_vectors().wait().unwrap();
     create(&other, "c");
     assert!(found(&mine, "c", &[1.0, 0.1], 5).is_empty());
     add(&other, "c", document("three", &[1.0, 2.0, 3.0]));

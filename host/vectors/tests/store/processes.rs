@@ -128,6 +128,7 @@ fn kill(times: usize) {
     let mut total = 0;
     for round in 0..times {
         let witness = VectorStore::open(&file).unwrap();
+        witness.clear_vectors().wait().unwrap();
         for writer in 0..WRITERS {
             create(&witness, &writer.to_string());
             assert!(left_by(&witness, writer).is_empty());
