@@ -186,7 +186,7 @@ fn embedder(config: &InForce) -> Option<Check> {
     Some(match embed::grant(config, agent99::Capabilities::none()) {
         Err(failure) => Check::failed("embeddings", &failure),
         Ok(_) if embed::is_address(from) => {
-            let from = crate::network::shown_address(from);
+            let from = network::shown_address(from);
             Check::ok("embeddings", format!("{from}, which is not asked here"))
         }
         Ok(_) => Check::ok("embeddings", format!("{from} holds the model")),

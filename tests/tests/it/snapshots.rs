@@ -76,7 +76,7 @@ fn d13_a_forged_count_reports_no_fuel_beyond_the_budget() {
             ran += usize::from(matches!(attempt(seed, &changed), Fate::Ran(_)));
         }
     }
-    assert!(ran > 100, "{ran}");
+    assert!(ran > 20, "{ran}");
 }
 
 /// Counters at their ends, at each place of snapshots of all programs: they are refused,
