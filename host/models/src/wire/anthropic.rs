@@ -414,9 +414,8 @@ impl Events {
                 block.input.push_str(&text(delta, "partial_json")?);
             }
             ("input_json_delta", None) => {
-                if self.tools.extend(at, text(delta, "partial_json")?)? {
-                    out.push(Step::Part);
-                }
+                let is_ours = self.tools.extend(at, text(delta, "partial_json")?)?;
+                out.extend(is_ours.then_some(Step::Part));
             }
             _ => {}
         }
