@@ -267,15 +267,18 @@ fn next_hole(
     const PIECE: usize = 16 << 10;
     let len = text.len_bytes().saturating_sub(from);
     if len <= PIECE {
-        cx.work(len as i64 / 2)?;
-        return Ok(kind.next(cx.bytes(text), from));
+        let found = kind.next(cx.bytes(text), from);
+        // As far as it was looked through: there may be thousands of holes.
+        let looked = found.as_ref().map_or(len, |hole| hole.end - from);
+        cx.work(looked as i64 / 2)?;
+        return Ok(found);
     }
     let mut at = from;
     // Where the braces that are being looked at stand, once they are found.
     let mut word: Option<usize> = None;
     while at < text.len_bytes() {
         let end = text.len_bytes().min(at + PIECE);
-        cx.work((end - at) as i64 / 2)?;
+        let before = at;
         // One more byte, so that no pair is split.
         let bytes = &cx.bytes(text)[..text.len_bytes().min(end + 1)];
         match word {
@@ -290,6 +293,7 @@ fn next_hole(
                 let more = bytes[at..end].iter().take_while(|b| kind.has(**b)).count();
                 at += more;
                 if at == end && end < text.len_bytes() {
+                    cx.work(1 + more as i64 / 2)?;
                     continue;
                 }
                 let bytes = cx.bytes(text);
@@ -301,6 +305,7 @@ fn next_hole(
                 word = None;
             }
         }
+        cx.work(1 + at.saturating_sub(before) as i64 / 2)?;
     }
     Ok(None)
 }

@@ -294,30 +294,44 @@ pub fn merge_state(op: &str, state: &mut Value, over: Value) -> Result<(), Capab
     if over.as_object().is_none() {
         return Err(wrong(op, "an object is expected"));
     }
-    // What is refused changes nothing.
-    let mut merged = state.clone();
-    merge(op, &mut merged, over, MAX_STATE_DEPTH)?;
-    *state = merged;
+    // What is refused changes nothing, and nothing is copied: a call takes what `over` is
+    // worth, however large the state is.
+    if !can_merge(state, &over, MAX_STATE_DEPTH) {
+        return Err(wrong(op, "the objects are too deep to be merged"));
+    }
+    merge(state, over);
     Ok(())
 }
 
-/// It recurses as deep as it is told.
-fn merge(op: &str, under: &mut Value, over: Value, depth: usize) -> Result<(), CapabilityError> {
+fn member<'a>(under: &'a Map, key: &Text) -> Option<&'a Value> {
+    under.get_bytes(key.as_bytes())
+}
+
+/// Whether no more objects than `depth` meet inside each other. It recurses as deep.
+fn can_merge(under: &Value, over: &Value, depth: usize) -> bool {
+    let (Value::Object(under), Value::Object(over)) = (under, over) else {
+        return true;
+    };
+    let Some(depth) = depth.checked_sub(1) else {
+        return false;
+    };
+    over.iter()
+        .all(|(key, value)| member(under, key).is_none_or(|old| can_merge(old, value, depth)))
+}
+
+/// Merges what [`can_merge`], as deep as that goes.
+fn merge(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
-            let Some(depth) = depth.checked_sub(1) else {
-                return Err(wrong(op, "the objects are too deep to be merged"));
-            };
-            for (key, value) in &over {
+            for (key, value) in over {
                 match key.to_str().and_then(|key| under.get_mut(key)) {
-                    Some(old) => merge(op, old, value.clone(), depth)?,
-                    None => drop(under.insert(key.clone(), value.clone())),
+                    Some(old) => merge(old, value),
+                    None => drop(under.insert(key, value)),
                 }
             }
         }
         (under, over) => *under = over,
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -345,6 +359,29 @@ mod tests {
         let mut state = deep();
         assert!(merge_state("x", &mut state, deep()).is_err());
         state.dispose();
+    }
+
+    /// A call takes the time of what it lays over, not of the state below.
+    #[test]
+    fn e1_a_large_state_is_merged_in_place() {
+        let least = |members: usize| {
+            let names = (0..members).map(|n| (format!("m{n}"), Value::from(0.0)));
+            let mut state = Value::Object(names.collect());
+            let runs = (0..5).map(|_| {
+                let start = std::time::Instant::now();
+                for n in 0..100 {
+                    let over = value(&format!(r#"{{"m1": {n}, "new": {{"n": {n}}}}}"#));
+                    merge_state("x", &mut state, over).unwrap();
+                }
+                start.elapsed()
+            });
+            runs.min().unwrap_or_default()
+        };
+        let (small, large) = (least(60), least(60_000));
+        assert!(
+            large < small * 30,
+            "{large:?}, a small state takes {small:?}"
+        );
     }
 
     #[test]

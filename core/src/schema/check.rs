@@ -403,19 +403,20 @@ impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
     fn error(&self, mismatch: Mismatch) -> SchemaError {
         let mut path = String::new();
         let mut pointer = String::new();
-        for (at, step) in self.path.iter().enumerate() {
+        for step in &self.path {
             let name = match step {
                 CheckStep::Key(key) => wtf8_to_string_lossy(key),
                 CheckStep::Name(name) => wtf8_to_string_lossy(self.schema.text(*name)),
                 CheckStep::Item(index) => index.to_string().into(),
             };
-            if at > 0 {
+            // An empty name is not seen, as in the references.
+            if !path.is_empty() {
                 path.push('.');
             }
             path.push_str(&name);
             pointer::push_key(&mut pointer, &name);
         }
-        if self.path.is_empty() {
+        if path.is_empty() {
             path.push_str("root");
         }
         let text = |span| wtf8_to_string_lossy(self.schema.text(span));

@@ -183,7 +183,9 @@ impl ProgramAgent {
         match turn_result(&end) {
             TurnResult::Done => {
                 let changed = acts.end();
-                *turn.state_mut() = changed.state;
+                if let Json::Object(state) = changed.state {
+                    *turn.state_mut() = state;
+                }
                 if let Some(laid) = changed.laid {
                     turn.update_settings(&laid)?;
                 }

@@ -8,7 +8,7 @@ use a99_capabilities::{
     AgentTurn, CapabilityError, Done, Looked, MessageFailure, MessageUpdate, Reply, TimerDue,
     TurnEvent, TurnMessage, TurnQuery, TurnTimer, timer_name,
 };
-use a99_runtime_engine::{Body, Event, StepCount, Uuid, deep_merge};
+use a99_runtime_engine::{Body, Event, StepCount, Uuid, deep_merge_into};
 use agent99::Value;
 use serde_json::{Map, Value as Json, json};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,7 +26,7 @@ pub(super) struct HostTurn {
 #[derive(Clone, Debug)]
 pub(super) struct Changed {
     /// The state, an object.
-    pub(super) state: Map<String, Json>,
+    pub(super) state: Json,
     settings: Json,
     /// What was laid over the settings, an object.
     pub(super) laid: Option<Json>,
@@ -104,7 +104,7 @@ impl HostTurn {
             began: millis(began),
             client,
             changed: Mutex::new(Changed {
-                state,
+                state: Json::Object(state),
                 settings,
                 laid: None,
             }),
@@ -268,22 +268,19 @@ fn now<'a, T: Send + 'a>(
 
 impl AgentTurn for HostTurn {
     fn state(&self) -> Reply<'_> {
-        now(Ok(Value::from(&Json::Object(self.changed().state.clone()))))
+        now(Ok(Value::from(&self.changed().state)))
     }
 
     fn set_state(&self, state: Value, replace: bool) -> Done<'_> {
         now(json_of(&state).and_then(|over| {
-            let Json::Object(over) = over else {
+            if !over.is_object() {
                 return Err(CapabilityError::new("agentSetState: an object is expected"));
-            };
-            let mut changed = self.changed();
-            if replace {
-                changed.state = over;
-                return Ok(());
             }
-            let before = Json::Object(std::mem::take(&mut changed.state));
-            if let Json::Object(merged) = deep_merge(&before, &Json::Object(over)) {
-                changed.state = merged;
+            // In place: what a call takes follows what it gives, not how much there is.
+            let mut changed = self.changed();
+            match replace {
+                true => changed.state = over,
+                false => deep_merge_into(&mut changed.state, &over),
             }
             Ok(())
         }))
@@ -301,9 +298,8 @@ impl AgentTurn for HostTurn {
                 ));
             }
             let mut changed = self.changed();
-            changed.settings = deep_merge(&changed.settings, &over);
-            let laid = changed.laid.take().unwrap_or_else(|| json!({}));
-            changed.laid = Some(deep_merge(&laid, &over));
+            deep_merge_into(&mut changed.settings, &over);
+            deep_merge_into(changed.laid.get_or_insert_with(|| json!({})), &over);
             Ok(())
         }))
     }

@@ -7,10 +7,14 @@ use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{CostModel, READ, Sizes};
 use a99_ecma::text_index;
+use hashbrown::HashSet;
 use std::ops::Range;
 
 /// How deep `flat` follows arrays in arrays; deeper ones are cycles or attacks.
 const MAX_FLAT_DEPTH: usize = 512;
+
+/// Arrays that are open at once and compared one by one.
+const FEW: usize = 16;
 
 pub(super) fn slice(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let range = range_args(cx, args, 0, cx.heap.len(r))?;
@@ -62,6 +66,8 @@ pub(super) fn flat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> 
     let mut total = cx.heap.len(r);
     let mut out = Vec::new();
     let mut path: Vec<(Ref, usize)> = vec![(r, 0)];
+    // The arrays of the path, while it is long.
+    let mut open: HashSet<Ref> = HashSet::new();
     while let Some((list, next)) = path.last_mut() {
         cx.work(2)?;
         let (list, at) = (*list, *next);
@@ -69,9 +75,24 @@ pub(super) fn flat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> 
         match cx.heap.items(list).get(at).copied() {
             None => {
                 path.pop();
+                match path.len() {
+                    ..=FEW => open.clear(),
+                    _ => drop(open.remove(&list)),
+                }
             }
             Some(Val::Arr(inner)) if path.len() as f64 <= depth => {
-                if path.iter().any(|(open, _)| *open == inner) {
+                // Deeper ones are looked up: to compare with each would take time that grows
+                // with the depth at every array.
+                let cyclic = match path.len() {
+                    ..=FEW => path.iter().any(|(list, _)| *list == inner),
+                    _ => {
+                        if open.is_empty() {
+                            open.extend(path.iter().map(|(list, _)| *list));
+                        }
+                        !open.insert(inner)
+                    }
+                };
+                if cyclic {
                     return Err(Fault::throw("Cannot flatten a cyclic array"));
                 }
                 if path.len() >= MAX_FLAT_DEPTH {
