@@ -4,7 +4,8 @@
 //! Accounts form a tree, as runs and their sub-agents do. Whatever is used below an account is
 //! used of it, too, and of those above it: none of them gets beyond its limits, however many
 //! are under way at once. What is not known before, such as the tokens of an answer, is
-//! [reserved](Account::reserve) and [settled](Reservation::settle) afterwards.
+//! [reserved](Account::reserve) and [settled](Reservation::settle) afterwards; a reservation
+//! that does not fit beside others [waits](Account::reserve_within) until they are settled.
 
 #![warn(unreachable_pub)]
 
@@ -12,8 +13,10 @@ use a99_core::fuel::Fuel;
 use a99_core::value::{Map, Value};
 use smallvec::SmallVec;
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// Accounts of a tree that are kept one by one; of others their parents know the sums.
@@ -67,6 +70,9 @@ pub struct Spend {
     /// Money.
     pub money: Money,
 }
+
+/// A tree's accounts in the order in which they are locked, each with its amount.
+type PerAccount = SmallVec<[Spend; 4]>;
 
 impl Spend {
     /// One call.
@@ -152,6 +158,19 @@ impl Resource {
             Resource::Calls => "calls",
             Resource::Tokens => "tokens",
             Resource::Money => "money",
+        }
+    }
+
+    /// The first resource of which an amount has more than another.
+    fn first_above(amount: Spend, other: Spend) -> Option<Resource> {
+        if amount.calls > other.calls {
+            Some(Resource::Calls)
+        } else if amount.tokens > other.tokens {
+            Some(Resource::Tokens)
+        } else if amount.money > other.money {
+            Some(Resource::Money)
+        } else {
+            None
         }
     }
 }
@@ -261,6 +280,18 @@ struct State {
     failed: u64,
     children: Vec<Arc<Ledger>>,
     unlisted: u64,
+    /// Reservations that wait for others to be settled.
+    waiting: Vec<Waker>,
+}
+
+/// Whether an account can keep an amount.
+enum Fit {
+    /// It keeps this.
+    Kept(Spend),
+    /// Not while others are under way.
+    Busy,
+    /// Not any more.
+    Lacking(Resource),
 }
 
 /// An account as those above it know it.
@@ -285,15 +316,41 @@ impl Ledger {
 
     /// What of an amount there is too little of.
     fn lacks(&self, state: &State, want: Spend) -> Option<Resource> {
+        Resource::first_above(want, self.left(state))
+    }
+
+    /// What it keeps of `most`: all of it, or, if nothing of the kind is under way, as much as
+    /// is left, which must be `least`.
+    fn fit(&self, state: &State, least: Spend, most: Spend) -> Fit {
         let left = self.left(state);
-        if want.calls > left.calls {
-            Some(Resource::Calls)
-        } else if want.tokens > left.tokens {
-            Some(Resource::Tokens)
-        } else if want.money > left.money {
-            Some(Resource::Money)
-        } else {
-            None
+        if Resource::first_above(most, left).is_none() {
+            return Fit::Kept(most);
+        }
+        // Settling others cannot give back more than they keep.
+        let at_best = left.plus(state.reserved);
+        if let Some(resource) = Resource::first_above(least, at_best) {
+            return Fit::Lacking(resource);
+        }
+        let tight = Spend {
+            calls: if most.calls > left.calls {
+                state.reserved.calls
+            } else {
+                0
+            },
+            tokens: if most.tokens > left.tokens {
+                state.reserved.tokens
+            } else {
+                0
+            },
+            money: if most.money > left.money {
+                state.reserved.money
+            } else {
+                Money::ZERO
+            },
+        };
+        match tight == Spend::default() {
+            true => Fit::Kept(most.least(left)),
+            false => Fit::Busy,
         }
     }
 
@@ -439,9 +496,56 @@ impl Account {
     /// If this account, or one above it, has less left than that. Nothing is kept then.
     pub fn reserve(&self, want: Spend) -> Result<Reservation, Exhausted> {
         self.take(want, |state| &mut state.reserved)?;
+        let mut kept = PerAccount::new();
+        kept.resize(self.0.depth + 1, want);
         Ok(Reservation {
             account: self.clone(),
-            kept: want,
+            kept,
+        })
+    }
+
+    /// Keeps what is about to be done may need at most, here and above. An account that has
+    /// too little left for that waits until the reservations of others are settled, and keeps
+    /// what is left, at least `least`, when it has no others: so of all that it paid for, one
+    /// reservation at a time may turn out to need more than was kept. Whoever waits keeps
+    /// nothing. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    /// If this account, or one above it, will not have `least` left. Nothing is kept then.
+    pub fn reserve_within(
+        &self,
+        least: Spend,
+        most: Spend,
+    ) -> impl Future<Output = Result<Reservation, Exhausted>> + Send + '_ {
+        poll_fn(move |cx| {
+            self.with_all(|accounts| {
+                let mut kept = PerAccount::new();
+                let mut busy = None;
+                for (at, (ledger, state)) in accounts.iter().enumerate() {
+                    match ledger.fit(state, least, most) {
+                        Fit::Kept(amount) => kept.push(amount),
+                        Fit::Busy => busy = Some(at),
+                        Fit::Lacking(resource) => {
+                            let account = ledger.name.clone();
+                            return Poll::Ready(Err(Exhausted { resource, account }));
+                        }
+                    }
+                }
+                if let Some(at) = busy {
+                    let waiting = &mut accounts[at].1.waiting;
+                    if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                        waiting.push(cx.waker().clone());
+                    }
+                    return Poll::Pending;
+                }
+                for ((_, state), amount) in accounts.iter_mut().zip(&kept) {
+                    state.reserved = state.reserved.plus(*amount);
+                }
+                Poll::Ready(Ok(Reservation {
+                    account: self.clone(),
+                    kept,
+                }))
+            })
         })
     }
 
@@ -484,40 +588,52 @@ impl Account {
 #[must_use = "what is not settled is given back"]
 pub struct Reservation {
     account: Account,
-    kept: Spend,
+    /// What each account keeps, from the own one up.
+    kept: PerAccount,
 }
 
 impl Reservation {
+    /// What all accounts keep for it.
+    #[must_use]
+    pub fn room(&self) -> Spend {
+        let most = AccountLimits::default().most();
+        self.kept.iter().copied().fold(most, Spend::least)
+    }
+
     /// Uses what was really needed, and gives the rest back. What is more than was kept is
     /// used as far as there is any; the rest of it is told as [`Usage::overdrawn`].
     pub fn settle(mut self, used: Spend) {
+        self.give_back(used);
+    }
+
+    /// Gives back what is kept and uses this.
+    fn give_back(&mut self, used: Spend) {
         let kept = std::mem::take(&mut self.kept);
-        let more = used.minus(kept);
-        self.account.with_all(|accounts| {
-            for (_, state) in accounts.iter_mut() {
-                state.reserved = state.reserved.minus(kept);
-                state.spent = state.spent.plus(used.least(kept));
+        if kept.is_empty() {
+            return;
+        }
+        let woken = self.account.with_all(|accounts| {
+            for ((_, state), kept) in accounts.iter_mut().zip(&kept) {
+                state.reserved = state.reserved.minus(*kept);
             }
-            let left = accounts.iter().map(|(ledger, state)| ledger.left(state));
-            let there = left.fold(more, Spend::least);
-            for (_, state) in accounts {
+            let mut woken = Vec::new();
+            // From the top, so that none of those below spent what those above did not.
+            let mut there = used;
+            for (ledger, state) in accounts.iter_mut().rev() {
+                there = there.least(ledger.left(state));
                 state.spent = state.spent.plus(there);
-                state.overdrawn = state.overdrawn.plus(more.minus(there));
+                state.overdrawn = state.overdrawn.plus(used.minus(there));
+                woken.append(&mut state.waiting);
             }
+            woken
         });
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let kept = std::mem::take(&mut self.kept);
-        if kept != Spend::default() {
-            self.account.with_all(|accounts| {
-                for (_, state) in accounts {
-                    state.reserved = state.reserved.minus(kept);
-                }
-            });
-        }
+        self.give_back(Spend::default());
     }
 }
 

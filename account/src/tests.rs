@@ -178,3 +178,62 @@ proptest! {
         prop_assert_eq!(root.left().tokens, 300 - used, "what was kept comes back");
     }
 }
+
+fn poll<F: Future>(future: &mut std::pin::Pin<Box<F>>) -> Poll<F::Output> {
+    future
+        .as_mut()
+        .poll(&mut std::task::Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn d12_a_reservation_waits_for_others_and_fails_only_when_there_are_none() {
+    let all = Account::new("all", limited(100));
+    let one = all.child("one", AccountLimits::default());
+    let first = one.reserve(tokens(80)).unwrap();
+    let mut second = Box::pin(one.reserve_within(tokens(10), tokens(60)));
+    assert!(poll(&mut second).is_pending(), "the first may give back");
+    first.settle(tokens(10));
+    let Poll::Ready(Ok(kept)) = poll(&mut second) else {
+        panic!("there is room now");
+    };
+    assert_eq!(kept.room(), tokens(60));
+    // Even if all is given back, there is not as much.
+    let mut never = Box::pin(all.reserve_within(tokens(91), tokens(91)));
+    let Poll::Ready(Err(error)) = poll(&mut never) else {
+        panic!("nothing can give that back");
+    };
+    assert_eq!(error.resource, Resource::Tokens);
+    // What is left is less than it may need: it goes alone, with all that is left.
+    let mut alone = Box::pin(all.reserve_within(tokens(20), tokens(200)));
+    assert!(poll(&mut alone).is_pending());
+    drop(kept);
+    let Poll::Ready(Ok(kept)) = poll(&mut alone) else {
+        panic!("it is alone");
+    };
+    assert_eq!((kept.room(), all.left().tokens), (tokens(90), 0));
+    kept.settle(tokens(30));
+    assert_eq!((all.left().tokens, all.usage().overdrawn.tokens), (60, 0));
+}
+
+#[test]
+fn d12_an_account_below_goes_alone_while_one_above_keeps_all_that_may_be_needed() {
+    let all = Account::new("all", limited(1_000));
+    let small = all.child("small", limited(50));
+    let other = all.reserve(tokens(300)).unwrap();
+    let mut wanted = Box::pin(small.reserve_within(tokens(10), tokens(200)));
+    let Poll::Ready(Ok(kept)) = poll(&mut wanted) else {
+        panic!("nothing of `small` is under way");
+    };
+    assert_eq!((kept.room(), all.left().tokens), (tokens(50), 500));
+    kept.settle(tokens(70));
+    let usage = all.usage();
+    assert_eq!(
+        (usage.spent.tokens, usage.overdrawn.tokens),
+        (70, 0),
+        "it has room for it"
+    );
+    let below = &usage.children[0];
+    assert_eq!((below.spent.tokens, below.overdrawn.tokens), (50, 20));
+    drop(other);
+    assert_eq!(all.left().tokens, 930);
+}

@@ -2,7 +2,7 @@
 //! answers into the machine's.
 
 use crate::told::ToldAi;
-use a99_capabilities::ai::MeteredAi;
+use a99_capabilities::ai::{MeteredAi, Payer, Request, TokenEstimate};
 use a99_capabilities::{AiProvider, Capabilities, CapabilityError};
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomError, BoxFuture, HostCall, HostReply};
@@ -38,17 +38,48 @@ pub(crate) fn required<T: ?Sized>(
 /// from its fuel. Who listens to the run is told of whole answers while they come.
 pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
     let provider = granted(call, |c| &c.ai)?;
-    let locals = Arc::clone(&call.locals);
-    let metered = MeteredAi::new(provider, call.account());
-    let metered = metered.with_fuel(move |fuel| locals.charge(fuel));
+    let metered = MeteredAi::new(provider, payer(call));
     Some(match &call.events {
         None => Arc::new(metered),
         Some(events) => Arc::new(ToldAi {
-            provider: Arc::new(metered),
+            provider: metered,
             events: events.clone(),
             call: call.id.clone(),
         }),
     })
+}
+
+/// Who pays what services bill for a call: the run's account and, where tokens cost fuel, its
+/// fuel.
+pub(crate) fn payer(call: &HostCall) -> Payer {
+    let locals = Arc::clone(&call.locals);
+    Payer::new(call.account()).with_fuel(move |fuel| locals.charge(fuel))
+}
+
+/// Asks a model that reports no tokens, once what it is told is paid; what it says is paid by
+/// an estimate. Only where something is limited: who limits nothing is billed for nothing.
+pub(crate) async fn estimated(
+    call: &HostCall,
+    model: &str,
+    prompt: TokenEstimate,
+    ask: impl Future<Output = Result<Value, CapabilityError>>,
+) -> Result<Value, CapabilityError> {
+    let payer = payer(call);
+    if !payer.is_limited() {
+        return ask.await;
+    }
+    let mut paid = payer
+        .reserve(Request {
+            model: Some(model.to_owned()),
+            prompt,
+            max_tokens: None,
+            price: Arc::new(|_, _| None),
+        })
+        .await?;
+    paid.sent();
+    let reply = ask.await?;
+    paid.settle_reply(TokenEstimate::of_value(&reply));
+    Ok(reply)
 }
 
 /// The inputs of a call by position; `undefined` where there is none.

@@ -1,19 +1,18 @@
 //! Models whose answers the host of a run is told of while they come.
 
 use a99_capabilities::ai::{
-    AiError, Cost, StreamEvent, StreamHandle, TextRequest, TextResult, Usage,
+    AiError, Cost, MeteredAi, StreamEvent, StreamHandle, TextRequest, TextResult, Usage,
 };
 use a99_capabilities::{AiProvider, BoxFuture};
 use a99_core::call_id::CallId;
 use a99_vm::EventSink;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// Asks another provider, and sends text and thinking of whole answers to the run's events
+/// Asks a metered provider, and sends text and thinking of whole answers to the run's events
 /// as they come. While there is no room for a piece, the rest of the answer waits in its
 /// stream, which is bounded.
 pub(crate) struct ToldAi {
-    pub(crate) provider: Arc<dyn AiProvider>,
+    pub(crate) provider: MeteredAi,
     pub(crate) events: EventSink,
     pub(crate) call: CallId,
 }
@@ -27,13 +26,13 @@ impl AiProvider for ToldAi {
         self.provider.stream_text(request)
     }
 
-    fn price(&self, model: Option<&str>, usage: Usage) -> Cost {
+    fn price(&self, model: Option<&str>, usage: Usage) -> Option<Cost> {
         self.provider.price(model, usage)
     }
 
     fn generate_text(&self, request: TextRequest) -> BoxFuture<'_, Result<TextResult, AiError>> {
-        let mut stream = self.provider.stream_text(request);
         Box::pin(async move {
+            let mut stream = self.provider.open(request).await;
             while !self.events.is_closed()
                 && let Some(event) = stream.next().await
             {
@@ -53,14 +52,16 @@ impl AiProvider for ToldAi {
 mod tests {
     use super::*;
     use crate::testing::Bench;
-    use a99_capabilities::ai::{ModelFault, ModelScript, ModelTurn, ScriptedAi};
+    use a99_capabilities::ai::{ModelFault, ModelScript, ModelTurn, Payer, ScriptedAi};
     use a99_capabilities::{Capabilities, block_on};
     use a99_vm::{MAX_TEXT_BYTES, RunEventKind, event_channel};
+    use std::sync::Arc;
 
     fn told(turn: ModelTurn) -> (Result<TextResult, AiError>, Vec<(bool, String)>) {
         let (events, mut stream) = event_channel(1_000);
+        let model = ScriptedAi::new(ModelScript { turns: vec![turn] });
         let model = ToldAi {
-            provider: Arc::new(ScriptedAi::new(ModelScript { turns: vec![turn] })),
+            provider: MeteredAi::new(Arc::new(model), Payer::default()),
             events,
             call: CallId::default(),
         };

@@ -1,13 +1,61 @@
 //! Embeddings of text.
 
+use crate::ai::{AiError, Cost, Paid, Payer, PriceOf, Request, TokenEstimate};
 use crate::error::{CapabilityError, Reply, ready};
 use a99_core::value::Value;
+use std::sync::Arc;
 
 /// Turns text into vectors.
 pub trait Embedder: Send + Sync {
     /// Calls `embed(text)`; the reply is a list of finite numbers whose length
     /// is the same for every text.
     fn embed(&self, text: Value) -> Reply<'_>;
+
+    /// What tokens of texts cost. Nothing where no price is known, as by default: a run whose
+    /// money is limited embeds nothing by it.
+    fn price(&self) -> Option<PriceOf> {
+        None
+    }
+
+    /// Whether somebody bills tokens, as services do and a model on this machine does not.
+    fn is_billed(&self) -> bool {
+        true
+    }
+
+    /// The same as [`Embedder::embed`], paid as requests to models are: the tokens of the text
+    /// are reserved before it is sent, and settled afterwards, here by an estimate. A service
+    /// that reports tokens settles those.
+    fn embed_paid<'a>(&'a self, text: Value, payer: &'a Payer) -> Reply<'a> {
+        Box::pin(async move {
+            if !self.is_billed() {
+                return self.embed(text).await;
+            }
+            let mut paid = pay_for_text(payer, &text, None, self.price()).await?;
+            paid.sent();
+            self.embed(text).await
+        })
+    }
+}
+
+/// Keeps what the embedding of a text may need.
+///
+/// # Errors
+/// [`AiCode::Budget`](crate::AiCode::Budget) if there is not as much left, or money is limited
+/// and no price is known.
+pub async fn pay_for_text(
+    payer: &Payer,
+    text: &Value,
+    model: Option<&str>,
+    price: Option<PriceOf>,
+) -> Result<Paid, AiError> {
+    let text = text.as_text().map(a99_core::text::Text::to_string_lossy);
+    let request = Request {
+        model: model.map(str::to_owned),
+        prompt: TokenEstimate::of_text(&text.unwrap_or_default()),
+        max_tokens: None,
+        price: price.unwrap_or_else(|| Arc::new(|_, _| None)),
+    };
+    payer.reserve_prompt(request).await
 }
 
 /// A deterministic bag-of-words embedding: each word is hashed to a dimension
@@ -51,6 +99,11 @@ fn fnv1a(word: &[u8]) -> u64 {
 }
 
 impl Embedder for HashEmbedder {
+    /// It stands for a service in tests, and costs nothing.
+    fn price(&self) -> Option<PriceOf> {
+        Some(Arc::new(|_, _| Some(Cost::default())))
+    }
+
     fn embed(&self, text: Value) -> Reply<'_> {
         ready(match text.as_text() {
             Some(text) => {

@@ -25,7 +25,7 @@ pub(crate) struct AgentArg {
     /// Units of the caller's fuel that one of its runs may use.
     fuel: Option<f64>,
     /// Tokens of language models that one of its runs may use.
-    tokens: Option<u64>,
+    pub(crate) tokens: Option<u64>,
 }
 
 impl AgentArg {

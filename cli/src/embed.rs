@@ -68,7 +68,29 @@ fn by_service(
         &format!("--embed {}", crate::network::shown_address(url)),
         url,
     )?;
-    Ok(set.with_embedder(a99_embed::EndpointEmbedder::new(fetch, url, model)))
+    let embedder = a99_embed::EndpointEmbedder::new(fetch, url, model);
+    match price(config, url, model) {
+        Some(price) => Ok(set.with_embedder(embedder.priced(price))),
+        None if config.set.max_money.is_some() => {
+            let help = format!(
+                "write what a million tokens cost, `--price {model}=PROMPT,0` (`0,0` if nothing)"
+            );
+            let model = format!("the model `{model}`");
+            Err(crate::limits::without_price(config, &model, &help))
+        }
+        None => Ok(set.with_embedder(embedder)),
+    }
+}
+
+/// What the model of a service costs, if that is known.
+#[cfg(all(feature = "embed", feature = "http"))]
+fn price(config: &InForce, url: &str, model: &str) -> Option<agent99::capabilities::ai::PriceOf> {
+    #[cfg(feature = "models")]
+    if let Some(price) = crate::models::embedding_price(config, url, model) {
+        return Some(std::sync::Arc::new(move |_, usage| Some(price.cost(usage))));
+    }
+    let _ = (config, url, model);
+    None
 }
 
 #[cfg(all(feature = "embed", not(feature = "http")))]

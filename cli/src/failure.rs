@@ -17,6 +17,8 @@ pub(crate) const USAGE: [&str; 2] = ["cli.usage", "usage"];
 pub(crate) const UNDECLARED: &str = "cli.undeclared_argument";
 /// A header is for a server that no rule of `allow` lets the program reach.
 pub(crate) const UNUSED_HEADER: &str = "cli.unused_header";
+/// A limit of tokens or money cannot limit anything: no model is granted, or one has no price.
+pub(crate) const NO_LIMIT: &str = "cli.no_limit";
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
 #[cfg(not(all(

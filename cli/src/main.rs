@@ -23,6 +23,7 @@ mod grants;
 mod help;
 mod input;
 mod layout;
+mod limits;
 #[cfg(all(feature = "agent", unix))]
 mod live;
 mod models;

@@ -13,8 +13,12 @@ mod services {
     use super::{Capabilities, Failure, InForce, SECTION};
     use crate::commands::doctor::Check;
     use crate::failure::USAGE;
-    use a99_core::diag::suggest;
-    use a99_models::{ModelConfig, ModelError, ModelProvider, Secret, ServiceReport};
+    use a99_core::diag::{excerpt, suggest};
+    #[cfg(feature = "embed")]
+    use a99_models::{CURRENCY, list_price};
+    use a99_models::{
+        ModelConfig, ModelError, ModelProvider, Price, SINGLE, Secret, ServiceReport,
+    };
     use agent99::capabilities::AiCode;
     use serde::Deserialize as _;
     use std::ops::Range;
@@ -181,11 +185,79 @@ mod services {
         Ok(Some((models, format!("[{SECTION}]"))))
     }
 
+    /// Takes the prices of `--price`: of a model by its name, or `SERVICE/MODEL`.
+    fn take_prices(config: &InForce, models: &mut ModelConfig) {
+        for (name, (prompt, answer)) in &config.set.price {
+            let service = name.split_once('/').map(|(service, _)| service);
+            let ids: Vec<String> = match service.filter(|name| models.services.contains_key(*name))
+            {
+                Some(_) => vec![name.clone()],
+                None => models
+                    .services
+                    .keys()
+                    .map(|service| format!("{service}/{name}"))
+                    .collect(),
+            };
+            for id in ids {
+                let before = models.prices.remove(&id).unwrap_or_default();
+                let price = Price {
+                    prompt: *prompt,
+                    completion: *answer,
+                    fuel: before.fuel,
+                    ..Price::default()
+                };
+                models.prices.insert(id, price);
+            }
+        }
+    }
+
+    /// Refuses a price of a model that the run does not have.
+    fn check_prices(config: &InForce, provider: Option<&ModelProvider>) -> Result<(), Failure> {
+        let mut known = provider.map_or_else(Vec::new, ModelProvider::models);
+        known.extend(
+            known
+                .clone()
+                .iter()
+                .filter_map(|id| Some(id.split_once('/')?.1.to_owned())),
+        );
+        known.extend(config.set.embed_model.clone());
+        for (at, (name, _)) in config.set.price.iter().enumerate() {
+            if !known.contains(name) && !name.ends_with("/*") {
+                let near = suggest(name, known.iter().map(String::as_str));
+                let help = near.map_or_else(
+                    || "it is for the model of `--model`, `--embed-model` or `[models]`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let why = format!("the run has no model `{}`", excerpt(name));
+                return Err(config.wrong("price", at, why, help));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the model of an embedding service costs, if that is known.
+    #[cfg(feature = "embed")]
+    pub(crate) fn embedding_price(config: &InForce, url: &str, model: &str) -> Option<Price> {
+        let prices = config.set.price.iter().rev();
+        let mut own = prices.filter(|(name, _)| name == model);
+        if let Some((_, (prompt, _))) = own.next() {
+            return Some(Price {
+                prompt: *prompt,
+                ..Price::default()
+            });
+        }
+        let section = config.models.as_ref();
+        let is_listed = section.is_none_or(|Section(models)| models.currency() == CURRENCY);
+        let listed = list_price(url, model).filter(|_| is_listed);
+        listed.map(|listed| listed.price)
+    }
+
     /// The models of these settings, if there are any.
     pub(crate) fn provider(config: &InForce) -> Result<Option<ModelProvider>, Failure> {
-        let Some((models, named)) = chosen(config)? else {
+        let Some((mut models, named)) = chosen(config)? else {
             return Ok(None);
         };
+        take_prices(config, &mut models);
         let wrong = |error: ModelError| {
             let help = "`a99 run --help` and docs/grants.md show what names a model";
             Failure::coded(error.code().name(), format!("{named}: {error}"), help)
@@ -208,7 +280,37 @@ mod services {
             Err(failure) => return vec![Check::failed(CHECK, &failure)],
         };
         let reports = provider.probe(crate::network::PROBE_TIME).await;
-        reports.iter().map(check).collect()
+        let prices = provider.models().into_iter();
+        let prices = prices.map(|model| price_check(&provider, &model));
+        reports.iter().map(check).chain(prices).collect()
+    }
+
+    /// A model as options name it: that of `--llm` without its service.
+    fn model_name(id: &str) -> &str {
+        let name = id.strip_prefix(SINGLE).and_then(|id| id.strip_prefix('/'));
+        name.unwrap_or(id)
+    }
+
+    /// What a model costs, and who says so.
+    fn price_check(provider: &ModelProvider, model: &str) -> Check {
+        /// The check of prices.
+        const PRICES: &str = "prices";
+        let name = model_name(model);
+        let Some(price) = provider.price_of(model) else {
+            let help = format!(
+                "`--price {name}=PROMPT,ANSWER` says it; without it `--max-money` is refused"
+            );
+            return Check::warning(PRICES, format!("{name}: no price is known"), &help);
+        };
+        let from = match provider.price_date(model) {
+            Some(date) => format!("as its service asked on {date}"),
+            None => "as set".to_owned(),
+        };
+        let (prompt, answer, currency) = (price.prompt, price.completion, provider.currency());
+        let text = format!(
+            "{name}: {prompt} {currency} for a million tokens of prompts, {answer} of answers, {from}"
+        );
+        Check::ok(PRICES, text)
     }
 
     fn check(report: &ServiceReport) -> Check {
@@ -268,10 +370,22 @@ mod services {
             let why = format!("--llm and the script's `{member}` exclude each other");
             return Err(Failure::coded(USAGE[0], why, "leave one of the two out"));
         }
-        Ok(match provider(config)? {
-            Some(provider) => set.with_ai(provider),
-            None => set,
-        })
+        let provider = provider(config)?;
+        check_prices(config, provider.as_ref())?;
+        let Some(provider) = provider else {
+            return Ok(set);
+        };
+        let unpriced = provider.unpriced();
+        if let Some(first) = unpriced.first().filter(|_| config.set.max_money.is_some()) {
+            let name = model_name(first);
+            let help = format!(
+                "write what a million tokens of prompts and of answers cost, `--price \
+                 {name}=PROMPT,ANSWER` (`0,0` if nothing), or `[models.prices]` in a file"
+            );
+            let model = format!("the model `{name}`");
+            return Err(crate::limits::without_price(config, &model, &help));
+        }
+        Ok(set.with_ai(provider))
     }
 }
 
@@ -329,4 +443,6 @@ mod services {
     }
 }
 
+#[cfg(all(feature = "models", feature = "embed"))]
+pub(crate) use services::embedding_price;
 pub(crate) use services::{Section, checks, grant};

@@ -75,6 +75,8 @@ Usage: cargo xtask TASK
                              and pauses, or restore changed snapshots (bench profile)
   sources [--count N]        random programs in the source form beside Node, 20,000
                              by default
+  budgets [--seeds N]        random trees of agents against their budgets of tokens
+                             and money (bench profile); a million seeds by default
   simulate [--seeds N] [--from S] [--fault NAME]
                              agents under crashes, old owners and faults of disks and
                              handlers (bench profile); a million seeds by default.
@@ -171,6 +173,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
         ("sources", args) => stages::sources(args),
         ("simulate", args) => run_example("a99-runtime-engine", "simulate", args),
+        ("budgets", args) => run_example("a99-capabilities", "budgets", args),
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("search", args) => run_program("a99-benches", "search", args),
         ("stops", args) => run_program("a99-benches", "stops", args),

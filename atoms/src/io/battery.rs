@@ -4,14 +4,14 @@
 use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::store::{offering, search_priced};
 use crate::def::{Adjust, Input, Kind, host, opt, req};
-use crate::grants::{Answer, granted, inputs, models, present, reply, required};
+use crate::grants::{Answer, estimated, granted, inputs, models, payer, present, reply, required};
 use crate::tool_loop::{CHAT_INPUTS, MODEL_OPTIONS, chat_inputs};
-use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest};
+use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest, TokenEstimate};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
 use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
-use a99_vm::atom::{AtomDef, AtomError, HostCall};
+use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use std::sync::Arc;
 
 /// Default time limit of embeddings in milliseconds (D22).
@@ -237,14 +237,32 @@ fn store(call: &HostCall, method: StoreMethod) -> Result<Arc<dyn Store>, AtomErr
     })
 }
 
-fn model(call: &HostCall) -> Result<Arc<dyn LlmBattery>, AtomError> {
+/// Asks the model of the host, or one that is made of its provider.
+async fn ask(
+    call: &HostCall,
+    images: usize,
+    [system, user, tools, format]: [Value; 4],
+) -> Result<HostReply, AtomError> {
     if let Some(battery) = granted(call, |c| &c.llm_battery) {
-        return Ok(battery);
+        let text = match images {
+            0 => &user,
+            _ => user.get("text").unwrap_or(&Value::Undefined),
+        };
+        let told = [&system, text, &tools].map(TokenEstimate::of_value);
+        let shown = (0..images).map(|_| TokenEstimate::IMAGE);
+        let none = TokenEstimate::default();
+        let told = told
+            .into_iter()
+            .chain(shown)
+            .fold(none, TokenEstimate::plus);
+        let asked = battery.predict(system, user, tools, format);
+        return reply(estimated(call, "llmBattery", told, asked).await);
     }
     let missing = || AtomError::missing("Capability 'llmBattery' missing or invalid.");
     let models = models(call).ok_or_else(missing)?;
     let battery = ProviderBattery::new(models, TextRequest::default());
-    Ok(Arc::new(battery.with_network(granted(call, |c| &c.fetch))))
+    let battery = battery.with_network(granted(call, |c| &c.fetch));
+    reply(battery.predict(system, user, tools, format).await)
 }
 
 fn or_default(value: Value, default: impl Into<Value>) -> Value {
@@ -261,7 +279,7 @@ fn vectorize(mut call: HostCall) -> Answer {
         let [text] = inputs(&mut call);
         const MISSING: &str = "Capability 'vector' missing. Ensure vector battery is loaded.";
         let embedder = required(&call, |c| &c.embedder, MISSING)?;
-        reply(embedder.embed(text).await)
+        reply(embedder.embed_paid(text, &payer(&call)).await)
     })
 }
 
@@ -313,22 +331,18 @@ fn vector_delete(mut call: HostCall) -> Answer {
 fn predict(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [system, user, tools, format] = inputs(&mut call);
-        let model = model(&call)?;
-        reply(
-            model
-                .predict(or_default(system, DEFAULT_SYSTEM), user, tools, format)
-                .await,
-        )
+        let system = or_default(system, DEFAULT_SYSTEM);
+        ask(&call, 0, [system, user, tools, format]).await
     })
 }
 
 fn vision(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [system, prompt, images, format] = inputs(&mut call);
-        let model = model(&call)?;
+        let shown = images.as_array().map_or(1, <[Value]>::len);
         let user = present([("text", prompt), ("images", images)]);
         let system = or_default(system, DEFAULT_SYSTEM);
-        reply(model.predict(system, user, Value::Undefined, format).await)
+        ask(&call, shown, [system, user, Value::Undefined, format]).await
     })
 }
 

@@ -1,9 +1,9 @@
 //! `llmPredict`: text from the host's model.
 
 use crate::def::{Adjust, Kind, host, opt, req};
-use crate::grants::{Answer, granted, inputs, models, reply};
+use crate::grants::{Answer, estimated, granted, inputs, models, reply};
 use a99_capabilities::Llm;
-use a99_capabilities::ai::{ProviderLlm, TextRequest};
+use a99_capabilities::ai::{ProviderLlm, TextRequest, TokenEstimate};
 use a99_core::costs::MICRO;
 use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, AtomError, HostCall};
@@ -36,7 +36,9 @@ fn predict(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [prompt, options] = inputs(&mut call);
         if let Some(llm) = granted(&call, |c| &c.llm) {
-            return reply(llm.predict(prompt, options).await);
+            let told = TokenEstimate::of_value(&prompt);
+            let asked = llm.predict(prompt, options);
+            return reply(estimated(&call, "llm", told, asked).await);
         }
         let Some(models) = models(&call) else {
             return Err(AtomError::missing("Capability 'llm.predict' missing"));

@@ -125,6 +125,23 @@ impl AiCode {
         }
     }
 
+    /// Whether no model worked on the request: it was not sent, or the service turned it away.
+    #[must_use]
+    pub fn is_unprocessed(self) -> bool {
+        matches!(
+            self,
+            AiCode::Invalid
+                | AiCode::UnknownRole
+                | AiCode::UnknownModel
+                | AiCode::Unauthorized
+                | AiCode::Denied
+                | AiCode::Refused
+                | AiCode::RateLimited
+                | AiCode::Unreachable
+                | AiCode::Budget
+        )
+    }
+
     /// Whether the same request may succeed later, or with another model.
     #[must_use]
     pub fn is_transient(self) -> bool {

@@ -1,112 +1,81 @@
 //! Metered models: a provider whose requests are paid from an account.
 
-use super::{AiCode, AiError, AiProvider, Cost, StreamHandle, TextRequest, TextResult, Usage};
+use super::{
+    AiCode, AiError, AiProvider, Cost, DEFAULT_ROLE, Paid, Payer, Request, StreamHandle,
+    TextRequest, TextResult, TokenEstimate, Usage,
+};
 use crate::error::BoxFuture;
-use a99_account::{Account, Exhausted, Reservation, Spend};
-use a99_core::fuel::Fuel;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
-
-/// Tokens that are kept for an answer whose request sets no limit, at most.
-const ANSWER_TOKENS: u64 = 4096;
-
-/// Bytes of text for each token, about.
-const TOKEN_BYTES: u64 = 4;
-
-/// Takes the fuel that an answer costs.
-type TakeFuel = Arc<dyn Fn(Fuel) + Send + Sync>;
+use std::task::{Context, Poll, Waker};
 
 /// Asks another provider, and pays for it: before a request the account keeps what it may
-/// need, and the answer is limited to that; afterwards what it used is paid, of an answer
-/// that failed or was cancelled as far as it is known.
+/// need at most, and the answer is limited to that; afterwards what it used is paid, by the
+/// service's report or, where that is missing or less than what came, by an estimate.
+///
+/// A provider that asks several times for one answer pays each time
+/// ([`AiProvider::stream_paid`]). While others of the account are under way and leave too
+/// little, a request waits.
 #[derive(Clone)]
 pub struct MeteredAi {
     provider: Arc<dyn AiProvider>,
-    account: Account,
-    fuel: Option<TakeFuel>,
+    payer: Payer,
 }
 
 impl fmt::Debug for MeteredAi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("MeteredAi");
-        out.field("account", &self.account).finish_non_exhaustive()
+        out.field("payer", &self.payer).finish_non_exhaustive()
     }
-}
-
-impl From<Exhausted> for AiError {
-    fn from(exhausted: Exhausted) -> AiError {
-        AiError::new(AiCode::Budget, exhausted.to_string())
-    }
-}
-
-/// Tokens of so many bytes, about, and never too few for what frames them.
-fn tokens_of(bytes: usize) -> u64 {
-    /// Tokens of a message's frame.
-    const FRAME: u64 = 16;
-    bytes as u64 / TOKEN_BYTES + FRAME
 }
 
 impl MeteredAi {
-    /// Pays from this account.
-    pub fn new(provider: Arc<dyn AiProvider>, account: Account) -> MeteredAi {
+    /// Pays from this account, or by this payer.
+    pub fn new(provider: Arc<dyn AiProvider>, payer: impl Into<Payer>) -> MeteredAi {
         MeteredAi {
             provider,
-            account,
-            fuel: None,
+            payer: payer.into(),
         }
     }
 
-    /// The same, which also hands on the fuel that each answer costs.
-    #[must_use]
-    pub fn with_fuel(self, take: impl Fn(Fuel) + Send + Sync + 'static) -> MeteredAi {
-        MeteredAi {
-            fuel: Some(Arc::new(take)),
-            ..self
+    /// Begins an answer once it is paid, which may be when others are settled.
+    pub async fn open(&self, request: TextRequest) -> StreamHandle {
+        if let Some(stream) = self.provider.stream_paid(&request, &self.payer) {
+            return stream;
         }
-    }
-
-    /// Keeps what a request with so many tokens may need, and limits its answer to that.
-    fn reserve(&self, request: &mut TextRequest, prompt: u64) -> Result<Reservation, AiError> {
-        let wanted = request.max_tokens.map(u64::from);
-        let left = self.account.left().tokens;
-        let room = left.saturating_sub(prompt);
-        if left < u64::MAX {
-            if room == 0 {
-                // Says whose budget it is.
-                let all = Spend::of_tokens(prompt.saturating_add(1), Default::default());
-                return Ok(self.account.reserve(all)?);
+        match self.pay(&request).await {
+            Err(error) => StreamHandle::failed("unpaid", error),
+            Ok(paid) => {
+                let max_tokens = paid.max_tokens().or(request.max_tokens);
+                let stream = self.provider.stream_text(TextRequest {
+                    max_tokens,
+                    ..request
+                });
+                stream.paid_by(paid);
+                stream
             }
-            let most = wanted.unwrap_or(ANSWER_TOKENS).min(room);
-            request.max_tokens = Some(u32::try_from(most).unwrap_or(u32::MAX));
         }
-        let answer = request.max_tokens.map_or(ANSWER_TOKENS, u64::from);
-        let usage = Usage {
-            prompt_tokens: prompt,
-            completion_tokens: answer,
-            ..Usage::default()
-        };
-        let cost = self.provider.price(request.model.as_deref(), usage);
-        let kept = Spend::of_tokens(usage.total(), cost.money);
-        Ok(self.account.reserve(kept)?)
     }
 
-    /// Pays for what came.
-    fn settle(&self, kept: Reservation, prompt: u64, result: &TextResult, whole: bool) {
-        let mut usage = result.usage;
-        if !whole && usage.total() == 0 {
-            // The service did not get to tell.
-            let said = result.text.len() + result.thinking.len();
-            usage.prompt_tokens = prompt;
-            usage.completion_tokens = said as u64 / TOKEN_BYTES;
+    /// Keeps what one request may need.
+    async fn pay(&self, request: &TextRequest) -> Result<Paid, AiError> {
+        let mut model = request.model.clone();
+        if model.is_none() {
+            // The model that answers has the price, not that of the default role.
+            let role = request.role.as_deref().unwrap_or(DEFAULT_ROLE);
+            model = self.provider.list_roles().await?.remove(role);
         }
-        let Cost { money, fuel } = self.provider.price(result.model.as_deref(), usage);
-        kept.settle(Spend::of_tokens(usage.total(), money));
-        if let Some(take) = &self.fuel
-            && fuel > Fuel::ZERO
-        {
-            take(fuel);
-        }
+        let provider = Arc::clone(&self.provider);
+        self.payer
+            .reserve(Request {
+                model,
+                prompt: TokenEstimate::of_request(request),
+                max_tokens: request.max_tokens,
+                price: Arc::new(move |model, usage| provider.price(model, usage)),
+            })
+            .await
     }
 }
 
@@ -115,27 +84,32 @@ impl AiProvider for MeteredAi {
         self.provider.list_roles()
     }
 
-    fn stream_text(&self, mut request: TextRequest) -> StreamHandle {
-        let prompt = tokens_of(request.prompt_bytes());
-        let kept = match self.reserve(&mut request, prompt) {
-            Ok(kept) => kept,
-            Err(error) => return StreamHandle::failed("unpaid", error),
-        };
-        let stream = self.provider.stream_text(request);
-        let payer = self.clone();
-        stream.on_end(move |answer| match answer {
-            Ok(result) => payer.settle(kept, prompt, result, !result.cancelled),
-            // Nothing came: nothing is paid.
-            Err(error) => match &error.partial {
-                Some(partial) => payer.settle(kept, prompt, partial, false),
-                None => drop(kept),
-            },
-        });
-        stream
+    /// Of a provider that does not pay itself this cannot wait for others:
+    /// [`MeteredAi::open`] and [`AiProvider::generate_text`] do.
+    fn stream_text(&self, request: TextRequest) -> StreamHandle {
+        let mut opening = pin!(self.open(request));
+        match opening
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(stream) => stream,
+            Poll::Pending => {
+                let text = "what is left of the budget is kept for requests that are under way";
+                StreamHandle::failed("unpaid", AiError::new(AiCode::Budget, text))
+            }
+        }
     }
 
-    fn price(&self, model: Option<&str>, usage: Usage) -> Cost {
+    fn stream_paid(&self, request: &TextRequest, payer: &Payer) -> Option<StreamHandle> {
+        self.provider.stream_paid(request, &payer.and(&self.payer))
+    }
+
+    fn price(&self, model: Option<&str>, usage: Usage) -> Option<Cost> {
         self.provider.price(model, usage)
+    }
+
+    fn generate_text(&self, request: TextRequest) -> BoxFuture<'_, Result<TextResult, AiError>> {
+        Box::pin(async move { self.open(request).await.done().await })
     }
 }
 
@@ -144,7 +118,8 @@ mod tests {
     use super::*;
     use crate::ai::{ModelFault, ModelScript, ModelTurn, ScriptedAi};
     use crate::testing::block_on;
-    use a99_account::{AccountLimits, Money};
+    use a99_account::{Account, AccountLimits, Money};
+    use a99_core::fuel::Fuel;
     use std::sync::atomic::{AtomicI64, Ordering};
 
     /// A model whose tokens cost.
@@ -159,11 +134,11 @@ mod tests {
             self.0.stream_text(request)
         }
 
-        fn price(&self, _: Option<&str>, usage: Usage) -> Cost {
-            Cost {
+        fn price(&self, _: Option<&str>, usage: Usage) -> Option<Cost> {
+            Some(Cost {
                 money: Money::from_micro(usage.total() * 10),
                 fuel: Fuel::from_micro(usage.total() as i64),
-            }
+            })
         }
     }
 
@@ -198,10 +173,10 @@ mod tests {
         let account = account(1_000);
         let fuel = Arc::new(AtomicI64::new(0));
         let taken = Arc::clone(&fuel);
-        let metered = MeteredAi::new(model(vec![turn(30, 12), turn(8, 900)]), account.clone())
-            .with_fuel(move |more| {
-                taken.fetch_add(more.micro(), Ordering::Relaxed);
-            });
+        let payer = Payer::new(account.clone()).with_fuel(move |more| {
+            taken.fetch_add(more.micro(), Ordering::Relaxed);
+        });
+        let metered = MeteredAi::new(model(vec![turn(30, 12), turn(8, 900)]), payer);
         block_on(metered.generate_text(TextRequest::new("hi"))).unwrap();
         let usage = account.usage();
         assert_eq!(usage.spent.tokens, 42);
@@ -223,14 +198,14 @@ mod tests {
         let free = MeteredAi::new(scripted.clone(), Account::default());
         block_on(free.generate_text(TextRequest::new("hi"))).unwrap();
         let limits: Vec<Option<u32>> = scripted.requests().iter().map(|r| r.max_tokens).collect();
-        assert_eq!(limits, [Some(84), None]);
+        assert_eq!(limits, [Some(83), None]);
     }
 
     #[test]
     fn what_fails_or_is_cancelled_is_paid_as_far_as_it_came() {
         let account = account(10_000);
         let refused = ModelTurn {
-            status: Some(500),
+            status: Some(429),
             ..ModelTurn::default()
         };
         let cut = ModelTurn {
@@ -245,13 +220,17 @@ mod tests {
         let metered = MeteredAi::new(model(vec![refused, cut, stall]), account.clone());
         let ask = || TextRequest::new("four");
         assert!(block_on(metered.generate_text(ask())).is_err());
-        assert_eq!(account.usage().spent.tokens, 0);
+        assert_eq!(
+            account.usage().spent.tokens,
+            0,
+            "the service turned it away"
+        );
         assert!(block_on(metered.generate_text(ask())).is_err());
-        assert_eq!(account.usage().spent.tokens, 17 + 4);
+        assert_eq!(account.usage().spent.tokens, 17 + 6);
         let stream = metered.stream_text(ask());
-        assert!(account.left().tokens < 10_000 - 21, "it is kept meanwhile");
+        assert!(account.left().tokens < 10_000 - 23, "it is kept meanwhile");
         drop(stream);
-        assert_eq!(account.usage().spent.tokens, 21 + 17 + 2);
-        assert_eq!(account.left().tokens, 10_000 - 40);
+        assert_eq!(account.usage().spent.tokens, 23 + 17 + 3);
+        assert_eq!(account.left().tokens, 10_000 - 43);
     }
 }

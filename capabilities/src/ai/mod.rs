@@ -9,13 +9,17 @@ mod adapters;
 mod answer;
 mod chat;
 mod error;
+mod estimate;
 mod events;
 mod metered;
 mod model_script;
 mod opaque;
+mod payer;
 mod read;
 mod request;
 mod scripted;
+#[cfg(any(test, feature = "testing"))]
+pub mod simulate;
 mod stream;
 #[cfg(feature = "testing")]
 pub(crate) mod suite;
@@ -23,10 +27,12 @@ pub(crate) mod suite;
 pub use adapters::{ProviderBattery, ProviderLlm};
 pub use chat::ChatRound;
 pub use error::{AiCode, AiError};
+pub use estimate::TokenEstimate;
 pub use events::{Cost, StopReason, StreamEvent, TextResult, ToolUse, Usage};
 pub use metered::MeteredAi;
 pub use model_script::{ModelFault, ModelScript, ModelScriptError, ModelTurn};
 pub use opaque::{Opaque, Place, is_opaque_member};
+pub use payer::{Paid, Payer, PriceOf, Request};
 pub use request::{Format, Image, MediaKind, Message, Part, Role, TextRequest, Tool, ToolChoice};
 pub use scripted::ScriptedAi;
 pub use stream::{Done, MAX_ANSWER_BYTES, StreamHandle, StreamSink};
@@ -51,11 +57,21 @@ pub trait AiProvider: Send + Sync {
     /// stream's error.
     fn stream_text(&self, request: TextRequest) -> StreamHandle;
 
+    /// Begins an answer as [`AiProvider::stream_text`], of which this pays for each request:
+    /// what a request may need is reserved before it is sent
+    /// ([`Payer::reserve`]), and settled at its end ([`StreamSink::pay`]). For providers that
+    /// send several requests for one answer; nothing by default, and the caller pays for one.
+    fn stream_paid(&self, request: &TextRequest, payer: &Payer) -> Option<StreamHandle> {
+        let _ = (request, payer);
+        None
+    }
+
     /// What tokens of a model cost; of the one that a request without a model gets, if it is
-    /// not named. Nothing by default.
-    fn price(&self, model: Option<&str>, usage: Usage) -> Cost {
+    /// not named. Nothing where no price is known, as by default: a run whose money is
+    /// limited asks no such model.
+    fn price(&self, model: Option<&str>, usage: Usage) -> Option<Cost> {
         let _ = (model, usage);
-        Cost::default()
+        None
     }
 
     /// The whole answer. Dropping the future cancels it.

@@ -134,9 +134,10 @@ impl ModelTurn {
         self.usage.unwrap_or_else(|| {
             let said = self.text.iter().chain(&self.thinking);
             let said: usize = said.map(String::len).sum();
+            let text = (said / 4).max(usize::from(said > 0));
             Usage {
-                prompt_tokens: (prompt_bytes / 4) as u64,
-                completion_tokens: (said / 4) as u64 + self.tools.len() as u64,
+                prompt_tokens: (prompt_bytes / 4).max(1) as u64,
+                completion_tokens: (text + self.tools.len()) as u64,
                 ..Usage::default()
             }
         })

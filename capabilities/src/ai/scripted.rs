@@ -1,7 +1,9 @@
 //! Scripted model: turns in order, at once.
 
 use super::model_script::{ModelFault, ModelScript, ModelTurn};
-use super::{AiCode, AiError, AiProvider, DEFAULT_ROLE, StreamEvent, StreamHandle, TextRequest};
+use super::{
+    AiCode, AiError, AiProvider, Cost, DEFAULT_ROLE, StreamEvent, StreamHandle, TextRequest, Usage,
+};
 use crate::error::{BoxFuture, ready};
 use crate::script::lock;
 use std::collections::{BTreeMap, VecDeque};
@@ -143,6 +145,11 @@ impl AiProvider for ScriptedAi {
             }
         }
         handle
+    }
+
+    /// A script costs nothing.
+    fn price(&self, _: Option<&str>, _: Usage) -> Option<Cost> {
+        Some(Cost::default())
     }
 }
 

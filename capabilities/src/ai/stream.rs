@@ -1,6 +1,6 @@
 //! Stream of an answer: one end for who makes it, one for who reads it.
 
-use super::{AiCode, AiError, StopReason, StreamEvent, TextResult};
+use super::{AiCode, AiError, Paid, StopReason, StreamEvent, TextResult, Usage};
 use crate::script::lock;
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,11 +31,13 @@ struct State {
     abandoned: bool,
     readers: Vec<Waker>,
     writer: Option<Waker>,
-    on_end: Vec<OnEnd>,
+    /// What is kept for the request that is under way.
+    paid: Option<Paid>,
+    /// What requests before it used, which gave no answer.
+    before: Usage,
+    /// Pieces that came of tools which are not whole.
+    pieces: u64,
 }
-
-/// Told of an answer when it ended.
-type OnEnd = Box<dyn FnOnce(Result<&TextResult, &AiError>) + Send>;
 
 impl State {
     fn is_closed(&self) -> bool {
@@ -45,17 +47,31 @@ impl State {
     /// Ends the stream; the wakers of who waits.
     fn end(&mut self, event: StreamEvent, how: Result<(), AiError>) -> Vec<Waker> {
         self.result.take(&event);
+        self.settle_all(how.as_ref().err());
         self.events.push_back(event);
-        for told in std::mem::take(&mut self.on_end) {
-            told(how.as_ref().map(|()| &self.result));
-        }
         self.ended = Some(how);
         let mut woken = std::mem::take(&mut self.readers);
         woken.extend(self.writer.take());
         woken
     }
 
+    /// Pays for the request that is under way, which ends so; its usage is what was paid.
+    fn settle(&mut self, error: Option<&AiError>) {
+        if let Some(paid) = self.paid.take() {
+            let pieces = std::mem::take(&mut self.pieces);
+            self.result.usage = paid.settle_answer(&self.result, pieces, error);
+        }
+    }
+
+    /// The same at the end of the stream: its usage is that of all requests.
+    fn settle_all(&mut self, error: Option<&AiError>) {
+        self.settle(error);
+        let before = std::mem::take(&mut self.before);
+        self.result.usage = self.result.usage.plus(before);
+    }
+
     fn fail(&mut self, mut error: AiError) -> Vec<Waker> {
+        self.settle_all(Some(&error));
         let empty = self.bytes == 0;
         error.partial = (!empty).then(|| Box::new(self.result.clone()));
         self.end(StreamEvent::Error(error.clone()), Err(error))
@@ -159,12 +175,20 @@ impl StreamHandle {
         }
     }
 
-    /// Calls this when the stream ends, by whatever end; now if it has.
-    pub(super) fn on_end(&self, told: impl FnOnce(Result<&TextResult, &AiError>) + Send + 'static) {
+    /// Settles this when the stream ends; now if it has.
+    pub(super) fn paid_by(&self, paid: Paid) {
         let mut state = lock(&self.state);
-        match &state.ended {
-            Some(how) => told(how.as_ref().map(|()| &state.result)),
-            None => state.on_end.push(Box::new(told)),
+        state.paid = Some(paid);
+        if let Some(how) = &state.ended {
+            let error = how.as_ref().err().cloned();
+            state.settle(error.as_ref());
+            // Where it may be read already.
+            let usage = state.result.usage;
+            if let Some(Err(error)) = &mut state.ended
+                && let Some(partial) = &mut error.partial
+            {
+                partial.usage = usage;
+            }
         }
     }
 
@@ -244,6 +268,9 @@ impl StreamSink {
         }
         state.bytes = state.bytes.saturating_add(size(&event));
         let open = state.bytes <= MAX_ANSWER_BYTES;
+        if matches!(event, StreamEvent::ToolUse(_)) {
+            state.pieces = 0;
+        }
         let woken = if open {
             state.result.take(&event);
             let waiting = state.events.len();
@@ -264,6 +291,34 @@ impl StreamSink {
         drop(state);
         wake(woken);
         open
+    }
+
+    /// Settles this when the request ends for which it is kept, which may be sent now. Not if
+    /// the stream has ended: then it is given back.
+    #[must_use]
+    pub fn pay(&self, paid: Paid) -> bool {
+        let mut state = lock(&self.0);
+        if state.is_closed() {
+            return false;
+        }
+        state.paid = Some(paid);
+        true
+    }
+
+    /// Settles what was paid for a request that failed, before another is sent.
+    pub fn settle(&self, error: &AiError) {
+        let mut state = lock(&self.0);
+        if !state.is_closed() {
+            state.settle(Some(error));
+            let used = std::mem::take(&mut state.result.usage);
+            state.before = state.before.plus(used);
+        }
+    }
+
+    /// Notes a piece of a tool, which is an event once it is whole: if it never is, what came
+    /// is paid all the same.
+    pub fn note_piece(&self) {
+        lock(&self.0).pieces += 1;
     }
 
     /// Names the model that answers.

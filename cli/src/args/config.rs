@@ -77,9 +77,15 @@ pub(crate) struct Settings {
     /// Tokens of language models that the program may use, those of its agents included
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<u64>,
-    /// Money that its models may cost, by the prices that `[models]` of `agent99.toml` has
+    /// Money that its models and embeddings may cost, in US dollars or the `currency` of
+    /// `[models]`. Each model needs a price: public services' are known (`a99 doctor` shows
+    /// them), others come from `--price` or `[models]` of `agent99.toml`
     #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub max_money: Option<f64>,
+    /// What a million tokens of prompts and of answers cost of a model, as in
+    /// `gpt-5=1.25,10`, or `local/qwen3=0,0` for one that costs nothing; may be repeated
+    #[arg(long, value_name = "MODEL=PROMPT,ANSWER", value_parser = super::run::price)]
+    pub price: Vec<(String, (f64, f64))>,
     /// Let the program call this program as a sub-agent by its name (agentRun). It is granted
     /// what the program is, and uses its fuel: all that is left, or a `,share=` from 0 to 1,
     /// or at most `,fuel=N`; `,tokens=N` bounds what models it may use. May be repeated
@@ -191,6 +197,7 @@ keys! {
     "llm-key-env" llm_key_env Private "none" |name| shown_variable(name);
     "max-tokens" max_tokens Limit "no limit" ToString::to_string;
     "max-money" max_money Limit "no limit" ToString::to_string;
+    "price" price Limit "that of the service" |(model, (prompt, answer))| format!("{model}={prompt},{answer}");
     "agent" agent Grant "none" ToString::to_string;
     "fuel" fuel Limit "1000" ToString::to_string;
     "timeout" timeout Limit "10 ms for each unit of fuel; with a network or a model, 10m" |time| format!("{time:?}");
@@ -262,6 +269,7 @@ mod tests {
         ("llm-key-env", "KEY"),
         ("max-tokens", "5"),
         ("max-money", "5"),
+        ("price", "m=1.25,10"),
         ("agent", "a=a.json"),
         ("fuel", "5"),
         ("timeout", "5s"),

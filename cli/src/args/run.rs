@@ -86,6 +86,17 @@ pub(super) fn op_amount(text: &str) -> Result<(String, f64), String> {
     Ok((op, amount(value)?))
 }
 
+/// A model and what a million tokens of its prompts and answers cost.
+pub(super) fn price(text: &str) -> Result<(String, (f64, f64)), String> {
+    let expected = || "expected MODEL=PROMPT,ANSWER, such as gpt-5=1.25,10".to_owned();
+    let (model, prices) = text.rsplit_once('=').ok_or_else(expected)?;
+    let (prompt, answer) = prices.split_once(',').ok_or_else(expected)?;
+    match model.is_empty() {
+        true => Err(expected()),
+        false => Ok((model.to_owned(), (amount(prompt)?, amount(answer)?))),
+    }
+}
+
 pub(super) fn op_count(text: &str) -> Result<(String, u64), String> {
     let (op, value) = op_value(text)?;
     let count = value.parse();
@@ -139,6 +150,10 @@ mod tests {
             assert!(op_amount(bad).is_err(), "{bad}");
         }
         assert!(op_count("map=1.5").is_err());
+        assert_eq!(price("a=b=1,2.5"), Ok(("a=b".to_owned(), (1.0, 2.5))));
+        for bad in ["m", "m=1", "=1,2", "m=1,-2", "m=1,2,3"] {
+            assert!(price(bad).is_err(), "{bad}");
+        }
         assert!(amount("1e400").is_err());
         assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
         for bad in ["x", "-1", "1.5", "18446744073709551616", ""] {

@@ -110,6 +110,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         let granted = network::with_xml(network::grant(&config, granted)?);
         let granted = embed::grant(&config, granted)?;
         let granted = models::grant(&config, granted)?;
+        crate::limits::check(&config, &granted)?;
         let granted = store.grant(&config, granted)?;
         let granted = agents::grant(&engine, &config, keys.as_ref(), &inherited, granted)?;
         // The handler must be in place before the program starts.

@@ -69,6 +69,7 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
     let granted = network::with_xml(network::grant(config, Capabilities::none())?);
     let granted = embed::grant(config, granted)?;
     let granted = models::grant(config, granted)?;
+    crate::limits::check(config, &granted)?;
     let granted = opened.grant(config, granted)?;
     let agents = agents::registry(&engine, config, None, &inherited, &granted)?;
     let context = with_env(None, config)?;

@@ -1,7 +1,8 @@
 //! Embeddings by a service: the endpoint `/embeddings` as OpenAI has it, which many servers
 //! of models offer.
 
-use a99_capabilities::{CapabilityError, Embedder, Fetch, Reply};
+use a99_capabilities::ai::{Paid, Payer, PriceOf};
+use a99_capabilities::{CapabilityError, Embedder, Fetch, Reply, pay_for_text};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::fmt;
@@ -17,8 +18,10 @@ const MAX_DIMENSION: usize = 65_536;
 ///
 /// ```text
 /// POST {base}/embeddings   {"model": NAME, "input": TEXT}
-/// 200                      {"data": [{"embedding": [NUMBER, ...]}]}
+/// 200                      {"data": [{"embedding": [NUMBER, ...]}], "usage": {"prompt_tokens": N}}
 /// ```
+///
+/// Tokens are paid as the service reports them, or as they are estimated.
 ///
 /// It reaches the service through a [`Fetch`], whose policy says what may be reached and
 /// which holds the key: this type knows no secret.
@@ -36,6 +39,7 @@ pub struct EndpointEmbedder {
     fetch: Arc<dyn Fetch>,
     url: Text,
     model: Text,
+    price: Option<PriceOf>,
 }
 
 impl fmt::Debug for EndpointEmbedder {
@@ -60,7 +64,44 @@ impl EndpointEmbedder {
             fetch,
             url: format!("{}/embeddings", base.trim_end_matches('/')).into(),
             model: model.into(),
+            price: None,
         }
+    }
+
+    /// The same with what its tokens cost, without which a run whose money is limited embeds
+    /// nothing.
+    #[must_use]
+    pub fn priced(self, price: PriceOf) -> EndpointEmbedder {
+        EndpointEmbedder {
+            price: Some(price),
+            ..self
+        }
+    }
+
+    /// Asks the service, once it is paid, if somebody pays.
+    async fn ask(&self, text: Value, payer: Option<&Payer>) -> Result<Value, CapabilityError> {
+        match text.as_text() {
+            Some(text) if text.len_bytes() <= MAX_BYTES => {}
+            Some(_) => {
+                let text = format!("Embedding Error: a text of more than {MAX_BYTES} bytes");
+                return Err(CapabilityError::new(text));
+            }
+            None => return Err(fail("what is embedded must be a text")),
+        }
+        let mut paid: Option<Paid> = None;
+        if let Some(payer) = payer {
+            let model = self.model.to_string_lossy();
+            let kept = pay_for_text(payer, &text, Some(&model), self.price.clone()).await;
+            let kept = paid.insert(kept.map_err(|error| fail(&error.message))?);
+            kept.sent();
+        }
+        let url = Value::String(self.url.clone());
+        let answer = self.fetch.fetch(url, self.request(text)).await;
+        let answer = answer.map_err(|error| fail(&error.message.to_string_lossy()))?;
+        if let Some(paid) = paid {
+            paid.settle_prompt(tokens(&answer));
+        }
+        vector(&answer).ok_or_else(|| fail("the service gave no vector"))
     }
 
     fn request(&self, text: Value) -> Value {
@@ -83,21 +124,26 @@ impl EndpointEmbedder {
 
 impl Embedder for EndpointEmbedder {
     fn embed(&self, text: Value) -> Reply<'_> {
-        Box::pin(async move {
-            match text.as_text() {
-                Some(text) if text.len_bytes() <= MAX_BYTES => {}
-                Some(_) => {
-                    let text = format!("Embedding Error: a text of more than {MAX_BYTES} bytes");
-                    return Err(CapabilityError::new(text));
-                }
-                None => return Err(fail("what is embedded must be a text")),
-            }
-            let url = Value::String(self.url.clone());
-            let answer = self.fetch.fetch(url, self.request(text)).await;
-            let answer = answer.map_err(|error| fail(&error.message.to_string_lossy()))?;
-            vector(&answer).ok_or_else(|| fail("the service gave no vector"))
-        })
+        Box::pin(self.ask(text, None))
     }
+
+    fn price(&self) -> Option<PriceOf> {
+        self.price.clone()
+    }
+
+    fn embed_paid<'a>(&'a self, text: Value, payer: &'a Payer) -> Reply<'a> {
+        Box::pin(self.ask(text, Some(payer)))
+    }
+}
+
+/// The tokens that an answer reports: a whole number.
+fn tokens(answer: &Value) -> Option<u64> {
+    let usage = answer.get("usage")?;
+    let number = usage
+        .get("prompt_tokens")
+        .or_else(|| usage.get("total_tokens"));
+    let number = number?.as_f64()?;
+    (number.fract() == 0.0 && number >= 0.0).then_some(number as u64)
 }
 
 /// The vector of an answer: a list of finite numbers.
@@ -174,5 +220,68 @@ mod tests {
         assert!(asked(&fetch, Value::Number(1.0)).is_err());
         assert!(asked(&fetch, "x".repeat(MAX_BYTES + 1).into()).is_err());
         assert_eq!(fetch.calls().len(), 1, "what is no text is not sent");
+    }
+
+    #[test]
+    fn d1_tokens_of_embeddings_are_paid_as_reported_or_estimated() {
+        use a99_capabilities::ai::{Cost, Payer};
+        let ask = |answer: &str, payer: &Payer, price: Option<PriceOf>| {
+            let fetch = Arc::new(ScriptedFetch::new().on(URL, value(answer)));
+            let shared: Arc<dyn Fetch> = fetch.clone();
+            let embedder = EndpointEmbedder::shared(shared, "http://models.example/v1/", "mini");
+            let embedder = match price {
+                Some(price) => embedder.priced(price),
+                None => embedder,
+            };
+            let text = "twelve words that a tokenizer cuts into at least as many tokens again";
+            let mut reply = pin!(embedder.embed_paid(text.into(), payer));
+            match reply.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(reply) => (reply.is_ok(), fetch.calls().len()),
+                Poll::Pending => panic!("a script answers at once"),
+            }
+        };
+        let account = |tokens: Option<u64>, money: Option<f64>| {
+            let limits = a99_account::AccountLimits {
+                tokens,
+                money: money.and_then(a99_account::Money::from_units),
+                ..a99_account::AccountLimits::default()
+            };
+            a99_account::Account::new("a", limits)
+        };
+        for (usage, paid) in [
+            (r#", "usage": {"prompt_tokens": 13}"#, 13),
+            (r#", "usage": {"total_tokens": 20}"#, 20),
+            (r#", "usage": {"prompt_tokens": 0}"#, 20),
+            (r#", "usage": {"prompt_tokens": 1}"#, 20),
+            (r#", "usage": {"prompt_tokens": -4}"#, 20),
+            (r#", "usage": {"prompt_tokens": 0.5}"#, 20),
+            (r#", "usage": "x""#, 20),
+            ("", 20),
+        ] {
+            let account = account(Some(100), None);
+            let payer = Payer::new(account.clone());
+            let answer = format!(r#"{{"data": [{{"embedding": [1]}}]{usage}}}"#);
+            assert_eq!(ask(&answer, &payer, None), (true, 1));
+            assert_eq!(account.usage().spent.tokens, paid, "{usage}");
+        }
+        // What fails was sent; what is left of 40 pays for two.
+        let few = account(Some(40), None);
+        let payer = Payer::new(few);
+        let asked: usize = (0..5).map(|_| ask("{}", &payer, None).1).sum();
+        assert_eq!(asked, 2);
+        // Money needs a price.
+        let money = account(None, Some(0.000_030));
+        let payer = Payer::new(money.clone());
+        assert_eq!(ask("{}", &payer, None), (false, 0));
+        let price: PriceOf = Arc::new(|_, usage| {
+            Some(Cost {
+                money: a99_account::Money::from_micro(usage.total()),
+                ..Cost::default()
+            })
+        });
+        let asked: usize = (0..5)
+            .map(|_| ask("{}", &payer, Some(price.clone())).1)
+            .sum();
+        assert_eq!((asked, money.usage().spent.money.micro()), (1, 20));
     }
 }

@@ -225,6 +225,10 @@ impl TextEmbedder {
 }
 
 impl Embedder for TextEmbedder {
+    fn is_billed(&self) -> bool {
+        false
+    }
+
     /// Halves of surrogate pairs count as nothing.
     fn embed(&self, text: Value) -> Reply<'_> {
         Box::pin(async move {

@@ -5,9 +5,11 @@ use crate::reader::{Read, Reader, cut_off, read_whole};
 use crate::retry::{retry_after, seconds};
 use crate::service::{Model, Service};
 use crate::wire::{Ask, CallIds};
-use a99_capabilities::ai::{AiCode, AiError, StreamSink, TextRequest};
+use a99_capabilities::ai::{self, AiCode, AiError, Payer, StreamSink, TextRequest, TokenEstimate};
 use a99_http::{FetchError, StreamingAnswer};
+use std::borrow::Cow;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout_at};
 
@@ -17,14 +19,30 @@ pub(crate) const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How long usage and the final mark are waited for when the answer is whole.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// What an answer is asked with, whichever model gives it.
+pub(crate) struct Asked<'a> {
+    pub(crate) request: &'a TextRequest,
+    pub(crate) prompt: TokenEstimate,
+    pub(crate) sink: &'a StreamSink,
+    /// Who pays for each request.
+    pub(crate) payer: Option<&'a Payer>,
+}
+
 /// One request to one model.
 pub(crate) struct Attempt<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) model: &'a Model,
-    pub(crate) request: &'a TextRequest,
-    pub(crate) sink: &'a StreamSink,
+    pub(crate) asked: &'a Asked<'a>,
     /// When the whole answer must be there.
     pub(crate) until: Instant,
+}
+
+/// Whether a request is sent.
+enum Go {
+    /// It is, for an answer of so many tokens at most, if that is limited.
+    On { max_tokens: Option<u32> },
+    /// Nobody wants the answer any more.
+    Closed,
 }
 
 /// A time, and what it is when it was passed.
@@ -45,20 +63,26 @@ impl Attempt<'_> {
     /// Asks, and gives the answer to the stream. An error is still to be told.
     pub(crate) async fn run(&self) -> Result<(), AiError> {
         let service = self.service();
+        let max_tokens = match self.pay().await? {
+            Go::On { max_tokens } => max_tokens,
+            Go::Closed => return Ok(()),
+        };
         let first_token = seconds(self.inner.timeouts.first_token);
         // What comes whole has no first token before its last.
         let first = match service.config.stream {
             true => (Instant::now() + first_token, AiCode::FirstTokenTimeout),
             false => (self.until, AiCode::TotalTimeout),
         };
-        let request = service.request(&self.model.name, self.body());
+        let request = service.request(&self.model.name, self.body(max_tokens));
         let opening = self.inner.fetch.open(request);
         let opened = within([first, self.total()], opening).await;
         let mut answer = self.timed(opened)?.map_err(|error| self.failed(&error))?;
         if answer.status() >= 400 {
             return Err(self.refused(&mut answer, first).await);
         }
-        self.sink.answered_by(self.inner.directory.id(self.model));
+        self.asked
+            .sink
+            .answered_by(self.inner.directory.id(self.model));
         let media = answer.header("content-type").unwrap_or_default();
         let is_json = media.to_ascii_lowercase().starts_with("application/json");
         let read = match service.config.stream && !is_json {
@@ -66,25 +90,56 @@ impl Attempt<'_> {
             false => self.whole(&mut answer).await?,
         };
         match read {
-            Read::Whole(reason) => self.sink.finish(reason),
+            Read::Whole(reason) => self.asked.sink.finish(reason),
             Read::Closed => {}
             Read::More { .. } => return Err(self.named(cut_off())),
         }
         Ok(())
     }
 
+    /// Pays for the request at the price of its model, waiting for others if it must.
+    async fn pay(&self) -> Result<Go, AiError> {
+        let asked = self.asked;
+        let Some(payer) = asked.payer else {
+            return Ok(Go::On { max_tokens: None });
+        };
+        let id = self.inner.directory.id(self.model);
+        let price = self.inner.price_of(&id).map(|(price, _)| price);
+        let reserving = payer.reserve(ai::Request {
+            model: Some(id),
+            prompt: asked.prompt,
+            max_tokens: asked
+                .request
+                .max_tokens
+                .or(self.service().config.max_tokens),
+            price: Arc::new(move |_, usage| price.as_ref().map(|price| price.cost(usage))),
+        });
+        let reserved = within([self.total(), self.total()], reserving).await;
+        let paid = self.timed(reserved)??;
+        let max_tokens = paid.max_tokens();
+        Ok(match asked.sink.pay(paid) {
+            true => Go::On { max_tokens },
+            false => Go::Closed,
+        })
+    }
+
     fn total(&self) -> Limit {
         (self.until, AiCode::TotalTimeout)
     }
 
-    fn body(&self) -> Vec<u8> {
+    /// The body of the request, whose answer has at most as many tokens as are paid.
+    fn body(&self, max_tokens: Option<u32>) -> Vec<u8> {
+        let mut request = Cow::Borrowed(self.asked.request);
+        if max_tokens.is_some() {
+            request.to_mut().max_tokens = max_tokens;
+        }
         let Service {
             config,
             max_tokens_name,
             ..
         } = self.service();
         let mut body = config.wire.protocol().body(&Ask {
-            request: self.request,
+            request: &request,
             model: &self.model.name,
             service: &self.service().name,
             send_opaque: config.send_opaque,
@@ -104,7 +159,7 @@ impl Attempt<'_> {
 
     /// Reads events until the answer is whole.
     async fn events(&self, answer: &mut StreamingAnswer, first: Limit) -> Result<Read, AiError> {
-        let mut reader = Reader::new(self.service().config.wire, CallIds::of(self.request));
+        let mut reader = Reader::new(self.service().config.wire, CallIds::of(self.asked.request));
         let idle = seconds(self.inner.timeouts.idle);
         let mut next = first;
         loop {
@@ -124,7 +179,7 @@ impl Attempt<'_> {
                     .map_err(|error| self.named(error));
             };
             match reader
-                .push(&chunk, self.sink)
+                .push(&chunk, self.asked.sink)
                 .map_err(|error| self.named(error))?
             {
                 Read::More { part, event } => {
@@ -153,12 +208,12 @@ impl Attempt<'_> {
                 Some(chunk) => body.extend_from_slice(&chunk),
                 None => break,
             }
-            if self.sink.is_closed() {
+            if self.asked.sink.is_closed() {
                 return Ok(Read::Closed);
             }
         }
-        let ids = CallIds::of(self.request);
-        let read = read_whole(self.service().config.wire, ids, &body, self.sink);
+        let ids = CallIds::of(self.asked.request);
+        let read = read_whole(self.service().config.wire, ids, &body, self.asked.sink);
         read.map_err(|error| self.named(error))
     }
 

@@ -48,8 +48,11 @@ pub struct ModelConfig {
     /// else requests shall name.
     #[serde(deserialize_with = "roles")]
     pub roles: BTreeMap<String, Vec<String>>,
-    /// Prices, by `SERVICE/MODEL`.
+    /// Prices, by `SERVICE/MODEL`, or `SERVICE/*` for others of the service. Models of public services that are not among them have the
+    /// price of [`list_price`](crate::list_price), if the currency is that of the list.
     pub prices: BTreeMap<String, Price>,
+    /// The currency of prices and of limits of money; `USD` by default.
+    pub currency: Option<String>,
     /// How long to wait.
     pub timeouts: Timeouts,
     /// How often to ask again.
@@ -234,6 +237,12 @@ impl ModelConfig {
         Ok(())
     }
 
+    /// The currency of prices.
+    #[must_use]
+    pub fn currency(&self) -> &str {
+        self.currency.as_deref().unwrap_or(crate::CURRENCY)
+    }
+
     /// What is wrong beside services and roles.
     pub(crate) fn check_numbers(&self) -> Result<(), ModelError> {
         /// A day.
@@ -251,6 +260,14 @@ impl ModelConfig {
                 let text = format!("{name}: {value} is not from {least} to {MAX_SECONDS} seconds");
                 return Err(ModelError::new(ModelCode::Limit, text));
             }
+        }
+        let is_letter = |c: char| c.is_ascii_uppercase();
+        if self.currency().len() != 3 || !self.currency().chars().all(is_letter) {
+            let text = format!(
+                "currency: {:?} is not three capital letters such as USD",
+                a99_core::diag::excerpt(self.currency())
+            );
+            return Err(ModelError::new(ModelCode::Price, text));
         }
         for (model, price) in &self.prices {
             price.check().map_err(|(key, value)| {

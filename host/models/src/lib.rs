@@ -36,6 +36,7 @@ mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod price;
+mod price_list;
 mod probe;
 mod provider;
 mod reader;
@@ -51,7 +52,8 @@ pub use a99_capabilities::Secret;
 pub use audit::{Audit, ModelFinding, ModelKind};
 pub use config::{ModelConfig, SINGLE, ServiceConfig, Timeouts};
 pub use error::{ModelCode, ModelError};
-pub use price::Price;
+pub use price::{LongPrice, Price};
+pub use price_list::{CURRENCY, ListPrice, list_price};
 pub use probe::ServiceReport;
 pub use provider::{Builder, ModelProvider};
 pub use retry::Retries;

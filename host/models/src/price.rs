@@ -5,7 +5,7 @@ use a99_capabilities::ai::{Cost, Usage};
 use a99_core::fuel::Fuel;
 use serde::Deserialize;
 
-/// What a model's tokens cost. Money has no currency here: it is that of the prices.
+/// What a model's tokens cost, in the currency of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Price {
@@ -17,6 +17,22 @@ pub struct Price {
     pub completion: f64,
     /// Fuel for each token.
     pub fuel: f64,
+    /// The price of requests with long prompts, if it is another.
+    pub long: Option<LongPrice>,
+}
+
+/// What tokens of a request cost whose prompt is long.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LongPrice {
+    /// Tokens that a prompt must exceed.
+    pub from: u64,
+    /// As of [`Price`].
+    pub prompt: f64,
+    /// As of [`Price`].
+    pub cached: Option<f64>,
+    /// As of [`Price`].
+    pub completion: f64,
 }
 
 impl Price {
@@ -37,9 +53,16 @@ impl Price {
         let fresh = usage.prompt_tokens - cached;
         // A million tokens at a price are as many millionths of a token's.
         let picos = |tokens: u64, price: f64| u128::from(tokens) * (price * 1e6).round() as u128;
-        let sum = picos(fresh, self.prompt)
-            .saturating_add(picos(cached, self.cached.unwrap_or(self.prompt)))
-            .saturating_add(picos(usage.completion_tokens, self.completion));
+        let long = self.long.as_ref();
+        let (prompt, from_cache, completion) = match long {
+            Some(long) if usage.prompt_tokens > long.from => {
+                (long.prompt, long.cached, long.completion)
+            }
+            _ => (self.prompt, self.cached, self.completion),
+        };
+        let sum = picos(fresh, prompt)
+            .saturating_add(picos(cached, from_cache.unwrap_or(prompt)))
+            .saturating_add(picos(usage.completion_tokens, completion));
         let micro = (self.fuel * a99_core::fuel::MICRO_PER_UNIT as f64).round() as u128;
         let fuel = micro.saturating_mul(u128::from(usage.total()));
         Cost {
@@ -55,6 +78,21 @@ impl Price {
             ("cached", self.cached.unwrap_or_default()),
             ("completion", self.completion),
             ("fuel", self.fuel),
+            (
+                "long.prompt",
+                self.long.as_ref().map_or(0.0, |long| long.prompt),
+            ),
+            (
+                "long.cached",
+                self.long
+                    .as_ref()
+                    .and_then(|long| long.cached)
+                    .unwrap_or_default(),
+            ),
+            (
+                "long.completion",
+                self.long.as_ref().map_or(0.0, |long| long.completion),
+            ),
         ] {
             if !(0.0..=1e6).contains(&value) {
                 return Err((key, value));
@@ -75,6 +113,7 @@ mod tests {
             cached: Some(0.25),
             completion: 10.0,
             fuel: 0.01,
+            long: None,
         };
         let usage = Usage {
             prompt_tokens: 1_000,
@@ -102,7 +141,7 @@ mod tests {
             prompt: 1e6,
             completion: 1e6,
             fuel: 1e6,
-            cached: None,
+            ..Price::default()
         };
         assert_eq!(
             dear.cost(huge),

@@ -1,13 +1,14 @@
 //! Provider: models of services by roles, with retries and fallbacks.
 
-use crate::attempt::Attempt;
+use crate::attempt::{Asked, Attempt};
 use crate::config::{ModelConfig, Timeouts};
 use crate::error::{ModelCode, ModelError};
 use crate::price::Price;
+use crate::price_list::{CURRENCY, list_price};
 use crate::retry::{Budget, Retries, seconds};
 use crate::service::{Directory, MAX_BODY_BYTES, Model};
 use a99_capabilities::ai::{
-    self, AiCode, AiError, AiProvider, Cost, StreamHandle, StreamSink, TextRequest, Usage,
+    self, AiCode, AiError, AiProvider, Cost, Payer, StreamHandle, TextRequest, TokenEstimate, Usage,
 };
 use a99_capabilities::{BoxFuture, Random, SystemRandom};
 use a99_http::{FetchLimits, HttpFetch, Policy, rule_for};
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     pub(crate) directory: Directory,
     pub(crate) timeouts: Timeouts,
     prices: BTreeMap<String, Price>,
+    /// That of prices: those of the list count only in its own.
+    currency: String,
     retries: Retries,
     budget: Budget,
     random: Arc<dyn Random>,
@@ -107,6 +110,7 @@ impl Builder {
         Ok(ModelProvider(Arc::new(Inner {
             fetch,
             directory,
+            currency: config.currency().to_owned(),
             budget: Budget::new(&config.retries),
             timeouts: config.timeouts,
             prices: config.prices,
@@ -183,16 +187,46 @@ impl ModelProvider {
         }
     }
 
-    /// The price of a model by its name in answers, `SERVICE/MODEL`.
+    /// The price of a model by its name in answers, `SERVICE/MODEL`: that of the configuration,
+    /// or the one that its service is known to ask.
     #[must_use]
-    pub fn price_of(&self, model: &str) -> Option<&Price> {
-        self.0.prices.get(model)
+    pub fn price_of(&self, model: &str) -> Option<Price> {
+        self.0.price_of(model).map(|(price, _)| price)
+    }
+
+    /// The day on which the service asked for the price of a model, if the configuration does
+    /// not say it.
+    #[must_use]
+    pub fn price_date(&self, model: &str) -> Option<&'static str> {
+        self.0.price_of(model).and_then(|(_, date)| date)
+    }
+
+    /// The currency of prices.
+    #[must_use]
+    pub fn currency(&self) -> &str {
+        &self.0.currency
+    }
+
+    /// The models that roles and services name, as `SERVICE/MODEL`.
+    #[must_use]
+    pub fn models(&self) -> Vec<String> {
+        self.0.directory.reached().collect()
     }
 
     /// What an answer of a model cost; nothing if its price is not known.
     #[must_use]
     pub fn cost(&self, model: &str, usage: Usage) -> Option<Cost> {
         self.price_of(model).map(|price| price.cost(usage))
+    }
+
+    /// Models that roles and services name and whose price is not known, as `SERVICE/MODEL`. Of
+    /// others a run whose money is limited asks none without a price.
+    #[must_use]
+    pub fn unpriced(&self) -> Vec<String> {
+        let reached = self.0.directory.reached();
+        reached
+            .filter(|model| self.0.price_of(model).is_none())
+            .collect()
     }
 
     fn begin(&self, request: &TextRequest) -> Result<(Vec<Model>, Handle), AiError> {
@@ -222,6 +256,23 @@ impl AiProvider for ModelProvider {
     }
 
     fn stream_text(&self, request: TextRequest) -> StreamHandle {
+        self.stream(request, None)
+    }
+
+    fn stream_paid(&self, request: &TextRequest, payer: &Payer) -> Option<StreamHandle> {
+        Some(self.stream(request.clone(), Some(payer.clone())))
+    }
+
+    fn price(&self, model: Option<&str>, usage: Usage) -> Option<Cost> {
+        let roles = self.0.directory.list();
+        let model = model.or_else(|| roles.get(ai::DEFAULT_ROLE).map(String::as_str));
+        model.and_then(|model| self.cost(model, usage))
+    }
+}
+
+impl ModelProvider {
+    /// Begins an answer, of which the payer pays each request.
+    fn stream(&self, request: TextRequest, payer: Option<Payer>) -> StreamHandle {
         let number = self.0.streams.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("models-{number}");
         let (candidates, runtime) = match self.begin(&request) {
@@ -230,15 +281,16 @@ impl AiProvider for ModelProvider {
         };
         let (sink, handle) = StreamHandle::new(id);
         let inner = Arc::clone(&self.0);
-        runtime.spawn(async move { inner.play(&candidates, &request, &sink).await });
+        runtime.spawn(async move {
+            let asked = Asked {
+                request: &request,
+                prompt: TokenEstimate::of_request(&request),
+                sink: &sink,
+                payer: payer.as_ref(),
+            };
+            inner.play(&candidates, &asked).await;
+        });
         handle
-    }
-
-    fn price(&self, model: Option<&str>, usage: Usage) -> Cost {
-        let roles = self.0.directory.list();
-        let model = model.or_else(|| roles.get(ai::DEFAULT_ROLE).map(String::as_str));
-        let cost = model.and_then(|model| self.cost(model, usage));
-        cost.unwrap_or_default()
     }
 }
 
@@ -251,10 +303,23 @@ impl fmt::Debug for ModelProvider {
 }
 
 impl Inner {
+    /// The price of a model, and its day if it is of the list.
+    pub(crate) fn price_of(&self, model: &str) -> Option<(Price, Option<&'static str>)> {
+        let (service, name) = model.split_once('/')?;
+        let own = self.prices.get(model);
+        let own = own.or_else(|| self.prices.get(&format!("{service}/*")));
+        if own.is_some() || self.currency != CURRENCY {
+            return own.map(|price| (price.clone(), None));
+        }
+        let mut services = self.directory.services.iter();
+        let service = services.find(|known| known.name == service)?;
+        list_price(&service.config.url, name).map(|listed| (listed.price, Some(listed.date)))
+    }
+
     /// Answers, as long as somebody wants it.
-    async fn play(&self, candidates: &[Model], request: &TextRequest, sink: &StreamSink) {
-        let mut closed = pin!(sink.closed());
-        let mut answer = pin!(self.answer(candidates, request, sink));
+    async fn play(&self, candidates: &[Model], asked: &Asked<'_>) {
+        let mut closed = pin!(asked.sink.closed());
+        let mut answer = pin!(self.answer(candidates, asked));
         poll_fn(|cx| {
             // Dropping the answer closes its connection.
             if closed.as_mut().poll(cx).is_ready() {
@@ -265,14 +330,14 @@ impl Inner {
         .await;
     }
 
-    async fn answer(&self, candidates: &[Model], request: &TextRequest, sink: &StreamSink) {
+    async fn answer(&self, candidates: &[Model], asked: &Asked<'_>) {
+        let sink = asked.sink;
         let until = Instant::now() + seconds(self.timeouts.total);
         for (at, model) in candidates.iter().enumerate() {
             let attempt = Attempt {
                 inner: self,
                 model,
-                request,
-                sink,
+                asked,
                 until,
             };
             match self.with_retries(&attempt).await {
@@ -282,6 +347,7 @@ impl Inner {
                     if is_last || sink.has_begun() || !leads_on(&error) || Instant::now() >= until {
                         return sink.fail(error);
                     }
+                    sink.settle(&error);
                 }
             }
         }
@@ -295,13 +361,17 @@ impl Inner {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            if attempt.sink.has_begun() || !may_pass(&error) || made >= self.retries.most {
+            let sink = attempt.asked.sink;
+            if sink.has_begun() || !may_pass(&error) || made >= self.retries.most {
                 return Err(error);
             }
             let wait = self.retries.wait(made, error.retry_after, &*self.random);
             let next = wait.map(|wait| Instant::now() + wait);
             match next.filter(|next| *next < attempt.until && self.budget.take()) {
-                Some(next) => tokio::time::sleep_until(next).await,
+                Some(next) => {
+                    sink.settle(&error);
+                    tokio::time::sleep_until(next).await;
+                }
                 None => return Err(error),
             }
             made += 1;

@@ -103,7 +103,10 @@ fn give(
                     return Ok(Read::Closed);
                 }
             }
-            Step::Part => part = true,
+            Step::Part => {
+                part = true;
+                sink.note_piece();
+            }
             Step::Stop(reason) => {
                 part = true;
                 *stop = Some(reason);

@@ -335,6 +335,14 @@ impl Directory {
         models.map(|model| model.name.clone()).collect()
     }
 
+    /// The models that roles and services name, as `SERVICE/MODEL`.
+    pub(crate) fn reached(&self) -> impl Iterator<Item = String> + '_ {
+        self.services.iter().flat_map(|service| {
+            let models = service.models.iter();
+            models.map(|model| format!("{}/{model}", service.name))
+        })
+    }
+
     /// All roles, each with the model that is asked first.
     pub(crate) fn list(&self) -> BTreeMap<String, String> {
         let own = self.roles.keys().map(String::as_str);

@@ -95,7 +95,7 @@ impl Generator<'_> {
                 let calls: Vec<Json> = (0..count).map(|at| self.asked(at)).collect();
                 let text = *self.pick(&["", "a", "{\"n\":1}", "{\"n\":\"x\"}", "[1"]);
                 let mut said = json!({"text": text, "toolCalls": calls,
-                    "usage": {"inputTokens": self.choices.below(9), "outputTokens": 3}});
+                    "usage": {"inputTokens": 1 + self.choices.below(9), "outputTokens": 3}});
                 if self.choices.one_in(5) {
                     said["stopReason"] = json!(*self.pick(&["max_tokens", "refusal"]));
                 }

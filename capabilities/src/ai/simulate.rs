@@ -1,0 +1,483 @@
+//! Simulations of budgets: random trees of accounts whose requests are tried again, wait for
+//! each other, break, are cancelled and report what they like, in an order that a seed decides.
+//!
+//! [`check`] plays the tree of a seed and compares what its accounts paid with what an oracle
+//! says that they owe. A [`Fault`] makes the provider do what a sound one never does; a test
+//! shows that each is found.
+
+use super::{
+    AiCode, AiError, AiProvider, Cost, MeteredAi, Payer, Request, StopReason, StreamEvent,
+    StreamHandle, StreamSink, TextRequest, TokenEstimate, Usage,
+};
+use crate::error::{BoxFuture, ready};
+use crate::script::lock;
+use a99_account::{Account, AccountLimits, Money};
+use a99_core::fuel::Fuel;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Something done wrongly on purpose.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Only the first request of an answer is paid.
+    UnpaidRetry,
+    /// What is kept is given back before the request is sent.
+    NothingKept,
+    /// The limit of the answer is not sent.
+    NoCap,
+    /// Requests are paid at the price of another model.
+    OtherPrice,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: &[Fault] = &[
+        Fault::UnpaidRetry,
+        Fault::NothingKept,
+        Fault::NoCap,
+        Fault::OtherPrice,
+    ];
+}
+
+/// Numbers of a seed (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// A request that was sent and is not answered.
+struct Sent {
+    /// The account that asked.
+    node: usize,
+    prompt: TokenEstimate,
+    /// Tokens that the answer may have, as the service was told.
+    most: u64,
+    price: u64,
+    /// Whether the caller leaves before the end.
+    cancels: bool,
+    said: u64,
+    end: Arc<Mutex<Option<End>>>,
+    sink: Arc<StreamSink>,
+    waiter: Arc<Mutex<Option<Waker>>>,
+}
+
+/// How a request ended.
+#[derive(Clone)]
+enum End {
+    Whole,
+    Failed(AiError),
+}
+
+/// What requests of the accounts owe: tokens, and money in millionths.
+type Owed = Vec<(u64, u64)>;
+
+/// What all tasks share.
+struct World {
+    sent: Mutex<Vec<Sent>>,
+    /// The largest error of an estimate, in tokens and money.
+    error: Mutex<(u64, u64)>,
+    fault: Option<Fault>,
+    tasks: Mutex<Vec<Task>>,
+}
+
+/// A future that is polled when it was woken.
+struct Task {
+    future: BoxFuture<'static, ()>,
+    woken: Arc<Flag>,
+}
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl World {
+    fn spawn(&self, future: BoxFuture<'static, ()>) {
+        let woken = Arc::new(Flag(AtomicBool::new(true)));
+        lock(&self.tasks).push(Task { future, woken });
+    }
+}
+
+/// A model that is asked up to three times for an answer.
+struct Model {
+    world: Arc<World>,
+    node: usize,
+    price: u64,
+    tries: usize,
+    cancels: bool,
+}
+
+fn cost(price: u64, usage: Usage) -> Cost {
+    Cost {
+        money: Money::from_micro(usage.total().saturating_mul(price)),
+        fuel: Fuel::ZERO,
+    }
+}
+
+impl AiProvider for Model {
+    fn list_roles(&self) -> BoxFuture<'_, Result<BTreeMap<String, String>, AiError>> {
+        ready(Ok(BTreeMap::new()))
+    }
+
+    fn stream_text(&self, _: TextRequest) -> StreamHandle {
+        StreamHandle::failed("unpaid", AiError::new(AiCode::Invalid, "it is not paid"))
+    }
+
+    fn stream_paid(&self, request: &TextRequest, payer: &Payer) -> Option<StreamHandle> {
+        let (sink, handle) = StreamHandle::new("simulated");
+        let sink = Arc::new(sink);
+        let (world, payer) = (Arc::clone(&self.world), payer.clone());
+        let (node, price, tries) = (self.node, self.price, self.tries);
+        let cancels = self.cancels;
+        let prompt = TokenEstimate::of_request(request);
+        let wanted = request.max_tokens;
+        let closed = Arc::clone(&sink);
+        let shared = Arc::clone(&world);
+        let answer = async move {
+            for at in 0..tries {
+                let mut most = wanted.map_or(4096, u64::from);
+                if world.fault != Some(Fault::UnpaidRetry) || at == 0 {
+                    let paid_price = match world.fault {
+                        Some(Fault::OtherPrice) => 0,
+                        _ => price,
+                    };
+                    let reserving = payer.reserve(Request {
+                        model: None,
+                        prompt,
+                        max_tokens: wanted,
+                        price: Arc::new(move |_, usage| Some(cost(paid_price, usage))),
+                    });
+                    let paid = match reserving.await {
+                        Ok(paid) => paid,
+                        Err(error) => return sink.fail(error),
+                    };
+                    if world.fault != Some(Fault::NoCap) {
+                        most = paid.max_tokens().map_or(most, u64::from);
+                    }
+                    match world.fault {
+                        Some(Fault::NothingKept) => drop(paid),
+                        _ if !sink.pay(paid) => return,
+                        _ => {}
+                    }
+                }
+                let end = Arc::new(Mutex::new(None));
+                let waiter = Arc::new(Mutex::new(None));
+                lock(&world.sent).push(Sent {
+                    node,
+                    prompt,
+                    most,
+                    price,
+                    cancels,
+                    said: 0,
+                    end: Arc::clone(&end),
+                    sink: Arc::clone(&sink),
+                    waiter: Arc::clone(&waiter),
+                });
+                let how = std::future::poll_fn(|cx| match lock(&end).clone() {
+                    Some(how) => Poll::Ready(how),
+                    None => {
+                        *lock(&waiter) = Some(cx.waker().clone());
+                        Poll::Pending
+                    }
+                })
+                .await;
+                match how {
+                    End::Whole => return sink.finish(StopReason::EndTurn),
+                    End::Failed(error) if at + 1 == tries || sink.has_begun() => {
+                        return sink.fail(error);
+                    }
+                    End::Failed(error) => sink.settle(&error),
+                }
+            }
+        };
+        // Ends when nobody wants the answer.
+        shared.spawn(Box::pin(async move {
+            let mut answer = Box::pin(answer);
+            let mut closed = Box::pin(async move { closed.closed().await });
+            std::future::poll_fn(|cx| match closed.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => answer.as_mut().poll(cx),
+            })
+            .await;
+        }));
+        Some(handle)
+    }
+}
+
+/// A tree of accounts.
+struct Tree {
+    accounts: Vec<Account>,
+    limits: Vec<AccountLimits>,
+    parents: Vec<Option<usize>>,
+}
+
+impl Tree {
+    fn random(numbers: &mut Numbers) -> Tree {
+        let mut tree = Tree {
+            accounts: Vec::new(),
+            limits: Vec::new(),
+            parents: Vec::new(),
+        };
+        for at in 0..=numbers.below(4) {
+            let limits = AccountLimits {
+                tokens: (at == 0 || numbers.one_in(2)).then(|| 50 + numbers.next() % 12_000),
+                money: numbers
+                    .one_in(2)
+                    .then(|| Money::from_micro(50 + numbers.next() % 200_000)),
+                ..AccountLimits::default()
+            };
+            let parent = (at > 0).then(|| numbers.below(at));
+            let account = match parent {
+                Some(parent) => tree.accounts[parent].child("a", limits),
+                None => Account::new("a", limits),
+            };
+            tree.accounts.push(account);
+            tree.limits.push(limits);
+            tree.parents.push(parent);
+        }
+        tree
+    }
+
+    /// Adds what a request owes to its account and those above.
+    fn owe(&self, owed: &mut Owed, node: usize, tokens: u64, price: u64) {
+        let mut at = Some(node);
+        while let Some(node) = at {
+            owed[node].0 += tokens;
+            owed[node].1 += tokens.saturating_mul(price);
+            at = self.parents[node];
+        }
+    }
+}
+
+/// A random answer goes on: a word comes, or it ends. What it owes once it ended.
+fn go_on(sent: &mut Sent, numbers: &mut Numbers, cancelled: bool) -> Option<u64> {
+    let room = sent.most - sent.said;
+    if !cancelled && room > 0 && !numbers.one_in(4) {
+        let words = 1 + numbers.next() % room.min(400);
+        sent.said += words;
+        sent.sink
+            .send(StreamEvent::Text("word ".repeat(words as usize)));
+        return None;
+    }
+    // What was sent and came, as all tokenizers count it: a token for each word.
+    let sent_tokens = sent.prompt.likely;
+    if cancelled {
+        return Some(sent_tokens + sent.said);
+    }
+    let (end, owed) = match numbers.below(8) {
+        0 => (AiCode::CutOff, sent_tokens + sent.said),
+        1 => (AiCode::Unavailable, sent_tokens + sent.said),
+        // Who leaves before he learns of it pays for what was sent.
+        2 if sent.said == 0 && !sent.cancels => (AiCode::RateLimited, 0),
+        3 => {
+            // Reports that are less than what came.
+            sent.sink.send(StreamEvent::Usage(Usage {
+                prompt_tokens: 0,
+                completion_tokens: 0,
+                cached_tokens: 7,
+                ..Usage::default()
+            }));
+            (AiCode::Invalid, sent_tokens + sent.said)
+        }
+        4 => (AiCode::Invalid, sent_tokens + sent.said),
+        _ => {
+            // A true report, of a tokenizer that makes as many tokens as there may be.
+            let prompt =
+                sent.prompt.likely + numbers.next() % (sent.prompt.most - sent.prompt.likely + 1);
+            sent.sink.send(StreamEvent::Usage(Usage {
+                prompt_tokens: prompt,
+                completion_tokens: sent.said,
+                ..Usage::default()
+            }));
+            (AiCode::Invalid, prompt + sent.said)
+        }
+    };
+    let how = match end {
+        // Silent and whole, it may have used all that it might.
+        AiCode::Invalid if sent.said == 0 && owed == sent_tokens => {
+            End::Failed(AiError::new(AiCode::Malformed, "no"))
+        }
+        AiCode::Invalid => End::Whole,
+        code => End::Failed(AiError::new(code, "no")),
+    };
+    *lock(&sent.end) = Some(how);
+    if let Some(waker) = lock(&sent.waiter).take() {
+        waker.wake();
+    }
+    Some(owed)
+}
+
+/// Plays the tree of a seed.
+///
+/// # Errors
+/// What its accounts paid that they should not have, or what they did not pay.
+pub fn check(seed: u64, fault: Option<Fault>) -> Result<(), String> {
+    let mut numbers = Numbers(seed);
+    let tree = Tree::random(&mut numbers);
+    let world = Arc::new(World {
+        sent: Mutex::default(),
+        error: Mutex::default(),
+        fault,
+        tasks: Mutex::default(),
+    });
+    let calls = 1 + numbers.below(10);
+    for _ in 0..calls {
+        let node = numbers.below(tree.accounts.len());
+        let model = Model {
+            world: Arc::clone(&world),
+            node,
+            price: [0, 1, 25][numbers.below(3)],
+            tries: 1 + numbers.below(3),
+            cancels: numbers.one_in(8),
+        };
+        let cancels = model.cancels;
+        let metered = MeteredAi::new(Arc::new(model), tree.accounts[node].clone());
+        let text = ["word ", "слово ", "{\"a\":1}", "語"][numbers.below(4)];
+        let request = TextRequest {
+            max_tokens: numbers.one_in(2).then(|| 1 + numbers.below(5_000) as u32),
+            ..TextRequest::new(text.repeat(1 + numbers.below(60)))
+        };
+        world.spawn(Box::pin(async move {
+            let stream = metered.open(request).await;
+            if cancels {
+                // As soon as something came, or it ended.
+                let mut stream = stream;
+                let _ = stream.next().await;
+                return;
+            }
+            let _ = stream.done().await;
+        }));
+    }
+    let mut owed: Owed = vec![(0, 0); tree.accounts.len()];
+    loop {
+        // A task that was woken, or an answer that goes on.
+        let ready: Vec<usize> = {
+            let tasks = lock(&world.tasks);
+            let woken = |at: &usize| tasks[*at].woken.0.load(Ordering::Relaxed);
+            (0..tasks.len()).filter(woken).collect()
+        };
+        let open = lock(&world.sent).len();
+        if ready.is_empty() && open == 0 {
+            break;
+        }
+        let at = numbers.below(ready.len() + open);
+        if let Some(at) = ready.get(at) {
+            let mut task = lock(&world.tasks).swap_remove(*at);
+            task.woken.0.store(false, Ordering::Relaxed);
+            let waker = Waker::from(Arc::clone(&task.woken));
+            if task
+                .future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+            {
+                lock(&world.tasks).push(task);
+            }
+            continue;
+        }
+        let mut sent = lock(&world.sent).swap_remove(at - ready.len());
+        let cancelled = sent.sink.is_closed();
+        match go_on(&mut sent, &mut numbers, cancelled) {
+            Some(tokens) => {
+                tree.owe(&mut owed, sent.node, tokens, sent.price);
+                let error = sent.prompt.most - sent.prompt.likely;
+                let mut largest = lock(&world.error);
+                largest.0 = largest.0.max(error);
+                largest.1 = largest.1.max(error.saturating_mul(sent.price));
+            }
+            None => lock(&world.sent).push(sent),
+        }
+    }
+    let waiting = lock(&world.tasks).len();
+    if waiting > 0 {
+        return Err(format!("{waiting} tasks wait for nothing"));
+    }
+    let error = *lock(&world.error);
+    for (at, account) in tree.accounts.iter().enumerate() {
+        let usage = account.usage();
+        let tokens = usage.spent.tokens + usage.overdrawn.tokens;
+        let money = usage.spent.money.micro() + usage.overdrawn.money.micro();
+        if (tokens, money) != owed[at] {
+            return Err(format!(
+                "account {at} paid {tokens} and {money}, and owes {:?}",
+                owed[at]
+            ));
+        }
+        let limits = tree.limits[at];
+        let most = limits
+            .tokens
+            .map_or(u64::MAX, |most| most.saturating_add(error.0));
+        let dearest = limits
+            .money
+            .map_or(u64::MAX, |most| most.micro().saturating_add(error.1));
+        if owed[at].0 > most || owed[at].1 > dearest {
+            return Err(format!(
+                "account {at} of {limits:?} spent {:?}, error {error:?}",
+                owed[at]
+            ));
+        }
+        let left = account.left();
+        let kept = limits
+            .tokens
+            .is_some_and(|most| left.tokens > most.saturating_sub(usage.spent.tokens));
+        if kept {
+            return Err(format!("account {at} has {left:?} left of {limits:?}"));
+        }
+    }
+    let root = &tree.accounts[0];
+    let (left, limit) = (
+        root.left().tokens,
+        tree.limits[0].tokens.unwrap_or(u64::MAX),
+    );
+    match left == limit.saturating_sub(root.usage().spent.tokens) {
+        true => Ok(()),
+        false => Err(format!(
+            "{left} tokens are left of {limit}, something is kept for ever"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, check};
+
+    /// `cargo xtask budgets` tries a million.
+    const SEEDS: u64 = 5_000;
+
+    #[test]
+    fn no_tree_spends_beyond_its_budget() {
+        for seed in 0..SEEDS {
+            if let Err(found) = check(seed, None) {
+                panic!("seed {seed}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        for fault in Fault::ALL {
+            let found = (0..4 * SEEDS).find_map(|seed| Some((seed, check(seed, Some(*fault)).err()?)));
+            let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} stays unseen"));
+            println!("{fault:?}: seed {seed}, {found}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Price list: what public services ask for their models, as this crate ships it
+//! (`prices.json`, which names its currency and, for each service, the day it was read).
+
+use crate::price::{LongPrice, Price};
+use crate::wire::parse;
+use a99_core::value::Value;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// The currency of the list.
+pub const CURRENCY: &str = "USD";
+
+/// A price of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListPrice {
+    /// The price.
+    pub price: Price,
+    /// The day on which the service asked it, `YYYY-MM-DD`.
+    pub date: &'static str,
+}
+
+/// The prices of a service, and their day.
+struct Listed {
+    date: String,
+    models: BTreeMap<String, Price>,
+}
+
+/// All of them, by the host of the service.
+fn list() -> &'static BTreeMap<String, Listed> {
+    static LIST: OnceLock<BTreeMap<String, Listed>> = OnceLock::new();
+    LIST.get_or_init(|| parse(include_str!("prices.json")).map_or_else(BTreeMap::new, read))
+}
+
+fn read(list: Value) -> BTreeMap<String, Listed> {
+    let services = list.get("services").and_then(Value::as_object);
+    let services = services.into_iter().flat_map(|map| map.iter());
+    let service = services.map(|(host, service)| {
+        let date = service.get("date").and_then(Value::as_str);
+        let models = service.get("models").and_then(Value::as_object);
+        let models = models.into_iter().flat_map(|map| map.iter());
+        let models = models.map(|(name, of)| (name.to_string_lossy().into_owned(), price(of)));
+        let listed = Listed {
+            date: date.unwrap_or_default().to_owned(),
+            models: models.collect(),
+        };
+        (host.to_string_lossy().into_owned(), listed)
+    });
+    service.collect()
+}
+
+fn price(of: &Value) -> Price {
+    let number = |of: &Value, key: &str| of.get(key).and_then(Value::as_f64);
+    let long = of.get("long").map(|long| LongPrice {
+        from: number(long, "from").unwrap_or_default() as u64,
+        prompt: number(long, "prompt").unwrap_or_default(),
+        cached: number(long, "cached"),
+        completion: number(long, "completion").unwrap_or_default(),
+    });
+    Price {
+        prompt: number(of, "prompt").unwrap_or_default(),
+        cached: number(of, "cached"),
+        completion: number(of, "completion").unwrap_or_default(),
+        fuel: 0.0,
+        long,
+    }
+}
+
+/// What the service at an address asks for a model: of this name, or of the name without the
+/// day of its release (`gpt-5-2025-08-07`, `claude-haiku-4-5-20251001`, `mistral-small-2506`).
+/// Models of addresses that are not listed have no price, whatever their names are.
+#[must_use]
+pub fn list_price(url: &str, model: &str) -> Option<ListPrice> {
+    let authority = url.split("://").nth(1)?.split(['/', '?', '#']).next()?;
+    let host = authority.strip_suffix(":443").unwrap_or(authority);
+    let (_, listed) = list()
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(host))?;
+    let model = model.strip_prefix("models/").unwrap_or(model);
+    let found = listed
+        .models
+        .get(model)
+        .or_else(|| listed.models.get(undated(model)?))?;
+    Some(ListPrice {
+        price: found.clone(),
+        date: &listed.date,
+    })
+}
+
+/// A name without the day, month or preview at its end.
+fn undated(model: &str) -> Option<&str> {
+    let (name, last) = model.rsplit_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(last) {
+        return None;
+    }
+    match last.len() {
+        4 | 6 | 8 => Some(name),
+        // `-2025-08-07`.
+        2 => {
+            let (name, month) = name.rsplit_once('-')?;
+            let (name, year) = name.rsplit_once('-')?;
+            (is_number(month) && month.len() == 2 && is_number(year) && year.len() == 4)
+                .then_some(name)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d3_public_models_have_prices_and_a_day() {
+        let of = |url: &str, model: &str| list_price(url, model).map(|found| found.price);
+        const OPENAI: &str = "https://api.openai.com/v1";
+        let five = of(OPENAI, "gpt-5").unwrap();
+        assert_eq!(
+            (five.prompt, five.cached, five.completion),
+            (1.25, Some(0.125), 10.0)
+        );
+        assert_eq!(of(OPENAI, "gpt-5-2025-08-07"), Some(five));
+        // A release with a price of its own.
+        assert_eq!(of(OPENAI, "gpt-4o-2024-05-13").unwrap().completion, 15.0);
+        const CLAUDE: &str = "https://API.anthropic.com:443/v1";
+        assert_eq!(
+            of(CLAUDE, "claude-haiku-4-5-20251001").unwrap().completion,
+            5.0
+        );
+        assert_eq!(
+            of(OPENAI, "text-embedding-3-small").unwrap().completion,
+            0.0
+        );
+        for (url, model) in [
+            (OPENAI, "gpt-5-of-mine"),
+            (OPENAI, "gpt-5-12"),
+            (OPENAI, "claude-haiku-4-5"),
+            ("http://localhost:1234/v1", "gpt-5"),
+            ("https://api.openai.com.evil.example/v1", "gpt-5"),
+            ("", "gpt-5"),
+        ] {
+            assert_eq!(of(url, model), None, "{url} {model}");
+        }
+        let text = parse(include_str!("prices.json")).unwrap();
+        assert_eq!(text.get("currency").and_then(Value::as_str), Some(CURRENCY));
+        assert!(list().len() >= 7);
+        for listed in list().values() {
+            assert!(listed.date.len() == 10 && listed.date.starts_with("20"));
+            for (name, price) in &listed.models {
+                price.check().unwrap();
+                assert!(price.prompt > 0.0, "{name}");
+            }
+        }
+    }
+}
