@@ -2,7 +2,10 @@
 
 use crate::commands::doctor::Check;
 use crate::config::InForce;
-use crate::failure::Failure;
+use crate::failure::{Failure, UNUSED_HEADER};
+use crate::grants::policy_of;
+use a99_core::diag::{Diagnostic, excerpt};
+use a99_egress::{Destination, Policy};
 use agent99::Capabilities;
 #[cfg(feature = "http")]
 use std::time::{Duration, Instant};
@@ -45,6 +48,81 @@ pub(crate) fn shown_address(url: &str) -> String {
     }
 }
 
+/// A text in which what stands before an `@` is not shown: of addresses that is a user and a
+/// password.
+pub(crate) fn without_logins(text: &str) -> String {
+    let is_end = |c: char| c.is_whitespace() || "'\"`/(,".contains(c);
+    let mut out = String::with_capacity(text.len());
+    for (number, part) in text.split('@').enumerate() {
+        if number > 0 {
+            let login = out.rfind(is_end).map_or(0, |at| at + 1);
+            if login < out.len() {
+                out.truncate(login);
+                out.push_str("...");
+            }
+            out.push('@');
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+/// What is said of headers for servers that the run cannot reach: most likely their names
+/// are misspelt.
+pub(crate) fn unused_headers(config: &InForce) -> Vec<Diagnostic> {
+    let settings = &config.set;
+    let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
+    // Services of models get theirs without a grant.
+    let services = [settings.llm.as_deref(), settings.embed.as_deref()];
+    let services: Vec<String> = services.into_iter().flatten().map(origin_of).collect();
+    let policy = match rules.is_empty() {
+        // A warning of the configuration says so already.
+        true if services.is_empty() && config.models.is_none() => return Vec::new(),
+        true => Policy::default(),
+        false => policy_of(&rules.join(",")).unwrap_or_default(),
+    };
+    let models = config.models.as_ref();
+    let mut found = Vec::new();
+    for header in settings.header.iter().filter_map(|arg| arg.0.as_ref().ok()) {
+        let origin = origin_of(&header.origin);
+        let is_served =
+            services.contains(&origin) || models.is_some_and(|models| models.serves(&origin));
+        let Some((_, authority)) = origin.split_once("://") else {
+            continue;
+        };
+        let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+        let Ok(port) = port.parse() else { continue };
+        let host = host.trim_matches(['[', ']']);
+        let to = match host.parse() {
+            Ok(address) => Destination::Address(address),
+            Err(_) => Destination::Name(host),
+        };
+        let reaches = policy.check_destination(to, port).is_ok();
+        if is_served || reaches {
+            continue;
+        }
+        let authority = header
+            .origin
+            .split_once("://")
+            .map_or(authority, |(_, rest)| rest);
+        let origin = excerpt(&header.origin);
+        let message = format!(
+            "--header: no rule of `allow` reaches {origin}, so `{}` is never sent",
+            excerpt(&header.name)
+        );
+        let help = format!(
+            "add `--allow net:{}`, or correct the address",
+            excerpt(authority)
+        );
+        found.push(
+            Diagnostic::warning(UNUSED_HEADER, message, "")
+                .with_offending(origin)
+                .with_help(help),
+        );
+    }
+    found
+}
+
 /// How long a server is waited for when it is only to be seen whether it is there.
 #[cfg(feature = "http")]
 pub(crate) const PROBE_TIME: Duration = Duration::from_secs(10);
@@ -57,7 +135,7 @@ fn allowed(config: &InForce) -> Result<Option<a99_http::HttpFetch>, Failure> {
         return Ok(None);
     }
     let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
-    let policy = crate::grants::policy_of(&rules.join(","))
+    let policy = policy_of(&rules.join(","))
         .map_err(|error| config.wrong("allow", 0, error, "grants are net:RULE,..."))?;
     let fetch = a99_http::HttpFetch::builder().policy(policy);
     let fetch = trusting(config, fetch, |_| true)?.build();
@@ -187,7 +265,7 @@ pub(crate) fn to_origin(
 ) -> Result<a99_http::HttpFetch, Failure> {
     let wrong = |why: String| Failure::usage(format!("{named}: {why}"));
     let (origin, rule) = origin(url).map_err(wrong)?;
-    let policy = crate::grants::policy_of(&rule).map_err(wrong)?;
+    let policy = policy_of(&rule).map_err(wrong)?;
     let fetch = a99_http::HttpFetch::builder().policy(policy);
     to_origins(config, named, &[origin], fetch)
 }

@@ -1,5 +1,6 @@
 //! Words of other tools: commands, options and values that are written otherwise here.
 
+use crate::network;
 use clap::error::{ContextKind, ContextValue};
 use std::path::Path;
 
@@ -193,28 +194,9 @@ pub(crate) fn told(error: &clap::Error) -> Told {
         message = format!("{message} ({})", usage.replace("Usage: ", "usage: "));
     }
     Told {
-        message: without_logins(&message),
-        help: without_logins(&help),
+        message: network::without_logins(&message),
+        help: network::without_logins(&help),
     }
-}
-
-/// A text in which what stands before an `@` is not shown: of addresses that is a user and a
-/// password.
-pub(crate) fn without_logins(text: &str) -> String {
-    let is_end = |c: char| c.is_whitespace() || "'\"`/(,".contains(c);
-    let mut out = String::with_capacity(text.len());
-    for (number, part) in text.split('@').enumerate() {
-        if number > 0 {
-            let login = out.rfind(is_end).map_or(0, |at| at + 1);
-            if login < out.len() {
-                out.truncate(login);
-                out.push_str("...");
-            }
-            out.push('@');
-        }
-        out.push_str(part);
-    }
-    out
 }
 
 /// The command of a usage line.

@@ -57,7 +57,7 @@ pub(super) fn misfit(format: &Format, result: &TextResult) -> Option<String> {
         max_bytes: text.len(),
         ..Limits::default()
     };
-    let value = match Document::parse(text.trim(), &limits) {
+    let value = match Document::parse_data(text.trim(), &limits) {
         Ok(document) => document.to_value(document.root()),
         Err(_) => return Some("it is no JSON".to_owned()),
     };

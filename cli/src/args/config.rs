@@ -4,7 +4,8 @@
 
 use crate::agents::AgentArg;
 use crate::duration::time;
-use crate::grants::{EnvArg, Grant, HeaderArg};
+use crate::grants::{EnvArg, Grant, HeaderArg, shown_variable};
+use crate::network::shown_address;
 use crate::store::StorePlace;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -165,9 +166,6 @@ enum Kind {
     Grant,
     Private,
 }
-
-use crate::grants::shown_variable;
-use crate::network::shown_address;
 
 macro_rules! keys {
     ($($name:literal $field:ident $kind:ident $default:literal $shown:expr;)*) => {

@@ -4,11 +4,9 @@ use crate::args::{CostModelArg, RunArgs};
 use crate::computer::Computer;
 use crate::config::InForce;
 use crate::duration::milliseconds;
-use crate::failure::{Exit, Failure, UNDECLARED, UNUSED_HEADER};
-use crate::grants::policy_of;
+use crate::failure::{Exit, Failure, UNDECLARED};
 use crate::input::{self, JsonArg};
 use crate::models::SECTION;
-use crate::network::origin_of;
 use crate::output::Format;
 use crate::pretty::pretty;
 use crate::progress::Progress;
@@ -18,7 +16,6 @@ use crate::stream::Stream;
 use crate::{agents, embed, help, models, network, output};
 use a99_core::diag::{Diagnostic, excerpt, suggest};
 use a99_core::text::escape_for_terminal;
-use a99_egress::{Destination, Policy};
 use agent99::account::{Account, AccountLimits, Money};
 use agent99::{
     AbortSignal, Agent, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome,
@@ -83,7 +80,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let inherited = options.clone().trace(false);
     let options = options.account(Account::new("", account_limits(&config)?));
     let mut notes = undeclared(&agent, &input.args);
-    notes.extend(unused_headers(&config));
+    notes.extend(network::unused_headers(&config));
     let progress = args
         .progress
         .then(|| Progress::start(config.set.fuel.unwrap_or(FUEL)));
@@ -350,62 +347,6 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
             .with_help(help)
     });
     told.collect()
-}
-
-/// What is said of headers for servers that the run cannot reach: most likely their names
-/// are misspelt.
-fn unused_headers(config: &InForce) -> Vec<Diagnostic> {
-    let settings = &config.set;
-    let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
-    // Services of models get theirs without a grant.
-    let services = [settings.llm.as_deref(), settings.embed.as_deref()];
-    let services: Vec<String> = services.into_iter().flatten().map(origin_of).collect();
-    let policy = match rules.is_empty() {
-        // A warning of the configuration says so already.
-        true if services.is_empty() && config.models.is_none() => return Vec::new(),
-        true => Policy::default(),
-        false => policy_of(&rules.join(",")).unwrap_or_default(),
-    };
-    let models = config.models.as_ref();
-    let mut found = Vec::new();
-    for header in settings.header.iter().filter_map(|arg| arg.0.as_ref().ok()) {
-        let origin = origin_of(&header.origin);
-        let is_served =
-            services.contains(&origin) || models.is_some_and(|models| models.serves(&origin));
-        let Some((_, authority)) = origin.split_once("://") else {
-            continue;
-        };
-        let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
-        let Ok(port) = port.parse() else { continue };
-        let host = host.trim_matches(['[', ']']);
-        let to = match host.parse() {
-            Ok(address) => Destination::Address(address),
-            Err(_) => Destination::Name(host),
-        };
-        let reaches = policy.check_destination(to, port).is_ok();
-        if is_served || reaches {
-            continue;
-        }
-        let authority = header
-            .origin
-            .split_once("://")
-            .map_or(authority, |(_, rest)| rest);
-        let origin = excerpt(&header.origin);
-        let message = format!(
-            "--header: no rule of `allow` reaches {origin}, so `{}` is never sent",
-            excerpt(&header.name)
-        );
-        let help = format!(
-            "add `--allow net:{}`, or correct the address",
-            excerpt(authority)
-        );
-        found.push(
-            Diagnostic::warning(UNUSED_HEADER, message, "")
-                .with_offending(origin)
-                .with_help(help),
-        );
-    }
-    found
 }
 
 /// Opens the trace, which must not overwrite what the run reads (security P06).

@@ -232,7 +232,7 @@ pub(super) fn help_for(name: &str, error: &clap::Error) -> String {
 
 /// What clap says of a value, without the name of the option, which stands before.
 pub(super) fn reason(error: &clap::Error) -> String {
-    let text = words::without_logins(&error.render().to_string());
+    let text = crate::network::without_logins(&error.render().to_string());
     let mut lines = text.lines();
     let line = lines.next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
