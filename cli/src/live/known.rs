@@ -245,8 +245,8 @@ pub(super) async fn change(
                 checkpoint: seq,
                 done: BTreeSet::new(),
             };
-            store.set_progress(key, progress).await?;
-            Ok(json!({"key": key, "checkpoint": seq, "lag": head - seq}))
+            let discarded = store.set_progress(key, progress).await?;
+            Ok(json!({"key": key, "checkpoint": seq, "lag": head - seq, "discarded": discarded}))
         }
         Change::ForgetDead => {
             let forgotten = store.forget_dead(key).await?;

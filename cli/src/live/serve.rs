@@ -23,8 +23,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 /// How long to wait when there are no descriptors for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a host that is asked for more than once is looked at: other agents may be at
-/// work, of which the channel is not.
+/// How long the agents that an event concerns are waited for, before what came is handed on.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Events that are read at a time.
@@ -192,7 +191,10 @@ impl Connection {
             let settled = self.settled(id, &call.channel, seq);
             let is_done = match tokio::time::timeout_at(until, settled).await {
                 Ok(done) => {
-                    done?;
+                    let failed = done?;
+                    if !failed.is_empty() {
+                        result["failed"] = json!(failed);
+                    }
                     true
                 }
                 Err(_) => false,
@@ -236,14 +238,16 @@ impl Connection {
         }
     }
 
-    /// Hands on what follows on a channel until nothing more does.
-    async fn settled(&mut self, id: u64, channel: &str, mut after: Seq) -> Result<(), Stop> {
+    /// Hands on what follows on a channel until the agents that an event concerns are done with
+    /// it. Gives those that cannot be.
+    async fn settled(&mut self, id: u64, channel: &str, seq: Seq) -> Result<Vec<AgentKey>, Stop> {
+        let mut after = seq;
         let live = Arc::clone(&self.live);
         loop {
             let mut changed = live.changed.subscribe();
             let host = live.host().await;
             let mut events = host.subscribe(channel, Some(after), true).await?;
-            let is_same = loop {
+            let done = loop {
                 tokio::select! {
                     biased;
                     event = events.next() => {
@@ -251,21 +255,21 @@ impl Connection {
                         after = event.seq.unwrap_or(after).max(after);
                         self.event(id, &event).await?;
                     }
-                    _ = changed.changed() => break false,
-                    is_settled = host.settled(LOOK) => if is_settled { break true },
+                    _ = changed.changed() => break None,
+                    handled = host.handled(channel, seq, LOOK) => {
+                        if let Some(never) = handled? { break Some(never) }
+                    }
                     () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
                 }
             };
-            if !is_same {
-                continue;
-            }
+            let Some(never) = done else { continue };
             // What the last turn sent.
             let head = live.store.head(channel).await?;
             while events.cursor() < head {
                 let event = events.next().await?;
                 self.event(id, &event).await?;
             }
-            return Ok(());
+            return Ok(never);
         }
     }
 

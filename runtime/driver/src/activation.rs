@@ -23,7 +23,7 @@ use a99_runtime_engine::{
 };
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::{pending, ready};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -62,6 +62,8 @@ pub(crate) enum Ended {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) checkpoint: Seq,
+    /// Events beyond the checkpoint that are done.
+    pub(crate) done: BTreeSet<Seq>,
     pub(crate) state: Option<Arc<str>>,
     /// Whether the hooks of its start have run.
     pub(crate) is_up: bool,
@@ -126,6 +128,7 @@ pub(crate) struct Activation {
     state: AnyState,
     json: Arc<str>,
     revision: u64,
+    replays: u64,
     /// Settings that hold, and what users changed of them.
     settings: Arc<Value>,
     saved_settings: Value,
@@ -532,9 +535,10 @@ impl Activation {
 
     /// Lets others see how far it is.
     fn show(&self) {
-        let checkpoint = self.machine.progress().checkpoint;
+        let progress = self.machine.progress();
         self.status.send_modify(|status| {
-            status.checkpoint = checkpoint;
+            status.checkpoint = progress.checkpoint;
+            status.done.clone_from(&progress.done);
             status.state = Some(Arc::clone(&self.json));
         });
     }

@@ -32,6 +32,8 @@ pub mod codes {
     pub const STEP_FAILED: &str = "step.failed";
     /// A value is none that JSON has, or not of the type that is wanted.
     pub const BAD_VALUE: &str = "turn.bad_value";
+    /// State and settings of a program are too large for its next turn to take in.
+    pub const STATE_TOO_LARGE: &str = "state.too_large";
     /// Nobody of this handle or identity is on the channel.
     pub const NOBODY: &str = "provider-not-found";
     /// Whoever is asked has no such method.
@@ -68,6 +70,8 @@ pub mod codes {
     pub const LOST: &str = "process.lost";
     /// The process of an agent did not start, or did not connect in its time.
     pub const NOT_STARTED: &str = "process.not_started";
+    /// The process was cut off while a turn ran that is not run again.
+    pub const TURN_LOST: &str = "turn.lost";
     /// Whoever connected has not the token, is another user's, or speaks another protocol.
     pub const REFUSED: &str = "process.refused";
     /// What came over the connection is no frame of the protocol.

@@ -3,6 +3,7 @@
 
 mod builder;
 mod calls;
+mod handled;
 mod inner;
 mod run;
 mod slots;
@@ -29,7 +30,7 @@ use serde::Serialize;
 use serde_json::Value;
 use slots::Slots;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -55,6 +56,8 @@ struct Inner {
     /// Changes whenever an agent ends.
     ended: watch::Sender<u64>,
     is_stopping: AtomicBool,
+    /// When timers were looked at last, by the host's clock; later than any time at first.
+    rang_at: AtomicU64,
     runtime: Handle,
     weak: Weak<Inner>,
     /// Other processes that run agents.
@@ -336,7 +339,8 @@ impl Host {
     /// Changes settings of an agent from outside: they win over configuration and defaults.
     ///
     /// # Errors
-    /// `agent.not_registered`; those of the store.
+    /// `agent.not_registered`; `turn.bad_value` for what the agent could not read as its
+    /// settings; those of the store.
     pub async fn update_settings(&self, key: &AgentKey, partial: &Value) -> Result<(), AgentError> {
         if !locked(&self.0.slots).contains(key) {
             let message = format!("{key} is on no channel of this host");
@@ -347,8 +351,13 @@ impl Host {
             epoch: agents.epoch(key),
             key: key.clone(),
         };
+        if !partial.is_object() {
+            let message = format!("settings are an object, not {partial:.40}");
+            return Err(AgentError::new(codes::BAD_VALUE, message).fatal());
+        }
         // Agents hear of changes in the order in which they were kept.
         let (_gate, merged) = self.0.shared.merged_settings(key, partial).await?;
+        self.0.check_settings(key, &merged)?;
         let mut commit = TurnCommit::new(fence, self.0.shared.now());
         commit.settings = Some(merged);
         agents.commit(commit).await?;

@@ -7,11 +7,12 @@ use crate::tables::Tables;
 use crate::turn::{Turn, TurnClient};
 use a99_core::schema::{Schema, validate};
 use a99_runtime_engine::{
-    BoxFuture, Event, EventOptions, Policy, Seq, StateError, Trigger, deep_merge, migrate,
+    BoxFuture, Event, EventOptions, MAX_JSON_DEPTH, Policy, Seq, StateError, Trigger, deep_merge,
+    json_depth, migrate, restricted,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::any::Any;
+use serde_json::{Map, Value};
+use std::any::{Any, TypeId};
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,18 @@ pub(crate) trait Runner: Send + Sync {
     /// Reads a state of the agent's version.
     fn decode(&self, json: Value) -> Result<Output, AgentError>;
 
+    /// Refuses a state that a handler left if the agent's next start could not read it.
+    fn check(&self, json: &str) -> TurnOutcome {
+        let _ = json;
+        Ok(())
+    }
+
+    /// Refuses settings that a turn could not read.
+    fn check_settings(&self, settings: &Value) -> TurnOutcome {
+        let _ = settings;
+        Ok(())
+    }
+
     /// Settings by default.
     fn default_settings(&self) -> Result<Value, AgentError>;
 
@@ -90,6 +103,17 @@ pub(crate) trait Runner: Send + Sync {
         state: AnyState,
         settings: Arc<Value>,
     ) -> BoxFuture<'static, Result<Output, AgentError>>;
+}
+
+/// Settings that hold: defaults, then configuration, then what users changed.
+pub(crate) fn settled(runner: &dyn Runner, identity: &Identity, saved: &Value) -> Value {
+    let defaults = runner.default_settings().unwrap_or(Value::Null);
+    let configured = restricted(&identity.config, &defaults);
+    let settled = deep_merge(&defaults, &configured);
+    match saved.is_object() {
+        true => deep_merge(&settled, saved),
+        false => settled,
+    }
 }
 
 pub(crate) struct Typed<A: Agent> {
@@ -117,6 +141,13 @@ impl<A: Agent> Typed<A> {
             settings: None,
             answer: None,
         })
+    }
+
+    /// A state as its JSON says it, laid over what the agent starts with: what a state of
+    /// before lacks has its default, as settings do.
+    fn state(json: &Value) -> Result<A::State, AgentError> {
+        let defaults = serde_json::to_value(A::State::default())?;
+        Ok(serde_json::from_value(deep_merge(&defaults, json))?)
     }
 
     async fn handle(
@@ -212,10 +243,34 @@ impl<A: Agent> Runner for Typed<A> {
     }
 
     fn decode(&self, json: Value) -> Result<Output, AgentError> {
-        // What a state of before lacks has its default, as settings do.
-        let defaults = serde_json::to_value(A::State::default())?;
-        let state: A::State = serde_json::from_value(deep_merge(&defaults, &json))?;
-        Self::output(state)
+        Self::output(Self::state(&json)?)
+    }
+
+    fn check(&self, json: &str) -> TurnOutcome {
+        let refused = |why: String| Err(unreadable(A::STATE_VERSION, why));
+        let depth = json_depth(json);
+        if depth > MAX_JSON_DEPTH {
+            return refused(format!(
+                "it is nested {depth} levels deep, and {MAX_JSON_DEPTH} are allowed"
+            ));
+        }
+        // JSON itself reads back as it was written.
+        let own = TypeId::of::<A::State>();
+        if own == TypeId::of::<Map<String, Value>>() || own == TypeId::of::<Value>() {
+            return Ok(());
+        }
+        let read = serde_json::from_str(json).map_err(AgentError::from);
+        match read.and_then(|json| Self::state(&json)) {
+            Ok(_) => Ok(()),
+            Err(error) => refused(format!(
+                "{error} (JSON has no NaN and no infinity, and keys are texts)"
+            )),
+        }
+    }
+
+    fn check_settings(&self, settings: &Value) -> TurnOutcome {
+        A::Settings::deserialize(settings)?;
+        Ok(())
     }
 
     fn default_settings(&self) -> Result<Value, AgentError> {

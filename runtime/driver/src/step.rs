@@ -50,6 +50,19 @@ impl Step {
     }
 }
 
+/// An answer as the journal keeps it, if it can be read from there again.
+fn kept<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<String, AgentError> {
+    let text = serde_json::to_string(value).and_then(|text| {
+        serde_json::from_str::<T>(&text)?;
+        Ok(text)
+    });
+    text.map_err(|error| {
+        let message =
+            format!("the journal could not read the answer of the step '{name}': {error}");
+        AgentError::new(codes::BAD_VALUE, message).fatal()
+    })
+}
+
 /// The steps of a turn, read when the first one is made.
 pub(crate) struct Journal {
     store: Arc<dyn AgentStore>,
@@ -177,7 +190,16 @@ impl Journal {
             return Err(AgentError::new(codes::OVER, message));
         }
         let status = match &answer {
-            Ok(value) => JournalStatus::Done(serde_json::to_string(value)?),
+            Ok(value) => match kept(&name, value) {
+                Ok(text) => JournalStatus::Done(text),
+                Err(error) => {
+                    // It was made all the same: it is not made again.
+                    let (code, text) = (error.code().to_owned(), error.to_string());
+                    self.keep(&name, class, body, JournalStatus::Failed(code, text))
+                        .await?;
+                    return Err(error);
+                }
+            },
             // Another attempt of the turn makes the step again.
             Err(error) if class != StepClass::Unsafe && !error.is_final() => return answer,
             Err(error) => JournalStatus::Failed(error.code().to_owned(), error.to_string()),

@@ -46,6 +46,8 @@ pub(crate) struct TurnInner {
     /// Of what it sends.
     pub(crate) hops: u8,
     pub(crate) checkpoint: Seq,
+    /// [`AgentRow::replays`](a99_runtime_engine::AgentRow::replays)
+    pub(crate) replays: u64,
     pub(crate) journal: Journal,
     /// None for an agent that has none.
     pub(crate) tables: Option<OwnTables>,
@@ -105,6 +107,7 @@ impl TurnInner {
         (trigger, attempt): (Trigger, u32),
         hops: u8,
         checkpoint: Seq,
+        replays: u64,
         has_tables: bool,
         kept: Option<Kept>,
     ) -> TurnInner {
@@ -126,6 +129,7 @@ impl TurnInner {
             attempt,
             hops,
             checkpoint,
+            replays,
             is_over: AtomicBool::new(false),
             changes: Mutex::default(),
         }
@@ -198,7 +202,7 @@ impl TurnInner {
 
     /// The answer of a method, which goes out with the commit whatever its handler did.
     pub(crate) fn answer(&self, body: Body) {
-        let id = self.trigger.operation(&self.fence.key, "answer");
+        let id = self.identify("answer");
         let event = self.event(id, body, Vec::new());
         locked(&self.changes).outbox.push(event);
     }
@@ -234,17 +238,20 @@ impl TurnInner {
         Ok(f(&mut changes))
     }
 
+    fn identify(&self, name: &str) -> Uuid {
+        self.trigger.replayed(&self.fence.key, self.replays, name)
+    }
+
     /// The identity of an operation: by its name, or by its place among those of its kind.
     fn operation(&self, kind: &'static str, name: Option<&str>) -> Result<Uuid, AgentError> {
-        let key = &self.fence.key;
         match name {
             Some(name) => {
                 self.going_on()?;
-                Ok(self.trigger.operation(key, &format!("{kind}={name}")))
+                Ok(self.identify(&format!("{kind}={name}")))
             }
             None => self.change(|changes| {
                 let ordinal = changes.ordinals.entry(kind).or_default();
-                let id = self.trigger.operation(key, &format!("{kind}:{ordinal}"));
+                let id = self.identify(&format!("{kind}:{ordinal}"));
                 *ordinal += 1;
                 id
             }),

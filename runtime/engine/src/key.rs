@@ -277,6 +277,17 @@ impl Trigger {
         derived(&[key.as_str(), &self.to_string(), name])
     }
 
+    /// The identity of an operation of a turn after an operator set the agent's progress
+    /// `replays` times: a turn that runs anew by that is another one.
+    #[must_use]
+    pub fn replayed(&self, key: &AgentKey, replays: u64, name: &str) -> Uuid {
+        match replays {
+            0 => self.operation(key, name),
+            // Names of operations begin with their kind, which is never this one.
+            replays => self.operation(key, &format!("replay {replays}/{name}")),
+        }
+    }
+
     /// Its place in the log, if it has one.
     #[must_use]
     pub fn seq(&self) -> Option<Seq> {

@@ -8,6 +8,7 @@
 
 pub mod codes;
 mod delivery;
+mod depth;
 mod event;
 mod filter;
 #[cfg(any(test, feature = "testing"))]
@@ -25,6 +26,7 @@ pub use delivery::{
     Command, CommitFault, Delivery, Input, Machine, OnDead, Policy, Progress, Recovered, Started,
     StopReason, TurnEnd, TurnId, TurnResult,
 };
+pub use depth::{MAX_JSON_DEPTH, json_depth};
 pub use event::{Attachment, Body, Event, EventKind, Message, PauseStatus, PresenceAction, Sender};
 pub use filter::{EventOptions, FilterContext, is_agent_debug_event, should_yield_event};
 pub use key::{
@@ -35,9 +37,9 @@ pub use merge::{deep_merge, deep_merge_into, restricted};
 pub use migrate::{Migrated, Migration, StateError, migrate};
 pub use retry::Retry;
 pub use store::{
-    AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, DeadLetter, Fence, JournalRow,
-    JournalStatus, NewEvent, NewState, Receipt, Registration, StepClass, StoreCode, StoreError,
-    TimerChange, TimerRow, TurnCommit,
+    AgentRow, AgentStore, Appended, BoxFuture, ChannelStore, Damaged, DeadLetter, Fence,
+    JournalRow, JournalStatus, NewEvent, NewState, Receipt, Registration, StepClass, StoreCode,
+    StoreError, TimerChange, TimerRow, TurnCommit,
 };
 pub use tables::{Row, RunResult, Statement, StepCount, TableTurn};
 pub use uuid::Uuid;

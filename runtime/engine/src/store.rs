@@ -122,6 +122,8 @@ pub struct AgentRow {
     pub settings: Option<String>,
     /// How far the stream is done.
     pub progress: Progress,
+    /// How often an operator set the progress: part of the identities of what turns send.
+    pub replays: u64,
     /// Turns that began and did not end, each with how often.
     pub started: Vec<(Trigger, u32)>,
     /// When the row was made.
@@ -345,6 +347,17 @@ pub struct Registration {
     pub registered_at: Millis,
 }
 
+/// A row of a store that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// Its table.
+    pub table: &'static str,
+    /// The agent's key as it stands there.
+    pub key: String,
+    /// What is wrong with it.
+    pub error: StoreError,
+}
+
 /// Keeps agents: state, progress, journal, timers, outbox and dead letters.
 pub trait AgentStore: Send + Sync {
     /// What is kept of an agent; none if it never began a turn.
@@ -413,8 +426,13 @@ pub trait AgentStore: Send + Sync {
     /// Removes an agent from its channel; its state stays.
     fn unregister(&self, key: &AgentKey) -> Reply<'_, bool>;
 
-    /// All agents, by key.
+    /// All agents whose rows can be read, by key.
     fn registrations(&self) -> Reply<'_, Vec<Registration>>;
+
+    /// Rows of agents and timers that cannot be read: others are not held up by them.
+    fn damaged(&self) -> Reply<'_, Vec<Damaged>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Registered agents that have something to do: events of their channel that they have
     /// not seen, or turns that began and did not end.

@@ -5,15 +5,15 @@ use crate::fault::{Fault, fault};
 use crate::journal;
 use crate::log;
 use crate::packed::Packed;
-use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, uint, uint32};
+use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, readable, uint, uint32};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::timers;
 use a99_runtime_engine::{
-    AgentKey, AgentRow, AgentStore, DeadLetter, Epoch, Fence, JournalRow, JournalStatus, Millis,
-    NewEvent, NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError, TableTurn,
-    TimerRow, Trigger, TurnCommit, Uuid,
+    AgentKey, AgentRow, AgentStore, Damaged, DeadLetter, Epoch, Fence, JournalRow, JournalStatus,
+    Millis, NewEvent, NewState, Progress, Receipt, Registration, Seq, StoreCode, StoreError,
+    TableTurn, TimerRow, Trigger, TurnCommit, Uuid,
 };
-use a99_sqlite::rusqlite::params;
+use a99_sqlite::rusqlite::{Row, params};
 use std::sync::Arc;
 
 /// Runs what may fail before there is work for a thread.
@@ -21,8 +21,19 @@ pub(crate) fn refused<'a, T: Send + 'a>(error: StoreError) -> Reply<'a, T> {
     Box::pin(std::future::ready(Err(error)))
 }
 
+const REGISTERED: &str = "SELECT key, config, registered_at FROM channel_agent ORDER BY key";
+
+fn registration(row: &Row<'_>) -> Result<Registration, Fault> {
+    Ok(Registration {
+        key: agent_key(row, 0)?,
+        config: serde_json::from_str(&row.get::<_, String>(1)?)?,
+        registered_at: uint(row.get(2)?)?,
+    })
+}
+
 fn load(cx: &Cx<'_>, key: &AgentKey) -> Result<Option<AgentRow>, Fault> {
-    let sql = "SELECT state, version, revision, settings, checkpoint, done, created_at, updated_at
+    let sql = "SELECT state, version, revision, settings, checkpoint, done, created_at, updated_at,
+                      replays
                FROM agent_state WHERE key = ?1";
     let mut rows = all(cx, sql, [key.as_str()], |row| {
         let done: Option<String> = row.get(5)?;
@@ -35,6 +46,7 @@ fn load(cx: &Cx<'_>, key: &AgentKey) -> Result<Option<AgentRow>, Fault> {
             started: Vec::new(),
             created_at: uint(row.get(6)?)?,
             updated_at: uint(row.get(7)?)?,
+            replays: uint(row.get(8)?)?,
         })
     })?;
     let Some(mut row) = rows.pop() else {
@@ -61,7 +73,8 @@ impl SqliteRuntime {
         let work = move |cx: &Cx<'_>| {
             cx.own(key.shard())?;
             let head = log::head(cx, key.channel())?;
-            let sql = "UPDATE agent_state SET checkpoint = min(checkpoint, ?2), done = NULL
+            let sql = "UPDATE agent_state SET checkpoint = min(checkpoint, ?2), done = NULL,
+                           replays = replays + 1
                        WHERE key = ?1";
             match change(cx, sql, params![key.as_str(), int(head)])? {
                 1 => Ok(head),
@@ -74,14 +87,15 @@ impl SqliteRuntime {
         self.settled(named, |store| store.write(work))
     }
 
-    /// Sets how far the stream of an agent is done, forwards or back, for an operator: what is
-    /// not done then is handled again, under the identities that it had. The agent must not
-    /// be awake.
+    /// Sets how far the stream of an agent is done, forwards or back, for an operator. Events
+    /// that are not done then are handled as new ones: what their turns send has new
+    /// identities, and starts and journals of turns that were under way are discarded. Gives
+    /// how many of those there were. The agent must not be awake.
     ///
     /// Errors: [`StoreCode::NotFound`] if nothing is kept of the agent, [`StoreCode::Input`]
     /// for a place beyond the log of its channel.
     #[must_use = "it is done when its future is"]
-    pub fn set_progress(&self, key: &AgentKey, progress: Progress) -> Reply<'_, ()> {
+    pub fn set_progress(&self, key: &AgentKey, progress: Progress) -> Reply<'_, u64> {
         let key = key.clone();
         let named = key.clone();
         let work = move |cx: &Cx<'_>| {
@@ -96,10 +110,11 @@ impl SqliteRuntime {
                 true => None,
                 false => Some(serde_json::to_string(&progress.done)?),
             };
-            let sql = "UPDATE agent_state SET checkpoint = ?2, done = ?3 WHERE key = ?1";
+            let sql = "UPDATE agent_state SET checkpoint = ?2, done = ?3, replays = replays + 1
+                       WHERE key = ?1";
             let row = params![key.as_str(), int(progress.checkpoint), done];
             match change(cx, sql, row)? {
-                1 => Ok(()),
+                1 => journal::discard_events(cx, &key),
                 _ => Err(fault(
                     StoreCode::NotFound,
                     format!("nothing is kept of {key}"),
@@ -295,15 +310,31 @@ impl AgentStore for SqliteRuntime {
     }
 
     fn registrations(&self) -> Reply<'_, Vec<Registration>> {
+        self.read(|cx| readable(cx, REGISTERED, [], registration))
+    }
+
+    fn damaged(&self) -> Reply<'_, Vec<Damaged>> {
         self.read(|cx| {
-            let sql = "SELECT key, config, registered_at FROM channel_agent ORDER BY key";
-            all(cx, sql, [], |row| {
-                Ok(Registration {
-                    key: agent_key(row, 0)?,
-                    config: serde_json::from_str(&row.get::<_, String>(1)?)?,
-                    registered_at: uint(row.get(2)?)?,
-                })
-            })
+            let mut found = Vec::new();
+            let timers = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers";
+            for (table, sql) in [("channel_agent", REGISTERED), ("agent_timers", timers)] {
+                let damaged = all(cx, sql, [], |row| {
+                    let read = match table {
+                        "agent_timers" => agent_key(row, 0).and(timers::timer(row)).map(drop),
+                        _ => registration(row).map(drop),
+                    };
+                    let error = match read {
+                        Ok(()) => return Ok(None),
+                        Err(Fault::Store(error)) => error,
+                        Err(fault) => return Err(fault),
+                    };
+                    let key = row.get_ref(0)?.as_bytes().unwrap_or_default();
+                    let key = String::from_utf8_lossy(key).into_owned();
+                    Ok(Some(Damaged { table, key, error }))
+                });
+                found.extend(damaged?.into_iter().flatten());
+            }
+            Ok(found)
         })
     }
 
@@ -317,7 +348,7 @@ impl AgentStore for SqliteRuntime {
                           OR EXISTS (SELECT 1 FROM agent_inflight AS i
                                      WHERE i.key = channel_agent.key)
                        ORDER BY key";
-            all(cx, sql, [], |row| agent_key(row, 0))
+            readable(cx, sql, [], |row| agent_key(row, 0))
         })
     }
 

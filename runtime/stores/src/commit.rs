@@ -4,7 +4,7 @@
 use crate::fault::{Fault, fault};
 use crate::log;
 use crate::packed::Packed;
-use crate::rows::{change, int, one, uint};
+use crate::rows::{change, check_depth, int, one, uint};
 use crate::runtime::Cx;
 use crate::timers;
 use a99_runtime_engine::{
@@ -85,7 +85,7 @@ pub(crate) struct RowChange<'a> {
 ///
 /// # Errors
 /// [`StoreCode::Conflict`] if the state is not based on what is there;
-/// [`StoreCode::TooLarge`].
+/// [`StoreCode::TooLarge`]; [`StoreCode::Input`] for JSON that is nested too deep.
 pub(crate) fn put_row(
     cx: &Cx<'_>,
     fence: &Fence,
@@ -106,9 +106,11 @@ pub(crate) fn put_row(
     };
     if let Some(state) = change_of.state {
         fits("members of the state", &state.json)?;
+        check_depth("state", &state.json)?;
     }
     if let Some(settings) = change_of.settings {
         fits("settings", settings)?;
+        check_depth("settings", settings)?;
     }
     let found = Found::read(cx, key)?;
     let before = found.as_ref().map_or(0, |found| found.revision);

@@ -1,7 +1,7 @@
 //! Journal of turns: their starts, and their steps by name.
 
 use crate::fault::{Fault, fault, unreadable};
-use crate::rows::{all, change, int, one, uint32};
+use crate::rows::{all, change, int, one, uint, uint32};
 use crate::runtime::{Cx, present};
 use a99_runtime_engine::{AgentKey, JournalRow, JournalStatus, StepClass, StoreCode, Trigger};
 use a99_sqlite::rusqlite::{Row, params};
@@ -125,6 +125,27 @@ pub(crate) fn record(cx: &Cx<'_>, key: &AgentKey, step: &JournalRow) -> Result<(
     let message = format!("the step {:?} of {trigger} of {key} {what}", step.name);
     Err(fault(StoreCode::ChangedBody, message))
 }
+
+/// Discards starts and steps of turns that answer to events, and gives the number of turns.
+pub(crate) fn discard_events(cx: &Cx<'_>, key: &AgentKey) -> Result<u64, Fault> {
+    let key = key.as_str();
+    let count = "SELECT count(*) FROM (
+                     SELECT trigger FROM agent_inflight WHERE key = ?1 UNION
+                     SELECT trigger FROM agent_journal WHERE key = ?1)
+                 WHERE trigger GLOB 'event:*'";
+    let count: Option<i64> = one(cx, count, [key], |row| row.get(0))?;
+    for sql in [
+        "DELETE FROM agent_inflight WHERE key = ?1 AND trigger GLOB 'event:*'",
+        "DELETE FROM agent_journal WHERE key = ?1 AND trigger GLOB 'event:*'",
+    ] {
+        change(cx, sql, [key])?;
+    }
+    uint(count.unwrap_or_default())
+}
+
+/// How often an operator set how far an agent is.
+pub(crate) const REPLAYS: &str =
+    "ALTER TABLE agent_state ADD COLUMN replays INTEGER NOT NULL DEFAULT 0";
 
 /// Keeps that the state of an agent was another, before a migration.
 pub(crate) fn back_up(

@@ -1,7 +1,7 @@
 //! Columns of rows: whole numbers, keys, JSON and digests as SQLite has them.
 
 use crate::fault::{Fault, unreadable};
-use a99_runtime_engine::{AgentKey, StoreCode, StoreError};
+use a99_runtime_engine::{AgentKey, MAX_JSON_DEPTH, StoreCode, StoreError, json_depth};
 use a99_sqlite::rusqlite::{OptionalExtension, Params, Row};
 use a99_sqlite::{Tx, rusqlite};
 use serde::Serialize;
@@ -31,10 +31,6 @@ pub(crate) fn agent_key(row: &Row<'_>, at: usize) -> Result<AgentKey, Fault> {
     Ok(row.get_ref(at)?.as_str().map_err(unreadable)?.parse()?)
 }
 
-/// How deep JSON that is kept may be nested. Readers bound it at 128: what is deeper could be
-/// written and never read, and frames that carry it need some levels of their own.
-const MAX_DEPTH: usize = 120;
-
 /// A value as the JSON text that is kept of it.
 ///
 /// # Errors
@@ -43,39 +39,22 @@ pub(crate) fn json(what: &str, value: &impl Serialize) -> Result<String, StoreEr
     let input = |message| StoreError::new(StoreCode::Input, message);
     let text = serde_json::to_string(value);
     let text = text.map_err(|error| input(format!("the {what} has no JSON form: {error}")))?;
-    match depth(text.as_bytes()) <= MAX_DEPTH {
-        true => Ok(text),
-        false => Err(input(format!(
-            "the {what} is nested deeper than {MAX_DEPTH} levels"
-        ))),
-    }
+    check_depth(what, &text)?;
+    Ok(text)
 }
 
-/// How deep a JSON text is nested.
-fn depth(json: &[u8]) -> usize {
-    let (mut now, mut most) = (0_usize, 0);
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'[' | b'{' => {
-                now += 1;
-                most = most.max(now);
-            }
-            b']' | b'}' => now = now.saturating_sub(1),
-            b'"' => {
-                // To the end of the string; an escape may hide a quotation mark.
-                while let Some(byte) = bytes.next()
-                    && *byte != b'"'
-                {
-                    if *byte == b'\\' {
-                        bytes.next();
-                    }
-                }
-            }
-            _ => {}
-        }
+/// Refuses JSON text that is nested too deep to be read again.
+///
+/// # Errors
+/// [`StoreCode::Input`]
+pub(crate) fn check_depth(what: &str, text: &str) -> Result<(), StoreError> {
+    match json_depth(text) <= MAX_JSON_DEPTH {
+        true => Ok(()),
+        false => Err(StoreError::new(
+            StoreCode::Input,
+            format!("the {what} is nested deeper than {MAX_JSON_DEPTH} levels"),
+        )),
     }
-    most
 }
 
 /// SHA-256 of some bytes.
@@ -97,6 +76,21 @@ pub(crate) fn all<T>(
         found.push(f(row)?);
     }
     Ok(found)
+}
+
+/// The rows of a query that can be read; what is wrong with one concerns it alone.
+pub(crate) fn readable<T>(
+    tx: &Tx<'_>,
+    sql: &str,
+    params: impl Params,
+    mut f: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let read = |row: &Row<'_>| match f(row) {
+        Ok(found) => Ok(Some(found)),
+        Err(Fault::Store(error)) if error.code() == StoreCode::Unreadable => Ok(None),
+        Err(fault) => Err(fault),
+    };
+    Ok(all(tx, sql, params, read)?.into_iter().flatten().collect())
 }
 
 /// The only row of a query, if there is one.

@@ -35,6 +35,7 @@ static RUNTIME: Component = Component {
         include_str!("schema.sql"),
         crate::tables::SHARED,
         crate::timers::HOPS,
+        crate::journal::REPLAYS,
     ],
 };
 

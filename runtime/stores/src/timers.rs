@@ -1,7 +1,7 @@
 //! Timers of agents: set and removed with turns, each occurrence taken once.
 
 use crate::fault::{Fault, fault};
-use crate::rows::{agent_key, all, change, int, json, limit, one, uint};
+use crate::rows::{agent_key, change, int, json, limit, one, readable, uint};
 use crate::runtime::Cx;
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
 use a99_sqlite::rusqlite::{Row, params};
@@ -86,7 +86,7 @@ pub(crate) fn change_all(
     Ok(())
 }
 
-fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
+pub(crate) fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
     Ok(TimerRow {
         name: row.get(1)?,
         due: uint(row.get(2)?)?,
@@ -105,16 +105,16 @@ pub(crate) fn due(
 ) -> Result<Vec<(AgentKey, TimerRow)>, Fault> {
     let sql = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers
                WHERE due <= ?1 ORDER BY due, key, name LIMIT ?2";
-    all(cx, sql, params![int(until), limit(most)], |row| {
+    readable(cx, sql, params![int(until), limit(most)], |row| {
         Ok((agent_key(row, 0)?, timer(row)?))
     })
 }
 
-/// All timers of an agent, by name.
+/// All timers of an agent that can be read, by name.
 pub(crate) fn of_agent(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<TimerRow>, Fault> {
     let sql = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers
                WHERE key = ?1 ORDER BY name";
-    all(cx, sql, [key.as_str()], timer)
+    readable(cx, sql, [key.as_str()], timer)
 }
 
 /// When the next is due.

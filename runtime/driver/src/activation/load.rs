@@ -3,19 +3,36 @@
 use super::ahead::Ahead;
 use super::{Activation, Ended, Signal, Status};
 use crate::agent::{Identity, Replay};
-use crate::error::AgentError;
+use crate::error::{AgentError, codes};
 use crate::kill;
-use crate::runner::{Runner, Work};
+use crate::runner::{Runner, Work, settled};
 use crate::shared::Shared;
 use crate::tables::check_policy;
 use a99_runtime_engine::{
-    AgentRow, Command, Fence, Machine, NewState, Progress, Recovered, Sender, Started, TurnCommit,
+    AgentRow, Command, DeadLetter, Fence, Machine, Millis, NewState, Progress, Recovered, Sender,
+    Started, Trigger, TurnCommit,
 };
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, watch};
+
+/// Why a turn that was cut off has a dead letter under at-most-once delivery.
+const LOST: &str = "the process was cut off while this turn ran, and delivery at most once does \
+                    not run it again";
+
+/// The dead letter of a lost turn. A hook or an ephemeral event has no place from which it could
+/// be handled again.
+pub(super) fn lost_letter(trigger: &Trigger, now: Millis) -> Option<DeadLetter> {
+    (!matches!(trigger, Trigger::Once(_))).then(|| DeadLetter {
+        trigger: trigger.clone(),
+        code: codes::TURN_LOST.to_owned(),
+        error: LOST.to_owned(),
+        attempts: 1,
+        at: now,
+    })
+}
 
 /// What an activation is made of.
 pub(crate) struct Loading {
@@ -133,6 +150,7 @@ impl Loading {
             state: output.state,
             json: output.json.into(),
             revision,
+            replays: row.as_ref().map_or(0, |row| row.replays),
             settings: Arc::new(Value::Null),
             saved_settings: saved.unwrap_or_else(|| Value::Object(Map::new())),
             reader,
@@ -167,6 +185,7 @@ impl Loading {
             _ => None,
         });
         if let Some(lost) = lost {
+            activation.warn_lost(&lost);
             activation.remember_timers(&lost).await?;
             kill::point("lost.before");
             activation.hook(Work::Lost(lost)).await?;
@@ -176,5 +195,21 @@ impl Loading {
         activation.hook(Work::Wake).await?;
         kill::point("wake.after");
         Ok((activation, commands))
+    }
+}
+
+impl Activation {
+    /// Says which turns were cut off and are not run again.
+    pub(super) fn warn_lost(&self, lost: &[Trigger]) {
+        for trigger in lost {
+            let error = AgentError::new(codes::TURN_LOST, LOST);
+            self.warn(&error, &format!("{trigger} was lost"));
+        }
+    }
+
+    /// Settings that hold: defaults, then configuration, then what users changed.
+    pub(super) fn settle_settings(&mut self) {
+        let settled = settled(&*self.runner, &self.identity, &self.saved_settings);
+        self.settings = Arc::new(settled);
     }
 }

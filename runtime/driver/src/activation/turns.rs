@@ -1,6 +1,7 @@
 //! Turns of an activation: how a handler is run, what of it is committed, and what becomes of
 //! the commit.
 
+use super::load::lost_letter;
 use super::{Activation, Happened, Pending, Running, Subject, told};
 use crate::agent::Alarm;
 use crate::calls::RunningCall;
@@ -92,6 +93,7 @@ impl Activation {
             (trigger, attempt),
             hops,
             self.machine.progress().checkpoint,
+            self.replays,
             self.has_tables,
             self.ahead.wait(),
         )))
@@ -236,7 +238,8 @@ impl Activation {
                 }
                 _ => None,
             };
-            let run = runner.run(work, client.clone(), Arc::clone(&unchanged.0), settings);
+            let run =
+                Arc::clone(&runner).run(work, client.clone(), Arc::clone(&unchanged.0), settings);
             let run = AssertUnwindSafe(run).catch_unwind();
             kill::point("handler.before");
             let run = tokio::time::timeout(limit, run);
@@ -259,6 +262,9 @@ impl Activation {
             let result = result.and_then(|output| {
                 // What SQLite undid is not to be half of a turn.
                 client.0.check_tables()?;
+                if *output.json != *unchanged.1 {
+                    runner.check(&output.json)?;
+                }
                 Ok(output)
             });
             let Some((call_id, _)) = call else {
@@ -427,7 +433,7 @@ impl Activation {
                     at: now,
                 });
             }
-            TurnEnd::Lost => {}
+            TurnEnd::Lost => commit.dead = lost_letter(trigger, now),
         }
         commit
     }
@@ -448,7 +454,7 @@ impl Activation {
             code: Some(code.to_owned()),
         };
         let (sender, hops) = (Arc::clone(&self.sender), event.hops.saturating_add(1));
-        let told = trigger.operation(key, "dead");
+        let told = trigger.replayed(key, self.replays, "dead");
         Some(NewEvent::new(key.channel(), told, sender, hops, body))
     }
 
@@ -583,16 +589,5 @@ impl Activation {
         self.keep(running, &receipt);
         self.show();
         Ok(())
-    }
-
-    /// Settings that hold: defaults, then configuration, then what users changed.
-    pub(super) fn settle_settings(&mut self) {
-        let defaults = self.runner.default_settings().unwrap_or(Value::Null);
-        let configured = a99_runtime_engine::restricted(&self.identity.config, &defaults);
-        let settled = deep_merge(&defaults, &configured);
-        self.settings = Arc::new(match self.saved_settings.is_object() {
-            true => deep_merge(&settled, &self.saved_settings),
-            false => settled,
-        });
     }
 }

@@ -5,13 +5,13 @@ use super::{Factory, Host, HostBuilder, Inner, timers};
 use crate::agent::{Agent, Identity};
 use crate::error::AgentError;
 use crate::hub::locked;
-use crate::log::{AgentLogger, Log};
+use crate::log::{AgentLogger, Log, LogLevel};
 use crate::options::HostOptions;
 use crate::runner::Typed;
 use crate::shared::Shared;
 use a99_capabilities::{AiProvider, Clock};
-use a99_runtime_engine::{AgentStore, ChannelStore};
-use std::sync::atomic::AtomicBool;
+use a99_runtime_engine::{AgentStore, ChannelStore, Damaged};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -115,6 +115,7 @@ impl HostBuilder {
                 timers_changed: Arc::default(),
                 ended: watch::Sender::new(0),
                 is_stopping: AtomicBool::new(false),
+                rang_at: AtomicU64::new(u64::MAX),
                 runtime,
                 weak: weak.clone(),
                 #[cfg(unix)]
@@ -127,6 +128,12 @@ impl HostBuilder {
             for registration in registrations {
                 slots.add(registration.key, registration.config, was_cut_off);
             }
+        }
+        for damaged in inner.shared.agents().damaged().await? {
+            let Damaged { table, key, error } = damaged;
+            let message = format!("a row of {table} for {key:?} is passed over: {error}");
+            let log = &inner.shared.log;
+            log.say(LogLevel::Error, None, error.code().name(), &message);
         }
         inner.catch_up().await?;
         timers::spawn(&inner);

@@ -8,7 +8,7 @@ use crate::bus::Participant;
 use crate::error::{AgentError, codes};
 use crate::hub::locked;
 use crate::log::LogLevel;
-use crate::runner::Runner;
+use crate::runner::{Runner, settled};
 use crate::shared::Presence;
 use crate::tables::check_policy;
 use a99_runtime_engine::{
@@ -129,6 +129,26 @@ impl Inner {
         };
         check_policy(has_tables, &policy)?;
         Ok(Some(runner))
+    }
+
+    /// Refuses settings that an agent could not read, as far as its value can be made here.
+    pub(super) fn check_settings(&self, key: &AgentKey, merged: &str) -> Result<(), AgentError> {
+        let identity = locked(&self.slots).identity(key);
+        let factory = self.factories.get(key.agent());
+        let (Some(identity), Some(factory)) = (identity, factory) else {
+            return Ok(());
+        };
+        // The store says so when it is written.
+        let Ok(saved) = serde_json::from_str(merged) else {
+            return Ok(());
+        };
+        let check = || {
+            let runner = factory(&identity);
+            let settled = settled(&*runner, &identity, &saved);
+            runner.check_settings(&settled)
+        };
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+        checked.unwrap_or(Ok(()))
     }
 
     /// Wakes agents that have something to do.

@@ -1,5 +1,6 @@
 //! Slots: what a host knows of each agent, awake or not.
 
+use super::handled::Handled;
 use crate::activation::{Signal, Status};
 use crate::agent::Identity;
 use crate::bus::{Participant, is_handle};
@@ -156,6 +157,10 @@ impl Slots {
         self.by_key.contains_key(key)
     }
 
+    pub(crate) fn identity(&self, key: &AgentKey) -> Option<Arc<Identity>> {
+        self.by_key.get(key).map(|slot| Arc::clone(&slot.identity))
+    }
+
     pub(crate) fn keys(&self) -> Vec<AgentKey> {
         self.by_key.keys().cloned().collect()
     }
@@ -287,6 +292,12 @@ impl Slots {
         }
     }
 
+    pub(crate) fn is_awake(&self, key: &AgentKey) -> bool {
+        let slot = self.by_key.get(key);
+        slot.is_some_and(|slot| matches!(slot.phase, Phase::Awake(_)))
+            || self.leaving.contains_key(key)
+    }
+
     pub(crate) fn awake(&self) -> Vec<AgentKey> {
         let awake = self.by_key.iter();
         let awake = awake.filter(|(_, slot)| matches!(slot.phase, Phase::Awake(_)));
@@ -323,6 +334,28 @@ impl Slots {
         let there = self.joined.get_mut(channel)?;
         let at = there.iter().position(|other| other.id == id)?;
         Some(there.remove(at))
+    }
+
+    /// The agents of a channel.
+    pub(super) fn of_channel(&self, channel: &str) -> Vec<(AgentKey, Uuid)> {
+        let there = self.by_channel.get(channel).into_iter().flatten();
+        let there = there.filter_map(|key| Some((key.clone(), self.by_key.get(key)?.participant)));
+        there.collect()
+    }
+
+    /// How an agent stands to a place of its channel.
+    pub(super) fn handled(&self, key: &AgentKey, place: Seq) -> Handled {
+        let Some(slot) = self.by_key.get(key) else {
+            return Handled::Never;
+        };
+        let has = |status: &Status| status.checkpoint >= place || status.done.contains(&place);
+        match &slot.phase {
+            Phase::Awake(awake) if has(&awake.status.borrow()) => Handled::Yes,
+            Phase::Awake(_) => Handled::No,
+            Phase::Asleep if slot.last.as_deref().is_some_and(has) => Handled::Yes,
+            Phase::Asleep => Handled::InStore,
+            Phase::Failed(_) | Phase::Stopped(_) => Handled::Never,
+        }
     }
 
     /// How an agent stands; one that is not there sleeps.

@@ -3,6 +3,7 @@
 use super::Inner;
 use crate::activation::Signal;
 use crate::hub::locked;
+use a99_runtime_engine::{Fence, Millis, Trigger, TurnCommit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,9 +35,49 @@ pub(super) fn spawn(inner: &Arc<Inner>) {
 }
 
 impl Inner {
+    /// After the clock was set back, and when the host starts: cron timers that wait for a later
+    /// occurrence than the next get that one. Whether all were looked at: a turn of an agent that
+    /// is awake may answer to one.
+    async fn turn_back(&self, now: Millis) -> bool {
+        let agents = self.shared.agents();
+        let Ok(all) = agents.timers_due(Millis::MAX, usize::MAX).await else {
+            return false;
+        };
+        let mut is_whole = true;
+        for (key, row) in all.into_iter().filter(|(_, row)| row.due > now) {
+            let Some(cron) = &row.cron else { continue };
+            let after = |time| crate::cron::next(cron, row.zone.as_deref(), time).ok();
+            let next = after(now);
+            // One that waits for the occurrence after that may have had the next one, before
+            // the clock was set back a little.
+            let Some(next) = next.filter(|next| after(*next).is_some_and(|then| then < row.due))
+            else {
+                continue;
+            };
+            if locked(&self.slots).is_awake(&key) {
+                is_whole = false;
+                continue;
+            }
+            let fence = Fence {
+                epoch: agents.epoch(&key),
+                key,
+            };
+            let mut moved = TurnCommit::new(fence, now);
+            moved.trigger = Some(Trigger::Timer(row.name, row.due));
+            moved.again = Some(next);
+            is_whole &= agents.commit(moved).await.is_ok();
+        }
+        is_whole
+    }
+
     /// Tells agents of timers that are due, and says how long there is nothing to do.
     async fn ring(&self) -> Duration {
         let now = self.shared.now();
+        let before = self.rang_at.swap(now, Ordering::AcqRel);
+        if now < before && !self.turn_back(now).await {
+            // Those that are awake are looked at when they sleep.
+            self.rang_at.store(Millis::MAX, Ordering::Release);
+        }
         // With those that are due soon: the next one is among them, whoever still has one that
         // was due before.
         let soon = now.saturating_add(u64::try_from(AGAIN.as_millis()).unwrap_or(u64::MAX));

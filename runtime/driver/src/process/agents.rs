@@ -323,12 +323,14 @@ impl Running {
         let _ending = Ending(self, run.turn);
         let state = serde_json::from_str(&run.state)?;
         let state = guarded(|| made.runner.decode(state))?.state;
-        let handler = made
-            .runner
-            .run(run.work, client.clone(), state, Arc::new(run.settings));
+        let handler =
+            Arc::clone(&made.runner).run(run.work, client.clone(), state, Arc::new(run.settings));
         let ended = AssertUnwindSafe(handler).catch_unwind().await;
         let changes = client.0.end();
         let output = ended.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+        if output.json != run.state {
+            guarded(|| made.runner.check(&output.json))?;
+        }
         let outbox = changes.outbox.into_iter().map(|new| Sending {
             id: new.event.id,
             body: new.event.body,
@@ -399,6 +401,7 @@ fn client(turn: &Arc<RemoteTurn>, identity: Arc<Identity>, run: &RunTurn) -> Tur
         (run.trigger.clone(), run.attempt),
         run.hops,
         run.checkpoint,
+        run.replays,
         run.has_tables,
         // The host waits for each operation.
         None,

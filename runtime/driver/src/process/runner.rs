@@ -237,6 +237,7 @@ impl Runner for RemoteRunner {
                 delivery: inner.delivery,
                 hops: inner.hops,
                 checkpoint: inner.checkpoint,
+                replays: inner.replays,
                 has_tables: inner.tables.is_some(),
                 has_ai: inner.shared.ai.is_some(),
                 has_log: inner.shared.log.0.is_some(),

@@ -67,6 +67,8 @@ pub(crate) struct RunTurn {
     pub(crate) delivery: Delivery,
     pub(crate) hops: u8,
     pub(crate) checkpoint: Seq,
+    #[serde(default)]
+    pub(crate) replays: u64,
     pub(crate) has_tables: bool,
     pub(crate) has_ai: bool,
     pub(crate) has_log: bool,

@@ -2,6 +2,7 @@
 
 use super::builder::{ProgramAgentBuilder, Settled};
 use super::journal::TurnJournal;
+use super::kept::Kept;
 use super::stream;
 use super::turn::{self, HostTurn};
 use super::{AgentProgram, ProgramArgs, ProgramEnd, ProgramError, ProgramTurn, lock, turn_result};
@@ -140,9 +141,17 @@ impl ProgramAgent {
         Ok(())
     }
 
-    /// Runs the program on an event, and gives its result.
-    async fn run(&self, turn: &mut Turn<'_, Self>, event: Json) -> Result<Json, AgentError> {
+    /// Runs the program on an event or on the call of a method, and gives its result, if that
+    /// is its state or an answer.
+    async fn run(
+        &self,
+        turn: &mut Turn<'_, Self>,
+        event: Json,
+        is_answer: bool,
+    ) -> Result<Json, AgentError> {
         let settled = &self.0.settled;
+        let is_state = settled.is_state_of_result && !is_answer;
+        let takes_result = is_state || is_answer;
         let client = turn.client();
         let store = Arc::clone(client.0.shared.agents());
         self.keep(&store).await?;
@@ -159,6 +168,9 @@ impl ProgramAgent {
             settings: Value::from(&settings),
             identity: Value::from(&turn::identity(&client)),
         };
+        let kept = Kept::of(turn.state(), &settings);
+        let mut options = handler.run_options();
+        let room = kept.room(&mut options);
         let acts = HostTurn::new(client.clone(), began, turn.state().clone(), settings);
         let acts = Arc::new(acts);
         let program_turn = ProgramTurn {
@@ -169,12 +181,13 @@ impl ProgramAgent {
         let end = match start {
             Ok(start) if settled.is_streaming => {
                 let (sink, events) = event_channel(stream::WAITING);
-                let run = handler.handle_from(start, program, program_turn, Some(sink));
+                let options = options.events(sink);
+                let run = handler.handle_from(start, program, program_turn, options);
                 tokio::join!(run, stream::show(&client, events)).0
             }
             Ok(start) => {
                 handler
-                    .handle_from(start, program, program_turn, None)
+                    .handle_from(start, program, program_turn, options)
                     .await
             }
             Err(error) => Err(error),
@@ -182,19 +195,26 @@ impl ProgramAgent {
         self.tell(&client, &end);
         match turn_result(&end) {
             TurnResult::Done => {
-                let changed = acts.end();
+                let mut changed = acts.end();
+                let result = match end {
+                    Ok(end) if takes_result => {
+                        turn::json_of(&end.outcome.result).map_err(|error| {
+                            AgentError::new(codes::BAD_VALUE, error.to_string()).fatal()
+                        })?
+                    }
+                    _ => Json::Null,
+                };
+                if is_state && result.is_object() {
+                    changed.state.clone_from(&result);
+                }
+                kept.check(&changed.state, &changed.settings, room)?;
                 if let Json::Object(state) = changed.state {
                     *turn.state_mut() = state;
                 }
                 if let Some(laid) = changed.laid {
                     turn.update_settings(&laid)?;
                 }
-                match end {
-                    Ok(end) => turn::json_of(&end.outcome.result).map_err(|error| {
-                        AgentError::new(codes::BAD_VALUE, error.to_string()).fatal()
-                    }),
-                    Err(_) => Ok(Json::Null),
-                }
+                Ok(result)
             }
             TurnResult::Failed {
                 code,
@@ -221,13 +241,12 @@ impl ProgramAgent {
 
     /// Runs the program on what happened.
     async fn handle(&self, turn: &mut Turn<'_, Self>, event: Json) -> TurnOutcome {
-        let result = self.run(turn, event).await?;
+        let result = self.run(turn, event, false).await?;
         if !self.0.settled.is_state_of_result {
             return Ok(());
         }
         match result {
-            Json::Object(state) => *turn.state_mut() = state,
-            Json::Null => {}
+            Json::Object(_) | Json::Null => {}
             _ => {
                 let text = "the program gives its state, and this is no object";
                 return Err(AgentError::new(codes::BAD_VALUE, text).fatal());
@@ -243,7 +262,7 @@ impl ProgramAgent {
         name: &str,
         call: MethodCall,
     ) -> Result<Json, AgentError> {
-        self.run(turn, turn::method_call(name, &call)).await
+        self.run(turn, turn::method_call(name, &call), true).await
     }
 }
 

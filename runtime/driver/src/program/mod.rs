@@ -12,6 +12,7 @@ mod class;
 mod environment;
 mod error;
 mod journal;
+mod kept;
 mod run;
 mod start;
 mod stream;
@@ -27,7 +28,7 @@ pub use stream::{PARTIAL, STREAM_CHUNK};
 
 use crate::shared::Shared as HostShared;
 use a99_capabilities::{AgentTurn, Capabilities, Clock, Random};
-use agent99::{AgentRegistry, Engine, EventSink, RunOptions, Value};
+use agent99::{AgentRegistry, Engine, RunOptions, Value};
 use run::Shared;
 use start::Start;
 use std::collections::BTreeMap;
@@ -205,7 +206,12 @@ impl ProgramHandler {
         turn: ProgramTurn,
     ) -> Result<ProgramEnd, ProgramError> {
         let start = self.start(program, &*turn.journal).await?;
-        self.handle_from(start, program, turn, None).await
+        let options = (self.options)();
+        self.handle_from(start, program, turn, options).await
+    }
+
+    fn run_options(&self) -> RunOptions {
+        (self.options)()
     }
 
     /// What a turn began with: what its journal says, or what is kept there now.
@@ -222,7 +228,7 @@ impl ProgramHandler {
         start: Start,
         program: &AgentProgram,
         turn: ProgramTurn,
-        events: Option<EventSink>,
+        options: RunOptions,
     ) -> Result<ProgramEnd, ProgramError> {
         let older = match start.program == *program.hash() {
             true => None,
@@ -243,10 +249,6 @@ impl ProgramHandler {
         }
         if let Some(agents) = &self.agents {
             granted = granted.with_agent(agents.driven_by(shared.clone()));
-        }
-        let mut options = (self.options)();
-        if let Some(events) = events {
-            options = options.events(events);
         }
         let run = shared.run(&self.engine, agent, turn.args, options, granted, start.now);
         run.await

@@ -8,7 +8,11 @@ use a99_capabilities::{
     AgentTurn, CapabilityError, Done, Looked, MessageFailure, MessageUpdate, Reply, TimerDue,
     TurnEvent, TurnMessage, TurnQuery, TurnTimer, timer_name,
 };
-use a99_runtime_engine::{Body, Event, StepCount, Uuid, deep_merge_into};
+use a99_core::diag::excerpt;
+use a99_core::text::{Text, surrogate_at};
+use a99_runtime_engine::{
+    Body, Event, MAX_JSON_DEPTH, StepCount, Uuid, deep_merge_into, json_depth,
+};
 use agent99::Value;
 use serde_json::{Map, Value as Json, json};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,15 +31,54 @@ pub(super) struct HostTurn {
 pub(super) struct Changed {
     /// The state, an object.
     pub(super) state: Json,
-    settings: Json,
+    pub(super) settings: Json,
     /// What was laid over the settings, an object.
     pub(super) laid: Option<Json>,
 }
 
-/// The value as JSON.
+/// The value as JSON that stores and other agents can read again.
 pub(super) fn json_of(value: &Value) -> Result<Json, CapabilityError> {
     let text = value.to_json_string();
-    serde_json::from_str(&text).map_err(|error| CapabilityError::new(error.to_string()))
+    let depth = json_depth(&text);
+    if depth > MAX_JSON_DEPTH {
+        return Err(CapabilityError::new(format!(
+            "the value is nested {depth} levels deep, and what an agent keeps or sends has at most \
+             {MAX_JSON_DEPTH}"
+        )));
+    }
+    serde_json::from_str(&text).map_err(|error| {
+        CapabilityError::new(match lone_surrogate(value) {
+            Some((half, path)) => format!(
+                "the text at `{path}` has the lone surrogate {half}, which UTF-8 has no form for: \
+                 replace it with `toWellFormed()`"
+            ),
+            None => error.to_string(),
+        })
+    })
+}
+
+/// The first half of a surrogate pair without its other half in a text or a key, as it is
+/// escaped, and the JSON pointer to it.
+fn lone_surrogate(value: &Value) -> Option<(String, String)> {
+    let in_text = |text: &Text| {
+        let bytes = text.as_bytes();
+        let half = (0..bytes.len()).find_map(|at| surrogate_at(&bytes[at..]))?;
+        Some(format!("\\u{half:04x}"))
+    };
+    match value {
+        Value::String(text) => in_text(text).map(|half| (half, String::new())),
+        Value::Array(items) => items.iter().enumerate().find_map(|(at, item)| {
+            let (half, path) = lone_surrogate(item)?;
+            Some((half, format!("/{at}{path}")))
+        }),
+        Value::Object(members) => members.iter().find_map(|(key, member)| {
+            let name = excerpt(&key.to_string_lossy().replace('~', "~0").replace('/', "~1"));
+            let found = in_text(key).map(|half| (half, String::new()));
+            let (half, path) = found.or_else(|| lone_surrogate(member))?;
+            Some((half, format!("/{name}{path}")))
+        }),
+        _ => None,
+    }
 }
 
 fn refused(error: AgentError) -> CapabilityError {
@@ -85,7 +128,7 @@ fn row(found: &Json) -> Result<Value, CapabilityError> {
 
 fn id_of(text: &str) -> Result<Uuid, CapabilityError> {
     text.parse().map_err(|_| {
-        let shown = a99_core::diag::excerpt(text);
+        let shown = excerpt(text);
         CapabilityError::new(format!(
             "agentTurn: `{shown}` is the identity of no message"
         ))
@@ -121,7 +164,7 @@ impl HostTurn {
     }
 
     /// Participants of these handles or identities.
-    fn addressees(&self, written: &[a99_core::text::Text]) -> Result<Vec<Uuid>, CapabilityError> {
+    fn addressees(&self, written: &[Text]) -> Result<Vec<Uuid>, CapabilityError> {
         let found = written.iter().map(|one| {
             let text = one.to_string_lossy();
             match text.parse::<Uuid>() {
@@ -138,7 +181,7 @@ impl HostTurn {
 
     async fn sent(&self, message: Value) -> Result<Value, CapabilityError> {
         let message = TurnMessage::read(&message)?;
-        let text = |text: &a99_core::text::Text| text.to_string_lossy().into_owned();
+        let text = |text: &Text| text.to_string_lossy().into_owned();
         let reply_to = message.reply_to.as_ref().map(|id| id_of(&text(id)));
         let options = SendOptions {
             reply_to: reply_to.transpose()?,

@@ -450,7 +450,10 @@ impl TurnClient {
     #[must_use]
     pub fn idempotency_key(&self, name: &str) -> Uuid {
         let (key, trigger) = (&self.0.fence.key, self.0.trigger.to_string());
-        derived(&["step", key.as_str(), &trigger, name])
+        match self.0.replays {
+            0 => derived(&["step", key.as_str(), &trigger, name]),
+            n => derived(&["step", key.as_str(), &trigger, name, &format!("replay {n}")]),
+        }
     }
 
     /// The present, in milliseconds since the Unix epoch.

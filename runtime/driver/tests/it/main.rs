@@ -9,6 +9,7 @@ mod faults;
 mod fencing;
 mod hooks;
 mod joined;
+mod kept;
 #[cfg(unix)]
 mod process;
 mod programs;

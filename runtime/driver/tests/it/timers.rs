@@ -195,3 +195,39 @@ async fn a_timer_that_comes_again_outlives_a_turn_that_was_cut_off() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn t9_a_cron_timer_comes_back_with_the_clock() {
+    const TEN_YEARS: u64 = 10 * 365 * 24 * HOUR;
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
+    let (host, first) = start(&files.path(), &clock, Delivery::default()).await;
+    say(&host, "c", "cron hourly").await;
+    assert!(host.settled(LONG).await);
+    let due = async |host: &Host| {
+        let timers = host.inspect(&a()).await.expect("there").timers;
+        timers.first().map_or(0, |timer| timer.due)
+    };
+    let wanted = due(&host).await;
+    clock.0.fetch_add(TEN_YEARS, Ordering::SeqCst);
+    // Whatever wakes the host lets it look at the clock.
+    say(&host, "c", "set soon 0").await;
+    until("an occurrence of ten years on", async || {
+        due(&host).await > START + TEN_YEARS
+    })
+    .await;
+    clock.0.fetch_sub(TEN_YEARS, Ordering::SeqCst);
+    say(&host, "c", "set soon 0").await;
+    until("the next occurrence", async || due(&host).await == wanted).await;
+    // The same for a host that starts after the clock was set back.
+    clock.0.fetch_add(TEN_YEARS, Ordering::SeqCst);
+    say(&host, "c", "set soon 0").await;
+    until("an occurrence of ten years on", async || {
+        due(&host).await > START + TEN_YEARS
+    })
+    .await;
+    closed(host, first).await;
+    clock.0.fetch_sub(TEN_YEARS, Ordering::SeqCst);
+    let (host, _second) = start(&files.path(), &clock, Delivery::default()).await;
+    until("the next occurrence", async || due(&host).await == wanted).await;
+}
