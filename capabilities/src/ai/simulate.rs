@@ -475,7 +475,8 @@ mod tests {
     #[test]
     fn each_fault_is_found() {
         for fault in Fault::ALL {
-            let found = (0..4 * SEEDS).find_map(|seed| Some((seed, check(seed, Some(*fault)).err()?)));
+            let found =
+                (0..4 * SEEDS).find_map(|seed| Some((seed, check(seed, Some(*fault)).err()?)));
             let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} stays unseen"));
             println!("{fault:?}: seed {seed}, {found}");
         }

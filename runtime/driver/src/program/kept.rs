@@ -34,12 +34,7 @@ impl Kept {
     ///
     /// # Errors
     /// `state.too_large`
-    pub(super) fn check(
-        self,
-        state: &impl Serialize,
-        settings: &Json,
-        room: usize,
-    ) -> TurnOutcome {
+    pub(super) fn check(self, state: &impl Serialize, settings: &Json, room: usize) -> TurnOutcome {
         let now = Kept::of(state, settings).0;
         if now <= room.max(self.0) {
             return Ok(());
