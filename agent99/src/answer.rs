@@ -74,7 +74,7 @@ impl Visitor<'_> for KeyName {
     }
 }
 
-/// Where the program stands in a model's answer: the last object, at any depth of other
+/// Where the program stands in a model's answer: the first object, at any depth of other
 /// JSON, in a Markdown fence or amid prose, that is a `seq` with `steps`. What the model
 /// thought before it answered, between tags such as `<think>`, holds drafts and does not
 /// count. Where no object is a program, what was most likely meant to be one: the JSON of
@@ -89,24 +89,19 @@ impl Visitor<'_> for KeyName {
 #[must_use]
 pub fn find_program(answer: impl AsRef<[u8]>) -> Option<Range<usize>> {
     let text = &*spoken(answer.as_ref());
-    last_program(text).0.or_else(|| {
+    first_program(text).0.or_else(|| {
         let within = fence(text).unwrap_or(0..text.len());
         let start = within.start + objects(&text[within.clone()]).next()?;
         Some(start..close(text, start..within.end))
     })
 }
 
-/// The last object that is a program and part of no other, and the bytes that were read to
-/// find it.
-fn last_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
+/// The first object that is a program, and the bytes that were read to find it.
+fn first_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
     let (most, mut read) = (MAX_READ + MAX_TEXTS * text.len(), 0);
-    let mut found: Option<Range<usize>> = None;
     for start in objects(text) {
         if read > most {
             break;
-        }
-        if found.as_ref().is_some_and(|found| start < found.end) {
-            continue;
         }
         let rest = &text[start..];
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter();
@@ -114,14 +109,14 @@ fn last_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
             Some(Ok(IsProgram(is_program))) => {
                 read += values.byte_offset();
                 if is_program {
-                    found = Some(start..start + values.byte_offset());
+                    return (Some(start..start + values.byte_offset()), read);
                 }
             }
             Some(Err(error)) => read += offset_of(rest, &error),
             None => {}
         }
     }
-    (found, read)
+    (None, read)
 }
 
 /// Where in a text an error is.
@@ -215,7 +210,7 @@ mod tests {
     fn programs_amid_other_text() {
         for text in [
             PROGRAM.to_owned(),
-            format!("Not {{\"op\": \"seq\", \"steps\": []}} but {PROGRAM} and {{\"x\": 1}}"),
+            format!("Here it is: {PROGRAM} and {{\"op\": \"seq\", \"steps\": []}}"),
             format!("```js\nif (a) {{ b }}\n```\nThen:\n```json\n{PROGRAM}\n```\n"),
             format!("{{\"thought\": \"{{\", \"program\": {PROGRAM}}}"),
             format!("[{{\"op\": \"varSet\"}}, {PROGRAM}]"),
@@ -267,7 +262,7 @@ mod tests {
             ("[{\"op\":", "]"),
         ] {
             let text = format!("{}{end}", opening.repeat((1 << 20) / opening.len()));
-            let (found, read) = last_program(text.as_bytes());
+            let (found, read) = first_program(text.as_bytes());
             let texts = read / text.len();
             assert!(found.is_none() && texts <= 17, "{opening:?}: {texts} times");
         }

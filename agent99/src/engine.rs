@@ -325,9 +325,9 @@ impl Engine {
         self.compile(program.to_json_string()?)
     }
 
-    /// Compiles the last program in a model's answer, which may stand amid prose, in a
-    /// Markdown fence or inside other JSON, behind what the model thought ([`find_program`]). Places are those
-    /// of the answer.
+    /// Compiles the first program in a model's answer, which may stand amid prose, in a
+    /// Markdown fence or inside other JSON, behind what the model thought
+    /// ([`find_program`]). Places are those of the answer.
     ///
     /// # Errors
     /// As [`Engine::compile`]; of an answer with nothing like a program, what is

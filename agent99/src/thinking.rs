@@ -104,7 +104,7 @@ fn thought(text: &[u8]) -> Vec<Range<usize>> {
                 found.push(start..end);
                 open = None;
             }
-            (Mark::Close, None) => found = vec![0..end],
+            (Mark::Close, None) => only(&mut found, end),
             (
                 Mark::Channel {
                     is_thinking,
@@ -115,7 +115,7 @@ fn thought(text: &[u8]) -> Vec<Range<usize>> {
                 found.extend(open.map(|(start, _)| start..at));
                 // What came before was no answer yet.
                 if is_final {
-                    found = vec![0..end];
+                    only(&mut found, end);
                 }
                 open = is_thinking.then_some((at, Until::Channel));
             }
@@ -130,6 +130,12 @@ fn thought(text: &[u8]) -> Vec<Range<usize>> {
     // An answer that was cut while the model thought.
     found.extend(open.map(|(start, _)| start..text.len()));
     found
+}
+
+/// Everything up to here, in place of what was found so far.
+fn only(found: &mut Vec<Range<usize>>, end: usize) {
+    found.clear();
+    found.push(0..end);
 }
 
 /// Bytes of the JSON object that begins here, if it is whole.

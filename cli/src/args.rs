@@ -228,7 +228,7 @@ pub(crate) struct CheckArgs {
     /// Accept names of atoms, functions and nodes that are not known here
     #[arg(long)]
     pub allow_unknown: bool,
-    /// Take the last program in a model's answer, behind what it thought, amid prose or in
+    /// Take the first program in a model's answer, behind what it thought, amid prose or in
     /// a Markdown fence; places in messages are those of the answer
     #[arg(long)]
     pub lenient: bool,

@@ -66,10 +66,13 @@ fn alone(mut chars: impl Iterator<Item = char>) -> Option<char> {
     if chars.next().is_some() { None } else { first }
 }
 
+/// What a table has for each code point of a page, once the page was asked for.
+type Page<T> = OnceLock<Box<[Option<T>; PAGE]>>;
+
 /// What characters map to, in pages that are made when a character of theirs is met: looking
 /// one up takes a few nanoseconds, searching the tables of the standard library many.
 struct Pages<T: 'static> {
-    pages: LazyLock<Box<[OnceLock<Box<[Option<T>; PAGE]>>]>>,
+    pages: LazyLock<Box<[Page<T>]>>,
     map: fn(char) -> Option<T>,
 }
 

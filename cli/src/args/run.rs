@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     /// Refuse what is no artifact that a key of this file signed
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub require_signed: Option<PathBuf>,
-    /// Take the last program in a model's answer, behind what it thought, amid prose or in
+    /// Take the first program in a model's answer, behind what it thought, amid prose or in
     /// a Markdown fence; places in messages are those of the answer
     #[arg(long)]
     pub lenient: bool,

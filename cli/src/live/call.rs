@@ -25,7 +25,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<Exit, Failure> {
         timeout_ms: args.timeout.map(milliseconds),
     };
     let within = args.timeout.unwrap_or(PATIENCE);
-    let result = Client::needed(&place, within)?.ask(Call::Method(call), |_| {})?;
+    let result = Client::needed(&place, within, "a method")?.ask(Call::Method(call), |_| {})?;
     let error = &result["error"];
     if args.place.json {
         let mut told = result.clone();

@@ -37,7 +37,7 @@ impl Client {
     ///
     /// # Errors
     /// None runs.
-    pub(super) fn needed(place: &Place, within: Duration) -> Result<Client, Failure> {
+    pub(super) fn needed(place: &Place, within: Duration, what: &str) -> Result<Client, Failure> {
         let (began, within) = (Instant::now(), within.min(STARTING));
         let mut is_noted = false;
         for attempt in 0.. {
@@ -59,7 +59,10 @@ impl Client {
             }
             pause(attempt);
         }
-        let text = format!("no host runs on {}", place.store.display());
+        let text = format!(
+            "no host runs on {}, and {what} needs one",
+            place.store.display()
+        );
         let help = "start one: `a99 agent host`";
         Err(Refusal::new(NO_HOST, text).helped(help).failure())
     }

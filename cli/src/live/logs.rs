@@ -24,7 +24,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
         follow: args.follow,
     };
     let reached = match args.follow {
-        true => Reached::Host(Client::needed(&place, PATIENCE)?),
+        true => Reached::Host(Client::needed(&place, PATIENCE, "`--follow`")?),
         false => place.read()?,
     };
     match reached {

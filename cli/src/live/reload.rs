@@ -11,7 +11,7 @@ use crate::output;
 /// Runs the command.
 pub(crate) fn run(args: &ReloadArgs) -> Result<Exit, Failure> {
     let place = Place::of(&args.place)?;
-    let done = Client::needed(&place, PATIENCE)?.ask(Call::Reload, |_| {})?;
+    let done = Client::needed(&place, PATIENCE, "`reload`")?.ask(Call::Reload, |_| {})?;
     if args.place.json {
         line(&done);
         return Ok(Exit::Ok);

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &SendArgs) -> Result<Exit, Failure> {
     };
     let is_json = args.place.json;
     let reached = match is_awaited {
-        true => Reached::Host(Client::needed(&place, args.timeout)?),
+        true => Reached::Host(Client::needed(&place, args.timeout, "`--wait`")?),
         false => place.change(true, args.timeout)?,
     };
     let mut client = match reached {

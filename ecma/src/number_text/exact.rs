@@ -133,7 +133,7 @@ fn rounded_digits(x: f64, count: usize) -> (Vec<u8>, i32) {
     // Rounding up to a power of ten makes the exponent one more than the number's own.
     let grown = digits[0] == b'1' && digits[1..].iter().all(|digit| *digit == b'0');
     let is_tie = |exponent: i32| is_tie(x, exponent - count as i32);
-    if !is_tie(exponent) && !(grown && is_tie(exponent - 1)) {
+    if !(is_tie(exponent) || grown && is_tie(exponent - 1)) {
         return (digits, exponent);
     }
     // One digit more is the exact value; dropping its 5 rounds up.

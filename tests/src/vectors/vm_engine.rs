@@ -90,7 +90,7 @@ impl Scripted {
             wait(reply.delay_ms).await;
             reply
                 .result
-                .map_err(|message| CapabilityError::new(message))
+                .map_err(CapabilityError::new)
         })
     }
 

@@ -65,14 +65,17 @@ fn http(media: &str, body: &str) -> String {
     )
 }
 
-/// An answer of [`TEXT`] with this member `usage`, which may be empty; nothing for wires that
-/// this file has no answer of.
-fn answer(wire: Wire, streamed: bool, usage: &str) -> Option<String> {
+/// An answer of [`TEXT`] with this usage; empty: without a member for it.
+fn answer(wire: Wire, streamed: bool, usage: &str) -> String {
+    let name = match wire {
+        Wire::Gemini => "usageMetadata",
+        _ => "usage",
+    };
     let with = |before: &str| match usage.is_empty() {
         true => String::new(),
-        false => format!("{before}\"usage\": {usage}"),
+        false => format!("{before}\"{name}\": {usage}"),
     };
-    Some(match (wire, streamed) {
+    match (wire, streamed) {
         (Wire::OpenAi, false) => http(
             "application/json",
             &format!(
@@ -112,9 +115,37 @@ fn answer(wire: Wire, streamed: bool, usage: &str) -> Option<String> {
             );
             http("text/event-stream", &events)
         }
-        #[allow(unreachable_patterns, reason = "wires that have no answer here")]
-        _ => return None,
-    })
+        (Wire::Gemini, _) => {
+            let chunk = format!(
+                r#"{{"candidates": [{{"index": 0, "content": {{"role": "model", "parts": [{{"text": "{TEXT}"}}]}}, "finishReason": "STOP"}}]{}}}"#,
+                with(", ")
+            );
+            match streamed {
+                false => http("application/json", &chunk),
+                true => http("text/event-stream", &format!("data: {chunk}\n\n")),
+            }
+        }
+        (Wire::Responses, _) => {
+            let response = format!(
+                r#"{{"object": "response", "status": "completed", "output": [{{"type": "message", "role": "assistant", "content": [{{"type": "output_text", "text": "{TEXT}"}}]}}]{}}}"#,
+                with(", ")
+            );
+            match streamed {
+                false => http("application/json", &response),
+                true => {
+                    let delta = format!(
+                        r#"{{"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "{TEXT}"}}"#
+                    );
+                    let last =
+                        format!(r#"{{"type": "response.completed", "response": {response}}}"#);
+                    http(
+                        "text/event-stream",
+                        &format!("data: {delta}\n\ndata: {last}\n\n"),
+                    )
+                }
+            }
+        }
+    }
 }
 
 fn limited(tokens: Option<u64>, money: Option<f64>) -> Account {
@@ -152,6 +183,9 @@ async fn d1_odd_usage_is_settled_at_the_estimate_on_every_wire() {
         Wire::OpenAi => {
             format!("{{\"prompt_tokens\": {prompt}, \"completion_tokens\": {completion}}}")
         }
+        Wire::Gemini => {
+            format!("{{\"promptTokenCount\": {prompt}, \"candidatesTokenCount\": {completion}}}")
+        }
         _ => format!("{{\"input_tokens\": {prompt}, \"output_tokens\": {completion}}}"),
     };
     for wire in Wire::ALL {
@@ -170,10 +204,7 @@ async fn d1_odd_usage_is_settled_at_the_estimate_on_every_wire() {
             let odd = odd.map(|n| count(*wire, n, n));
             let whole = ["", "null", "\"x\"", "[]", "{}", "7"].map(str::to_owned);
             for usage in odd.into_iter().chain(whole) {
-                let Some(answer) = answer(*wire, streamed, &usage) else {
-                    continue;
-                };
-                let (url, _) = raw(answer).await;
+                let (url, _) = raw(answer(*wire, streamed, &usage)).await;
                 let mut config = config(*wire, &url);
                 let service = config.services.get_mut("local").unwrap();
                 service.stream = streamed;
@@ -186,10 +217,8 @@ async fn d1_odd_usage_is_settled_at_the_estimate_on_every_wire() {
                 assert_eq!(got.usage.total(), spent);
             }
             // What may be true is believed.
-            let Some(answer) = answer(*wire, streamed, &count(*wire, "120", "15")) else {
-                continue;
-            };
-            let (url, _) = raw(answer).await;
+            let usage = count(*wire, "120", "15");
+            let (url, _) = raw(answer(*wire, streamed, &usage)).await;
             let account = limited(Some(100_000), None);
             let mut config = config(*wire, &url);
             config.services.get_mut("local").unwrap().stream = streamed;
@@ -219,7 +248,7 @@ async fn d1_requests_that_break_before_their_first_token_are_paid() {
 #[tokio::test]
 async fn d1_each_try_and_each_fallback_is_paid_and_seen() {
     let (broken, tried) = raw(String::new()).await;
-    let (url, _) = raw(answer(Wire::OpenAi, false, "").unwrap()).await;
+    let (url, _) = raw(answer(Wire::OpenAi, false, "")).await;
     let mut config = config(Wire::OpenAi, &broken);
     config.retries = Retries {
         most: 2,
@@ -282,7 +311,7 @@ async fn d1_pieces_of_a_tool_that_is_cut_off_are_paid() {
 #[tokio::test]
 async fn d2_money_is_reserved_at_the_price_of_the_model_that_is_asked() {
     let usage = r#"{"prompt_tokens": 120, "completion_tokens": 100000}"#;
-    let (url, bodies) = raw(answer(Wire::OpenAi, false, usage).unwrap()).await;
+    let (url, bodies) = raw(answer(Wire::OpenAi, false, usage)).await;
     let mut config = config(Wire::OpenAi, &url);
     config
         .services
@@ -320,10 +349,7 @@ async fn d2_money_is_reserved_at_the_price_of_the_model_that_is_asked() {
 #[tokio::test]
 async fn d4_the_limit_of_the_answer_is_sent_under_the_name_of_the_service() {
     for wire in Wire::ALL {
-        let Some(answer) = answer(*wire, false, "") else {
-            continue;
-        };
-        let (url, bodies) = raw(answer).await;
+        let (url, bodies) = raw(answer(*wire, false, "")).await;
         let mut config = config(*wire, &url);
         config.timeouts = short();
         let service = config.services.get_mut("local").unwrap();
@@ -335,9 +361,15 @@ async fn d4_the_limit_of_the_answer_is_sent_under_the_name_of_the_service() {
             .await
             .unwrap();
         let sent = TokenEstimate::of_request(&prompt()).likely;
-        let asked = bodies.lock().unwrap()[0]
-            .get("max_tokens")
-            .and_then(Value::as_f64);
+        let body = bodies.lock().unwrap()[0].clone();
+        let asked = match wire {
+            Wire::Gemini => body
+                .get("generationConfig")
+                .and_then(|of| of.get("maxOutputTokens")),
+            Wire::Responses => body.get("max_output_tokens"),
+            Wire::OpenAi | Wire::Anthropic => body.get("max_tokens"),
+        };
+        let asked = asked.and_then(Value::as_f64);
         assert_eq!(asked, Some(2_000.0 - sent as f64), "{wire:?}");
     }
 }
@@ -345,7 +377,7 @@ async fn d4_the_limit_of_the_answer_is_sent_under_the_name_of_the_service() {
 #[tokio::test]
 async fn d12_calls_side_by_side_wait_for_each_other() {
     let usage = r#"{"prompt_tokens": 60, "completion_tokens": 14}"#;
-    let (url, bodies) = raw(answer(Wire::OpenAi, false, usage).unwrap()).await;
+    let (url, bodies) = raw(answer(Wire::OpenAi, false, usage)).await;
     let account = limited(Some(10_000), None);
     let models = metered(config(Wire::OpenAi, &url), &account);
     let calls: Vec<_> = (0..8)

@@ -379,8 +379,7 @@ fn next_round(result: &TextResult, from: &str) -> TextRequest {
         );
         talk.push(value(&answer));
     }
-    let request = round(Value::Array(talk));
-    request
+    round(Value::Array(talk))
 }
 
 #[test]
