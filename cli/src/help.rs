@@ -3,8 +3,7 @@
 
 use crate::grants::Grant;
 use crate::input::Source;
-use a99_core::diag::suggest;
-use agent99::{AtomSet, ErrorCode, RunError};
+use agent99::{ErrorCode, RunError};
 
 /// The member of a script that stands in for what an op needs.
 const SCRIPTED: [(&str, &str); 18] = [
@@ -30,7 +29,7 @@ const SCRIPTED: [(&str, &str); 18] = [
 
 /// Puts advice into an error that a user of this command can act on; what is there
 /// already speaks of the library.
-pub(crate) fn advise(error: &mut RunError, source: &Source, atoms: &AtomSet) {
+pub(crate) fn advise(error: &mut RunError, source: &Source) {
     let op = error.op.to_string_lossy();
     let text = match error.code {
         ErrorCode::OutOfFuel => {
@@ -61,26 +60,9 @@ pub(crate) fn advise(error: &mut RunError, source: &Source, atoms: &AtomSet) {
             Some(said) if said.contains("`--") || said.contains("sandbox") => return,
             Some(said) => format!("{said}; {}", missing(&op, error, source)),
         },
-        ErrorCode::Program => match unknown_atom(error, atoms) {
-            Some(text) => text,
-            None => return,
-        },
         _ => return,
     };
     error.help = Some(text);
-}
-
-/// What helps where the program calls an atom that is not there.
-fn unknown_atom(error: &RunError, atoms: &AtomSet) -> Option<String> {
-    let message = error.message.to_string_lossy();
-    let name = message.strip_prefix("Unknown Atom: ")?;
-    let known = atoms.iter().map(|atom| &*atom.sig.name);
-    // Names with a colon are the engine's own.
-    let near = suggest(name, known.filter(|name| !name.contains(':')));
-    Some(match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "`a99 tools` lists the atoms".to_owned(),
-    })
 }
 
 /// The part of the request context that an error says the program may not read, if it is
@@ -171,7 +153,7 @@ mod tests {
         };
         let mut error = RunError::new(ErrorCode::Capability, "httpFetch", "x");
         error.pointer = Some("/steps/0".into());
-        advise(&mut error, &source, &agent99::all_atoms());
+        advise(&mut error, &source);
         let help = error.help.expect("help");
         assert!(help.contains("`--allow net:api.example.com`"), "{help}");
         for (code, option) in [
@@ -183,25 +165,14 @@ mod tests {
             (ErrorCode::Capability, "--script"),
         ] {
             let mut error = RunError::new(code, "map", "x");
-            advise(&mut error, &source, &agent99::all_atoms());
+            advise(&mut error, &source);
             assert!(
                 error.help.is_some_and(|help| help.contains(option)),
                 "{option}"
             );
         }
         let mut error = RunError::new(ErrorCode::Program, "map", "x");
-        advise(&mut error, &source, &agent99::all_atoms());
+        advise(&mut error, &source);
         assert_eq!(error.help, None);
-    }
-
-    #[test]
-    fn u7_an_unknown_atom_is_named_by_the_nearest() {
-        let source = Source::none();
-        for (name, wanted) in [("httpFech", "`httpFetch`"), ("zzz", "`a99 tools`")] {
-            let mut error = RunError::new(ErrorCode::Program, "x", format!("Unknown Atom: {name}"));
-            advise(&mut error, &source, &agent99::all_atoms());
-            let help = error.help.unwrap_or_default();
-            assert!(help.contains(wanted), "{help}");
-        }
     }
 }

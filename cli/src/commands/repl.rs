@@ -160,13 +160,10 @@ impl Session {
         for warning in &outcome.warnings {
             output::note("warning", &warning.to_string_lossy());
         }
-        if !self.json {
-            outcome.logs.iter().for_each(crate::stream::log);
-        }
         if let Some(error) = &mut outcome.error {
             // Its place is one in a program that nobody wrote.
             error.pointer = None;
-            crate::help::advise(error, &input::Source::none(), self.engine.atoms());
+            crate::help::advise(error, &input::Source::none());
             let exit = Exit::of(error.code);
             if self.json {
                 let mut map = Map::new();

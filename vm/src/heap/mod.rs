@@ -74,7 +74,8 @@ struct Cell {
     cap: u32,
 }
 
-/// The part of the ceiling that buffers may have as spare room beyond it.
+/// The buffers may have spare room of one part in so many of the ceiling
+/// beyond it.
 const SPARE_PARTS: usize = 16;
 
 /// Work of dropping a host value.
@@ -113,7 +114,6 @@ pub struct Heap {
     left: Vec<Value>,
     /// Where members lie that were read before.
     caches: caches::Caches,
-    pub(crate) console: crate::console::Console,
 }
 
 impl Default for Heap {
@@ -141,7 +141,6 @@ impl Heap {
             places: places::UnitPositions::default(),
             left: Vec::new(),
             caches: caches::Caches::default(),
-            console: crate::console::Console::default(),
         }
     }
 }
@@ -192,7 +191,6 @@ impl Heap {
         self.places.clear();
         self.left = Vec::new();
         self.caches.clear();
-        self.console.clear();
     }
 
     /// Bytes held now, garbage included.

@@ -450,7 +450,6 @@ fn over() -> Outcome {
         fuel_used: Fuel::ZERO,
         trace: None,
         warnings: Vec::new(),
-        logs: Box::default(),
         usage: None,
     }
 }

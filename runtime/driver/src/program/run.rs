@@ -132,7 +132,6 @@ fn stopped() -> Outcome {
         fuel_used: Fuel::ZERO,
         trace: None,
         warnings: Vec::new(),
-        logs: Box::default(),
         usage: None,
     }
 }
