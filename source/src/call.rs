@@ -272,7 +272,9 @@ impl<'a> Lowerer<'a> {
             ("Date", "UTC") => return self.utc_time(call, out),
             ("Number", "isNaN" | "isFinite" | "isInteger") => self.check_number(name, call),
             _ if builtins::function(namespace, name).is_none() => {
-                self.unknown_member(namespace, name, call.callee.span());
+                let message = builtins::unknown_member(namespace, name);
+                let help = "see docs/builtins.md for what there is";
+                self.deny(codes::UNSUPPORTED, call.callee.span(), message, help);
             }
             _ => {}
         }

@@ -310,7 +310,7 @@ impl<'a> Lowerer<'a> {
             | B::ShiftLeft
             | B::ShiftRight
             | B::ShiftRightZeroFill => {
-                let help = self.bits_help(binary);
+                let help = "use Math.trunc, `%` and `Math.floor(x / 2 ** n)`";
                 self.unsupported(binary.span, "an operator on bits", help);
                 return Value::undefined(&at);
             }
@@ -416,8 +416,7 @@ impl<'a> Lowerer<'a> {
                 return Value::undefined(&at);
             }
             UnaryOperator::BitwiseNot => {
-                let help = self.not_bits_help(unary);
-                self.unsupported(unary.span, "an operator on bits", help);
+                self.unsupported(unary.span, "an operator on bits", "use `-x - 1`");
                 return Value::undefined(&at);
             }
             UnaryOperator::Delete => {
@@ -510,7 +509,9 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         if a99_core::builtins::constant(namespace, name).is_none() {
-            self.unknown_member(namespace, name, span);
+            let message = a99_core::builtins::unknown_member(namespace, name);
+            let help = "call it, or see docs/builtins.md for what there is";
+            self.deny(codes::UNSUPPORTED, span, message, help);
         }
         let object = Value::ident(namespace, &at);
         Some(member_of(object, Value::text(name, &at), &at))

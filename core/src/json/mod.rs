@@ -17,7 +17,6 @@ mod filter;
 mod format;
 mod index;
 mod number;
-mod origin;
 mod parse;
 mod recover;
 mod string;

@@ -45,7 +45,6 @@ pub(super) async fn called(
         fuel_used,
         trace: None,
         warnings: Vec::new(),
-        logs: Box::default(),
         usage: None,
     })
 }

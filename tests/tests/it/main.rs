@@ -10,7 +10,6 @@ mod compiled;
 mod complete;
 mod differential;
 mod events;
-mod help;
 mod json_args;
 mod lint;
 mod migration;
