@@ -159,7 +159,9 @@ fn object(rest: &[u8], read: &mut usize) -> Option<usize> {
 /// The mark that stands here, and its bytes.
 fn mark(text: &[u8], at: usize) -> Option<(Mark, usize)> {
     let rest = text.get(at..)?;
-    let is_quoted = at > 0 && text.get(at - 1) == Some(&b'`');
+    // Between single backticks; what follows a fence is not.
+    let before = text.get(..at)?;
+    let is_quoted = before.ends_with(b"`") && !before.ends_with(b"```");
     match *rest.first()? {
         b'`' => {
             let word = fence(text, at)?;

@@ -45,7 +45,7 @@ pub(super) fn whole(result: TextResult) -> Result<TextResult, AiError> {
 
 /// Why an answer has not the form that was asked for, with the place. Tools that the model
 /// asks for are no answer yet.
-pub(super) fn misfit(format: &Format, result: &TextResult) -> Option<String> {
+fn misfit(format: &Format, result: &TextResult) -> Option<String> {
     let text = &result.text;
     let schema = match format {
         _ if !result.tool_uses.is_empty() => return None,

@@ -1,6 +1,6 @@
 //! One round of a talk: what `llmChat` asks.
 
-use super::answer::{ask, misfit};
+use super::answer::ask;
 use super::read::{Read, format, is_absent, list, messages, options, text, tool, wrong};
 use super::{AiProvider, Message, StopReason, TextRequest, TextResult, ToolChoice, ToolUse};
 use crate::Fetch;
@@ -87,17 +87,9 @@ impl ChatRound {
         if is_absent(&self.tools) {
             return Ok(answer(&ask(provider, request).await?));
         }
-        // The next round of a conversation with tools may be another answer: this one is not
-        // repaired, and says how it does not fit.
-        let format = request.format.clone();
-        let result = provider.generate_text(request).await?;
-        let mut answer = answer(&result);
-        if let Some(why) = misfit(&format, &result)
-            && let Value::Object(answer) = &mut answer
-        {
-            answer.insert("valueError", why);
-        }
-        Ok(answer)
+        // The next round of a conversation with tools may be another answer: this one is
+        // neither judged nor repaired. `llmToolLoop` judges its last one.
+        Ok(answer(&provider.generate_text(request).await?))
     }
 }
 

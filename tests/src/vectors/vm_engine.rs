@@ -88,9 +88,7 @@ impl Scripted {
         Box::pin(async move {
             let reply = self.ask(method, &args);
             wait(reply.delay_ms).await;
-            reply
-                .result
-                .map_err(CapabilityError::new)
+            reply.result.map_err(CapabilityError::new)
         })
     }
 

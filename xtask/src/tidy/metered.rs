@@ -99,18 +99,6 @@ const ALLOWED: &[Entry] = &[
         "a store of a snapshot, before the run goes on",
     ),
     (
-        "vm/src/trace_lines.rs",
-        ".to_json_string(",
-        1,
-        "an event of a trace that the host asked for, whose values are paid copies",
-    ),
-    (
-        "vm/src/trace_lines.rs",
-        ".write_json(",
-        4,
-        "the same, and the source of a step",
-    ),
-    (
         "vm/src/trace.rs",
         ".held_bytes(",
         1,
