@@ -463,7 +463,7 @@ async fn t9_a_row_that_cannot_be_read_stops_nobody_else() {
     .expect("rows");
     drop(file);
     let (host, _second) = start().await;
-    assert_eq!(host.agents(), [a.clone()]);
+    assert_eq!(host.agents(), std::slice::from_ref(&a));
     say(&host, "c", "two").await;
     assert!(host.settled(LONG).await);
     assert_eq!(counted(&host, &a).await.count, 2);
