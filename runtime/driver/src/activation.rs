@@ -2,6 +2,7 @@
 //! machine commands, and tells it how that ended.
 
 mod ahead;
+mod faults;
 mod load;
 pub(crate) mod turns;
 
@@ -17,9 +18,9 @@ use crate::shared::Shared;
 use crate::turn::{Changes, TurnClient};
 use a99_runtime_engine::{Body, EventKind, EventOptions, Progress};
 use a99_runtime_engine::{
-    Command, Delivery, Event, Fence, FilterContext, Input, Machine, Millis, Receipt, Sender, Seq,
-    StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult, deep_merge_into,
-    should_yield_event,
+    Command, CommitFault, Delivery, Event, Fence, FilterContext, Input, Machine, Millis, Receipt,
+    Sender, Seq, StopReason, StoreError, TimerRow, Trigger, TurnCommit, TurnId, TurnResult,
+    deep_merge_into, should_yield_event,
 };
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
@@ -91,8 +92,6 @@ struct Running {
     changes: Changes,
     /// What is being committed, to be tried again.
     commit: Option<Box<TurnCommit>>,
-    /// Why the store refused it.
-    refusal: Option<String>,
 }
 
 /// What a turn is about, until it is committed.
@@ -143,6 +142,8 @@ pub(crate) struct Activation {
     loose: usize,
     max_loose: usize,
     running: BTreeMap<TurnId, Running>,
+    /// Why the store refused turns that are given up next, or their starts.
+    refusals: BTreeMap<TurnId, String>,
     work: FuturesUnordered<Pending>,
     wake_at: Option<Millis>,
     signals: mpsc::UnboundedReceiver<Signal>,
@@ -507,10 +508,19 @@ impl Activation {
             Happened::Recorded(turn, suspect, recorded) => {
                 self.waits_as_suspect = None;
                 self.suspect = self.suspect.take().or(suspect);
-                self.input(match recorded {
-                    Ok(()) => Input::Recorded(turn),
-                    Err(error) => Input::NotRecorded(turn, turns::fault(&error)),
-                })
+                match recorded {
+                    Ok(()) => self.input(Input::Recorded(turn)),
+                    Err(error) => {
+                        let fault = match faults::fault(&error) {
+                            // It is left to the next waking.
+                            CommitFault::Unavailable if self.is_draining => {
+                                CommitFault::Unavailable
+                            }
+                            _ => self.not_written(turn, error, "the start of a turn"),
+                        };
+                        self.input(Input::NotRecorded(turn, fault))
+                    }
+                }
             }
             Happened::Handled(turn, attempt, result, was_cancelled) => {
                 self.handled(turn, attempt, result, was_cancelled)
@@ -529,7 +539,7 @@ impl Activation {
                 }
                 self.trigger(trigger, Subject::Timer(row))
             }
-            Happened::Saved(Err(error)) => self.input(Input::NotSaved(turns::fault(&error))),
+            Happened::Saved(Err(error)) => self.input(Input::NotSaved(faults::fault(&error))),
         }
     }
 

@@ -4,11 +4,13 @@
 mod builder;
 mod calls;
 mod handled;
+mod hold;
 mod inner;
 mod run;
 mod slots;
 mod timers;
 
+pub use hold::Held;
 pub use run::{AgentRunEnd, RunAgentOptions, run_agent};
 
 use crate::activation::Signal;
@@ -36,7 +38,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
-type Factory = Box<dyn Fn(&Identity) -> Arc<dyn Runner> + Send + Sync>;
+type Factory = Arc<dyn Fn(&Identity) -> Arc<dyn Runner> + Send + Sync>;
 
 /// Runs agents in this process. Clones share it.
 ///
@@ -47,7 +49,7 @@ pub struct Host(Arc<Inner>);
 
 struct Inner {
     shared: Arc<Shared>,
-    factories: HashMap<String, Factory>,
+    factories: Mutex<HashMap<String, Factory>>,
     slots: Mutex<Slots>,
     /// Held while somebody comes or goes.
     membership: tokio::sync::Mutex<()>,
@@ -170,7 +172,7 @@ impl Host {
     /// those of the store.
     pub async fn invite(&self, key: &AgentKey, config: Value) -> Result<(), AgentError> {
         self.0.going_on()?;
-        if !self.0.factories.contains_key(key.agent()) {
+        if self.0.factory(key.agent()).is_none() {
             return Err(AgentError::new(
                 codes::UNKNOWN_AGENT,
                 format!(
@@ -451,10 +453,12 @@ impl Host {
         self.0.timers_changed.notify_one();
         locked(&self.0.slots).signal_all(|| Signal::Drain);
         let mut cut = Vec::new();
-        if !self.0.all_asleep(deadline).await {
+        let all_asleep = |slots: &Slots| slots.awake().is_empty();
+        if !self.0.until(deadline, all_asleep).await {
             cut = locked(&self.0.slots).awake();
             locked(&self.0.slots).signal_all(|| Signal::Halt);
-            if !self.0.all_asleep(self.0.shared.options.hook_timeout).await {
+            let limit = self.0.shared.options.hook_timeout;
+            if !self.0.until(limit, all_asleep).await {
                 let message = "agents did not end in their time";
                 self.0
                     .shared

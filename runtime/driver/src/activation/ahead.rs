@@ -7,7 +7,7 @@
 //! process had been cut off before the first of these turns was committed; its turns are kept
 //! one by one then.
 
-use super::turns::fault;
+use super::faults::fault;
 use super::{Activation, Happened, Running};
 use crate::error::AgentError;
 use crate::kill;

@@ -163,6 +163,7 @@ impl Loading {
             loose: 0,
             max_loose: policy.max_queued.max(1),
             running: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             work: FuturesUnordered::new(),
             wake_at: None,
             signals: self.signals,

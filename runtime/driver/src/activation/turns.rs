@@ -26,23 +26,6 @@ use tokio::sync::oneshot;
 /// For how long a turn under which the process died waits for others of the kind.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// What a fault of the store means for a turn.
-pub(super) fn fault(error: &StoreError) -> CommitFault {
-    match error.code() {
-        StoreCode::Fenced => CommitFault::Fenced,
-        StoreCode::Conflict => CommitFault::Conflict,
-        StoreCode::InDoubt => CommitFault::InDoubt,
-        StoreCode::Unavailable | StoreCode::Locked => CommitFault::Unavailable,
-        StoreCode::ChangedBody
-        | StoreCode::TooLarge
-        | StoreCode::NotFound
-        | StoreCode::Unreadable
-        | StoreCode::Input
-        | StoreCode::Constraint
-        | StoreCode::Interrupted => CommitFault::Refused,
-    }
-}
-
 /// The text of a panic.
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
     let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -188,8 +171,8 @@ impl Activation {
             output: None,
             changes: Changes::default(),
             commit: None,
-            refusal: None,
         };
+        self.refusals.remove(&turn);
         if let Some(earlier) = self.running.insert(turn, running) {
             // An attempt that was given up.
             earlier.client.0.give_up();
@@ -421,7 +404,7 @@ impl Activation {
                 mut error,
                 attempts,
             } => {
-                if let Some(why) = running.and_then(|running| running.refusal.take()) {
+                if let Some(why) = self.refusals.remove(&turn) {
                     error = format!("{error}: {why}");
                 }
                 commit.outbox = self.failure(trigger, &code, &error).into_iter().collect();
@@ -483,19 +466,12 @@ impl Activation {
                 stop
             }
             Err(error) => {
-                let (fault, refusal) = (fault(&error), error.to_string());
-                // Turns at the same time conflict as a matter of course.
-                if fault != CommitFault::Conflict {
-                    let error = AgentError::from(error);
-                    self.warn(&error, "a turn was not committed");
-                    self.status
-                        .send_modify(|status| status.last_error = Some(error));
-                }
+                let fault = self.not_written(turn, error, "a turn");
                 if matches!(fault, CommitFault::Conflict | CommitFault::Refused)
                     && let Some(running) = self.running.get_mut(&turn)
                 {
                     // The handler runs again, or the turn is given up.
-                    (running.commit, running.refusal) = (None, Some(refusal));
+                    running.commit = None;
                     running.client.0.abandon_tables();
                 }
                 self.input(Input::NotCommitted(turn, fault))
@@ -584,7 +560,6 @@ impl Activation {
             output: Some(output),
             changes: Changes::default(),
             commit: Some(Box::new(commit)),
-            refusal: None,
         };
         self.keep(running, &receipt);
         self.show();

@@ -24,7 +24,7 @@ impl HostBuilder {
         name: impl Into<String>,
         make: impl Fn(&Identity) -> A + Send + Sync + 'static,
     ) -> HostBuilder {
-        let factory: Factory = Box::new(move |identity| Arc::new(Typed::new(make(identity))));
+        let factory: Factory = Arc::new(move |identity| Arc::new(Typed::new(make(identity))));
         self.factories.insert(name.into(), factory);
         self
     }
@@ -42,7 +42,7 @@ impl HostBuilder {
         let link = crate::process::Link::new(process, names.clone());
         for name in names {
             let link = Arc::clone(&link);
-            let factory: Factory = Box::new(move |identity| link.runner(identity));
+            let factory: Factory = Arc::new(move |identity| link.runner(identity));
             self.factories.insert(name, factory);
         }
         self.processes.push(link);
@@ -109,7 +109,7 @@ impl HostBuilder {
                     self.options,
                     Box::new(Present(present)),
                 )),
-                factories: self.factories,
+                factories: Mutex::new(self.factories),
                 slots: Mutex::default(),
                 membership: tokio::sync::Mutex::const_new(()),
                 timers_changed: Arc::default(),

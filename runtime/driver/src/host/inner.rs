@@ -17,7 +17,6 @@ use a99_runtime_engine::{
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 /// Knows who is on the channels of a host.
 pub(super) struct Present(pub(super) Weak<Inner>);
@@ -60,7 +59,7 @@ impl Inner {
     pub(super) fn roster(&self, channel: &str) -> Vec<Participant> {
         let (identities, mut roster) = locked(&self.slots).present(channel);
         for identity in identities {
-            let Some(factory) = self.factories.get(identity.key.agent()) else {
+            let Some(factory) = self.factory(identity.key.agent()) else {
                 continue;
             };
             let look = || {
@@ -87,7 +86,7 @@ impl Inner {
 
     /// Names of the agents that can be invited, sorted.
     pub(super) fn known(&self) -> Vec<String> {
-        let mut known: Vec<String> = self.factories.keys().cloned().collect();
+        let mut known: Vec<String> = locked(&self.factories).keys().cloned().collect();
         known.sort_unstable();
         known
     }
@@ -113,7 +112,7 @@ impl Inner {
             key: key.clone(),
             config: Arc::new(config.clone()),
         };
-        let Some(factory) = self.factories.get(key.agent()) else {
+        let Some(factory) = self.factory(key.agent()) else {
             return Ok(None);
         };
         let make = std::panic::AssertUnwindSafe(|| factory(&identity));
@@ -134,7 +133,7 @@ impl Inner {
     /// Refuses settings that an agent could not read, as far as its value can be made here.
     pub(super) fn check_settings(&self, key: &AgentKey, merged: &str) -> Result<(), AgentError> {
         let identity = locked(&self.slots).identity(key);
-        let factory = self.factories.get(key.agent());
+        let factory = self.factory(key.agent());
         let (Some(identity), Some(factory)) = (identity, factory) else {
             return Ok(());
         };
@@ -201,7 +200,7 @@ impl Inner {
     /// this task only.
     async fn live(self: Arc<Self>, started: Start) -> Ended {
         let name = started.identity.key.agent();
-        let Some(factory) = self.factories.get(name) else {
+        let Some(factory) = self.factory(name) else {
             let message = format!("no agent is called '{name}' here");
             return Ended::Failed(AgentError::new(codes::UNKNOWN_AGENT, message).fatal());
         };
@@ -240,7 +239,13 @@ impl Inner {
                     StopReason::Fenced => "store.fenced",
                     _ => a99_runtime_engine::codes::DEAD,
                 };
-                let message = format!("{key} stopped: {code}");
+                let why = locked(&self.slots).look(key).1.last_error;
+                let message = match (reason, why) {
+                    (StopReason::Dead, Some(why)) => {
+                        format!("{key} stopped: {}: {why}", why.code())
+                    }
+                    _ => format!("{key} stopped: {code}"),
+                };
                 self.shared
                     .log
                     .say(LogLevel::Error, Some(key), code, &message);
@@ -277,7 +282,7 @@ impl Inner {
     }
 
     /// Whether something after the cursor may be for an agent.
-    async fn has_news(&self, key: &AgentKey, mut cursor: Seq) -> bool {
+    pub(super) async fn has_news(&self, key: &AgentKey, mut cursor: Seq) -> bool {
         let hub = self.shared.hub();
         let me = key.participant();
         let Ok(channel) = hub.channel(key.channel()).await else {
@@ -323,15 +328,5 @@ impl Inner {
             }
         }
         true
-    }
-
-    pub(super) async fn all_asleep(&self, limit: Duration) -> bool {
-        let mut ended = self.ended.subscribe();
-        let wait = async {
-            while !locked(&self.slots).awake().is_empty() {
-                drop(ended.changed().await);
-            }
-        };
-        tokio::time::timeout(limit, wait).await.is_ok()
     }
 }

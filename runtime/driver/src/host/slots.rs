@@ -58,6 +58,8 @@ struct Slot {
     last: Option<Box<Status>>,
     /// The value with which it wakes first, if it was made already.
     made: Option<Arc<dyn Runner>>,
+    /// While it is held asleep: whether something wants it awake.
+    held: Option<bool>,
 }
 
 /// What an activation needs of its slot.
@@ -107,6 +109,7 @@ impl Slots {
             woke_cut_off: false,
             last: None,
             made: None,
+            held: None,
         };
         self.by_key.insert(key, slot);
         true
@@ -188,6 +191,10 @@ impl Slots {
             return None;
         }
         let slot = self.by_key.get_mut(key)?;
+        if let Some(is_wanted) = &mut slot.held {
+            *is_wanted = true;
+            return None;
+        }
         if !matches!(slot.phase, Phase::Asleep) {
             return None;
         }
@@ -273,6 +280,43 @@ impl Slots {
             slot.phase = Phase::Asleep;
         }
         true
+    }
+
+    /// Keeps an agent from waking, and has one that is awake sleep. Nothing for one that is
+    /// not there; false where it is held already.
+    pub(super) fn hold(&mut self, key: &AgentKey) -> Option<bool> {
+        let slot = self.by_key.get_mut(key)?;
+        if slot.held.is_some() {
+            return Some(false);
+        }
+        slot.held = Some(!matches!(slot.phase, Phase::Asleep));
+        self.signal(key, Signal::Drain);
+        Some(true)
+    }
+
+    /// Lets an agent wake again that was held, whatever it stopped for. Whether something
+    /// wants that. How far it is may be another now.
+    pub(super) fn release(&mut self, key: &AgentKey) -> bool {
+        self.forgive(key);
+        let Some(slot) = self.by_key.get_mut(key) else {
+            return false;
+        };
+        slot.last = slot.last.take().map(|last| {
+            Box::new(Status {
+                turns: last.turns,
+                failed: last.failed,
+                hop_limited: last.hop_limited,
+                ..Status::default()
+            })
+        });
+        slot.held.take().unwrap_or_default()
+    }
+
+    /// Forgets values that were made of a definition and that no agent woke with.
+    pub(super) fn forget_made(&mut self, name: &str) {
+        let of_name = self.by_key.iter_mut();
+        let of_name = of_name.filter(|(key, _)| key.agent() == name);
+        of_name.for_each(|(_, slot)| slot.made = None);
     }
 
     /// Tells an agent something, if it is awake. Whether it is.

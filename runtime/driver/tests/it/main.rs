@@ -7,6 +7,7 @@ mod delivery;
 mod echo;
 mod faults;
 mod fencing;
+mod hold;
 mod hooks;
 mod joined;
 mod kept;

@@ -1,0 +1,47 @@
+//! Faults of the store while turns are written.
+
+use super::Activation;
+use crate::error::AgentError;
+use a99_runtime_engine::{CommitFault, StoreCode, StoreError, TurnId};
+
+/// What a fault of the store means for a turn.
+pub(super) fn fault(error: &StoreError) -> CommitFault {
+    match error.code() {
+        StoreCode::Fenced => CommitFault::Fenced,
+        StoreCode::Conflict => CommitFault::Conflict,
+        StoreCode::InDoubt => CommitFault::InDoubt,
+        StoreCode::Unavailable | StoreCode::Locked => CommitFault::Unavailable,
+        StoreCode::ChangedBody
+        | StoreCode::TooLarge
+        | StoreCode::NotFound
+        | StoreCode::Unreadable
+        | StoreCode::Input
+        | StoreCode::Constraint
+        | StoreCode::Interrupted => CommitFault::Refused,
+    }
+}
+
+impl Activation {
+    /// Says that a turn or its start was not written, and keeps why, in case that the turn is
+    /// given up for it.
+    pub(super) fn not_written(
+        &mut self,
+        turn: TurnId,
+        error: StoreError,
+        what: &str,
+    ) -> CommitFault {
+        let fault = fault(&error);
+        // Turns at the same time conflict as a matter of course.
+        if fault == CommitFault::Conflict {
+            return fault;
+        }
+        if fault == CommitFault::Refused {
+            self.refusals.insert(turn, error.to_string());
+        }
+        let error = AgentError::from(error);
+        self.warn(&error, &format!("{what} was not written"));
+        self.status
+            .send_modify(|status| status.last_error = Some(error));
+        fault
+    }
+}

@@ -1,0 +1,140 @@
+//! Change of an agent while its host goes on: other definitions, and agents that are held
+//! asleep meanwhile.
+
+use super::slots::Slots;
+use super::{Factory, Host, Inner};
+use crate::activation::Signal;
+use crate::agent::{Agent, Identity};
+use crate::error::{AgentError, codes};
+use crate::hub::locked;
+use crate::runner::Typed;
+use a99_runtime_engine::AgentKey;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An agent that sleeps until this is dropped: no turn of its runs, and what comes for it
+/// waits. Then it wakes, if something is for it.
+#[derive(Debug)]
+#[must_use = "the agent is held until this is dropped"]
+pub struct Held {
+    host: Host,
+    key: AgentKey,
+    was_cut: bool,
+}
+
+impl Held {
+    /// Whether a turn was cancelled, because it did not end in time.
+    #[must_use]
+    pub fn was_cut(&self) -> bool {
+        self.was_cut
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let inner = Arc::clone(&self.host.0);
+        let is_wanted = locked(&inner.slots).release(&self.key);
+        inner.ended.send_modify(|n| *n += 1);
+        inner.timers_changed.notify_one();
+        let key = self.key.clone();
+        inner.runtime.clone().spawn(async move {
+            if is_wanted || inner.is_behind(&key).await {
+                inner.wake(&key);
+            }
+        });
+    }
+}
+
+impl Host {
+    /// Knows an agent by a name, from now on. One that is awake keeps the value that it has
+    /// until it wakes again: [`Host::hold`] makes it sleep.
+    pub fn define<A: Agent>(
+        &self,
+        name: impl Into<String>,
+        make: impl Fn(&Identity) -> A + Send + Sync + 'static,
+    ) {
+        let name = name.into();
+        locked(&self.0.slots).forget_made(&name);
+        let factory: Factory = Arc::new(move |identity| Arc::new(Typed::new(make(identity))));
+        locked(&self.0.factories).insert(name, factory);
+    }
+
+    /// Knows no agent by a name any more. Whether it did. [`Host::remove`] its agents first:
+    /// they cannot wake afterwards.
+    pub fn undefine(&self, name: &str) -> bool {
+        locked(&self.0.factories).remove(name).is_some()
+    }
+
+    /// Lets an agent's turns end and keeps it asleep, so that its definition, its timers or how
+    /// far it is can be changed; others go on. Turns that run longer than the deadline are
+    /// cancelled, and come again afterwards as its policy says. While another one holds it, it
+    /// is waited for.
+    ///
+    /// # Errors
+    /// `agent.not_registered`; `host.stopping`; `turn.timeout` if it does not end when it is
+    /// cancelled, either.
+    pub async fn hold(&self, key: &AgentKey, deadline: Duration) -> Result<Held, AgentError> {
+        loop {
+            self.0.going_on()?;
+            let mut ended = self.0.ended.subscribe();
+            let began = locked(&self.0.slots).hold(key);
+            match began {
+                Some(true) => break,
+                Some(false) => drop(ended.changed().await),
+                None => {
+                    let message = format!("{key} is on no channel of this host");
+                    return Err(AgentError::new(codes::NOT_REGISTERED, message));
+                }
+            }
+        }
+        let mut held = Held {
+            host: self.clone(),
+            key: key.clone(),
+            was_cut: false,
+        };
+        let is_asleep = |slots: &Slots| !slots.is_awake(key);
+        if self.0.until(deadline, is_asleep).await {
+            return Ok(held);
+        }
+        held.was_cut = true;
+        locked(&self.0.slots).signal(key, Signal::Halt);
+        let limit = self.0.shared.options.hook_timeout;
+        match self.0.until(limit, is_asleep).await {
+            true => Ok(held),
+            false => {
+                let message = format!("a turn of {key} goes on although it was cancelled");
+                Err(AgentError::new(codes::TIMEOUT, message))
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// What makes values of an agent.
+    pub(super) fn factory(&self, name: &str) -> Option<Factory> {
+        locked(&self.factories).get(name).cloned()
+    }
+
+    /// Waits until the slots are as is wanted. Whether that came in time.
+    pub(super) async fn until(&self, limit: Duration, is_so: impl Fn(&Slots) -> bool) -> bool {
+        let mut ended = self.ended.subscribe();
+        let wait = async {
+            while !is_so(&locked(&self.slots)) {
+                drop(ended.changed().await);
+            }
+        };
+        tokio::time::timeout(limit, wait).await.is_ok()
+    }
+
+    /// Whether the store has something that an agent did not handle.
+    async fn is_behind(&self, key: &AgentKey) -> bool {
+        match self.shared.agents().load(key).await {
+            Ok(Some(row)) => {
+                !row.started.is_empty() || self.has_news(key, row.progress.checkpoint).await
+            }
+            Ok(None) => self.has_news(key, 0).await,
+            // Waking says why.
+            Err(_) => true,
+        }
+    }
+}
