@@ -294,6 +294,14 @@ impl Header {
         }
     }
 
+    /// The file that its secret is in.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.source {
+            SecretSource::File(path) => Some(path),
+            SecretSource::Env(_) => None,
+        }
+    }
+
     /// The whole text, with the secret.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ Example:
   a99 agent send general 'Hello' --wait
 
 An interrupt or SIGTERM ends it: nothing new is taken, turns that run may end until the
-deadline, and all is on the disk. SIGHUP reads agents.toml again.";
+deadline, and all is on the disk. SIGHUP reads agents.toml again, as `reload` does.";
 
 const SEND_EXAMPLE: &str = "\
 Example:
@@ -78,6 +78,7 @@ agents.toml:
   concurrency = 1             turns at the same time
   retry = { attempts = 5, first = \"500ms\", most = \"30s\" }
   on-dead = \"continue\"        or stop: what follows a turn that was given up
+  on-lost = false             true: at-most-once, an event `lost` lists turns that were cut off
   max-deaths = 3              a turn under which the process died so often is given up
   targeted-only = false       messages that name others are left out
   respond-when-solo = false   with it: all messages, while no other agent is there
@@ -127,7 +128,7 @@ pub(crate) enum AgentCommand {
     /// Print or change how far an agent has handled its channel
     #[command(after_help = format!("{CHECKPOINT_EXAMPLE}\n\n{EXIT_CODES}"))]
     Checkpoint(CheckpointArgs),
-    /// Let the host read agents.toml again
+    /// Let the host read agents.toml again, and change the agents that it says something else of
     #[command(after_help = format!("{RELOAD_EXAMPLE}\n\n{EXIT_CODES}"))]
     Reload(ReloadArgs),
 }
@@ -199,7 +200,7 @@ pub(crate) struct HostArgs {
     /// What a power cut may take [default: process]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub durability: Option<DurabilityArg>,
-    /// How long turns that run may take to end when the host ends
+    /// How long turns that run may take to end when the host ends, or their agent is changed
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", allow_hyphen_values = true)]
     pub drain: Duration,
     /// Print what happens, errors too, as lines of JSON on standard output

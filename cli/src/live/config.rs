@@ -46,6 +46,7 @@ const OF_AGENT: &[&str] = &[
     "concurrency",
     "retry",
     "on-dead",
+    "on-lost",
     "max-deaths",
     "targeted-only",
     "respond-when-solo",
@@ -117,6 +118,8 @@ pub(super) struct AgentSpec {
     pub(super) methods: Vec<(String, ProgramMethod)>,
     /// Whether what its models write is shown while they do.
     pub(super) is_streaming: bool,
+    /// Whether its program hears of turns that were lost.
+    pub(super) hears_lost: bool,
     /// Its own tables, if it has some.
     pub(super) tables: Option<Tables>,
     /// Limits and grants of its runs.
@@ -287,6 +290,16 @@ fn agent_of(
     let timers = timers(fields, places, wrong);
     let methods = methods::methods(fields, places, wrong);
     let is_streaming = fields.flag("stream");
+    let hears_lost = fields.flag("on-lost").unwrap_or(false);
+    if hears_lost && policy.delivery != Delivery::AtMostOnce {
+        fields.blame(
+            fields
+                .get("on-lost")
+                .map_or(fields.at, |value| value.span().start),
+            "`on-lost`: under this delivery no turn is lost",
+            "add `delivery = \"at-most-once\"`, or leave it out",
+        );
+    }
     let tables = tables(fields, folder, &policy);
     let keys = name
         .as_ref()
@@ -313,6 +326,7 @@ fn agent_of(
         timers,
         methods,
         is_streaming: is_streaming.unwrap_or_default(),
+        hears_lost,
         tables,
         run: run?,
     })

@@ -19,6 +19,8 @@ pub(crate) const UNKNOWN: &str = "cli.unknown_agent";
 pub(crate) const BAD_CHECKPOINT: &str = "cli.bad_checkpoint";
 /// A turn was given up.
 pub(crate) const GIVEN_UP: &str = "cli.given_up";
+/// An agent that an event concerns did not handle it: it could not start, or stopped.
+pub(crate) const FAILED: &str = "cli.agent_failed";
 /// The agents were not done in time.
 pub(crate) const NOT_DONE: &str = "cli.not_done";
 
@@ -31,6 +33,7 @@ const KNOWN: &[&str] = &[
     UNKNOWN,
     BAD_CHECKPOINT,
     GIVEN_UP,
+    FAILED,
     NOT_DONE,
     "agent.bad_key",
     "agent.not_registered",

@@ -12,17 +12,17 @@ use super::wire::{Change, Refusal};
 use crate::args::HostArgs;
 use crate::failure::{Exit, Failure};
 use crate::input::name_of;
-use a99_runtime::{AgentKey, Host, LogEntry};
+use a99_runtime::{AgentKey, Held, Host, LogEntry};
 use a99_runtime_engine::{AgentStore as _, Registration, StoreCode};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{RwLock, watch};
-use tokio::task::JoinSet;
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// How often a host looks whether the store is still its own.
 const LOOK: Duration = Duration::from_millis(250);
@@ -34,21 +34,18 @@ const LOST_TIME: Duration = Duration::from_secs(5);
 pub(super) struct Live {
     pub(super) store: Arc<SqliteRuntime>,
     pub(super) report: Report,
-    config: PathBuf,
-    named: bool,
+    pub(super) host: Host,
+    pub(super) config: PathBuf,
+    pub(super) named: bool,
     drain: Duration,
-    current: RwLock<Current>,
-    /// Changes whenever another host takes the place of the one before.
-    pub(super) changed: watch::Sender<u64>,
+    /// Held while the file is read again, and at the end.
+    pub(super) current: Mutex<Current>,
 }
 
-/// The host, and the programs that it runs.
+/// What the host runs, as the file said it last.
 pub(super) struct Current {
-    pub(super) host: Host,
-    programs: Programs,
-    file: AgentsFile,
-    /// What reports its events, as long as it is there.
-    _telling: JoinSet<()>,
+    pub(super) programs: Programs,
+    pub(super) telling: Telling,
 }
 
 /// Runs the command.
@@ -76,24 +73,26 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let store = Arc::new(store.map_err(Refusal::failure)?);
         let listening = Listening::at(socket::beside(&path)).map_err(Refusal::failure)?;
         let signals = Signals::new()?;
-        let (current, _) = start(&store, file, programs, report)
-            .await
-            .map_err(Refusal::failure)?;
+        let host = start(&store, &programs, report).await;
+        let host = host.map_err(Refusal::failure)?;
+        let mut telling = Telling::default();
+        let told = telling.hear(&host, &programs, report).await;
+        told.map_err(Refusal::failure)?;
         let live = Arc::new(Live {
             store,
             report,
+            host,
             config,
             named,
             drain: args.drain,
-            current: RwLock::new(current),
-            changed: watch::Sender::new(0),
+            current: Mutex::new(Current { programs, telling }),
         });
         let store = name_of(&path);
         let members = [
             ("store", store.into()),
             ("socket", name_of(listening.path()).into()),
             ("pid", std::process::id().into()),
-            ("agents", live.keys().await.len().into()),
+            ("agents", live.host.agents().len().into()),
         ];
         report.did("started", &members);
         live.until_end(listening, signals).await
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
 }
 
 /// Says what should be known of the settings of agents.
-fn warn(file: &AgentsFile, report: Report) {
+pub(super) fn warn(file: &AgentsFile, report: Report) {
     for spec in &file.agents {
         for warning in &spec.run.warnings {
             let members = [
@@ -143,23 +142,17 @@ impl Signals {
 }
 
 /// Starts a host on a store: agents of the file are on their channels, all others leave.
-/// Gives those too.
 async fn start(
     store: &Arc<SqliteRuntime>,
-    file: AgentsFile,
-    programs: Programs,
+    programs: &Programs,
     report: Report,
-) -> Result<(Current, Vec<AgentKey>), Refusal> {
-    let wanted: BTreeSet<&AgentKey> = file.keys().map(|(key, _)| key).collect();
+) -> Result<Host, Refusal> {
+    let wanted: BTreeSet<&AgentKey> = programs.keys().map(|(key, _)| key).collect();
     let there = known::keys(store).await?;
-    let mut left = Vec::new();
-    for key in &there {
-        if !wanted.contains(key) {
-            store.unregister(key).await?;
-            left.push(key.clone());
-        }
+    for key in there.iter().filter(|key| !wanted.contains(key)) {
+        store.unregister(key).await?;
     }
-    for (key, spec) in file.keys() {
+    for (key, spec) in programs.keys() {
         timers::set(store, key, spec).await?;
         if there.contains(key) {
             let registration = Registration {
@@ -171,36 +164,60 @@ async fn start(
         }
     }
     let builder = Host::builder().logger(move |entry: &LogEntry<'_>| report.entry(entry));
-    let builder = programs.add(builder);
-    let host = builder.start(Arc::clone(store)).await?;
-    for (key, spec) in file.keys() {
+    let host = programs.add(builder).start(Arc::clone(store)).await?;
+    for (key, spec) in programs.keys() {
         if !there.contains(key) {
             host.invite(key, spec.config.clone()).await?;
         }
     }
-    let current = Current {
-        _telling: tell(&host, &file, report).await?,
-        host,
-        programs,
-        file,
-    };
-    Ok((current, left))
+    Ok(host)
 }
 
-/// Reports what comes on the channels of the file, as long as the host is there.
-async fn tell(host: &Host, file: &AgentsFile, report: Report) -> Result<JoinSet<()>, Refusal> {
-    let mut telling = JoinSet::new();
-    let channels: BTreeSet<&str> = file.keys().map(|(key, _)| key.channel()).collect();
-    for channel in channels {
-        let mut events = host.subscribe(channel, None, false).await?;
-        let channel = channel.to_owned();
-        telling.spawn(async move {
-            while let Ok(event) = events.next().await {
-                report.event(&channel, &event);
+/// Reports what comes on channels, as long as it is there.
+#[derive(Default)]
+pub(super) struct Telling {
+    tasks: JoinSet<()>,
+    channels: BTreeMap<String, AbortHandle>,
+}
+
+impl Telling {
+    /// Reports the channels of these programs too.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(super) async fn hear(
+        &mut self,
+        host: &Host,
+        programs: &Programs,
+        report: Report,
+    ) -> Result<(), Refusal> {
+        for (key, _) in programs.keys() {
+            if self.channels.contains_key(key.channel()) {
+                continue;
             }
+            let mut events = host.subscribe(key.channel(), None, false).await?;
+            let channel = key.channel().to_owned();
+            let task = self.tasks.spawn(async move {
+                while let Ok(event) = events.next().await {
+                    report.event(events.channel(), &event);
+                }
+            });
+            self.channels.insert(channel, task);
+        }
+        Ok(())
+    }
+
+    /// Reports no others any more.
+    pub(super) fn keep(&mut self, programs: &Programs) {
+        let wanted: BTreeSet<&str> = programs.keys().map(|(key, _)| key.channel()).collect();
+        self.channels.retain(|channel, task| {
+            let stays = wanted.contains(channel.as_str());
+            if !stays {
+                task.abort();
+            }
+            stays
         });
     }
-    Ok(telling)
 }
 
 impl Live {
@@ -217,9 +234,12 @@ impl Live {
                 _ = signals.terminate.recv() => break None,
                 refusal = self.lost() => break Some(refusal),
                 _ = signals.hang_up.recv() => {
-                    if let Err(refusal) = self.reload().await {
-                        self.report.refused(&refusal);
-                    }
+                    let live = Arc::clone(&self);
+                    tokio::spawn(async move {
+                        if let Err(refusal) = live.reload().await {
+                            live.report.refused(&refusal);
+                        }
+                    });
                 }
             }
         };
@@ -231,9 +251,8 @@ impl Live {
             self.report.refused(&refusal);
             // What its turns still do comes to nothing.
             let cut = async {
-                let mut current = self.current.write().await;
-                drop(current.host.drain(Duration::ZERO).await);
-                std::mem::take(&mut current.programs).close();
+                drop(self.host.drain(Duration::ZERO).await);
+                std::mem::take(&mut self.current.lock().await.programs).close();
             };
             drop(tokio::time::timeout(LOST_TIME, cut).await);
             return Err(refusal.failure());
@@ -273,75 +292,30 @@ impl Live {
 
     /// Ends all turns. Gives the agents whose turns were cut off.
     async fn finish(&self) -> Result<Vec<AgentKey>, Refusal> {
-        let mut current = self.current.write().await;
-        let cut = current.host.drain(self.drain).await?;
-        std::mem::take(&mut current.programs).close();
+        let cut = self.host.drain(self.drain).await?;
+        std::mem::take(&mut self.current.lock().await.programs).close();
         Ok(cut)
     }
 
-    /// The host, for work that may be cut off when another takes its place.
-    pub(super) async fn host(&self) -> Host {
-        self.current.read().await.host.clone()
-    }
-
-    /// The host that is not replaced as long as this is held.
-    pub(super) async fn held(&self) -> tokio::sync::RwLockReadGuard<'_, Current> {
-        self.current.read().await
-    }
-
-    /// The agents that are on channels.
-    pub(super) async fn keys(&self) -> Vec<AgentKey> {
-        self.host().await.agents()
-    }
-
-    /// Reads the file again. If something is wrong with it, all stays as it was.
+    /// Lets the turns of an agent end and keeps it asleep, while the others go on.
     ///
     /// # Errors
-    /// What is wrong.
-    pub(super) async fn reload(&self) -> Result<Json, Refusal> {
-        let read = AgentsFile::read(&self.config, self.named);
-        let file = read.map_err(|failure| Refusal::of(&failure))?;
-        warn(&file, self.report);
-        let programs = Programs::prepare(&file.agents);
-        let programs = programs.map_err(|failure| Refusal::of(&failure))?;
-        let mut current = self.current.write().await;
-        let left = self.replace(&mut current, file, programs).await?;
-        drop(current);
-        let keys = self.keys().await;
-        let members = [("agents", json!(keys)), ("left", json!(left))];
-        self.report.did("reloaded", &members);
-        Ok(json!({"ok": true, "agents": keys, "left": left}))
-    }
-
-    /// Lets the agents sleep and starts a host in the place of theirs.
-    async fn replace(
-        &self,
-        current: &mut Current,
-        file: AgentsFile,
-        programs: Programs,
-    ) -> Result<Vec<AgentKey>, Refusal> {
-        let cut = current.host.drain(self.drain).await?;
-        if !cut.is_empty() {
-            self.report.did("cut off", &[("agents", json!(cut))]);
+    /// Those of [`Host::hold`].
+    pub(super) async fn hold(&self, key: &AgentKey) -> Result<Held, Refusal> {
+        let held = self.host.hold(key, self.drain).await?;
+        if held.was_cut() {
+            self.report.did("cut off", &[("agents", json!([key]))]);
         }
-        let (new, left) = start(&self.store, file, programs, self.report).await?;
-        std::mem::replace(current, new).programs.close();
-        self.changed.send_modify(|n| *n += 1);
-        Ok(left)
+        Ok(held)
     }
 
-    /// Changes how far an agent is, while no agent is awake.
+    /// Changes how far an agent is, while it sleeps.
     ///
     /// # Errors
     /// Those of the change.
     pub(super) async fn change(&self, key: &AgentKey, change: Change) -> Result<Json, Refusal> {
-        let mut current = self.current.write().await;
-        current.host.drain(self.drain).await?;
-        let done = known::change(&self.store, key, change).await;
-        let file = current.file.clone();
-        let programs = std::mem::take(&mut current.programs);
-        self.replace(&mut current, file, programs).await?;
-        done
+        let _held = self.hold(key).await?;
+        known::change(&self.store, key, change).await
     }
 }
 

@@ -23,6 +23,7 @@ mod serve;
 mod show;
 mod socket;
 mod timers;
+mod update;
 mod wire;
 
 use crate::failure::Failure;

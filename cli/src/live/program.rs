@@ -5,21 +5,40 @@ use crate::commands::run::{account_limits, check_ops, limits, with_env};
 use crate::failure::Failure;
 use crate::{agents, embed, input, models, network, store};
 use a99_runtime::program::ProgramAgent;
-use a99_runtime::{ConnectOptions, HostBuilder};
+use a99_runtime::{AgentKey, ConnectOptions, Host, HostBuilder};
+use a99_runtime_engine::digest;
 use agent99::account::Account;
 use agent99::capabilities::Capabilities;
 use agent99::{Engine, RunOptions, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Time of a turn that may ask a network or a model, unless it is told.
 const WITH_NETWORK: Duration = Duration::from_secs(600);
 
-/// The agents of a file, and the stores that their programs have open.
+/// The agents of a file, by name.
 #[derive(Default)]
-pub(super) struct Programs {
-    all: Vec<(String, ProgramAgent)>,
-    opened: Vec<store::Opened>,
+pub(super) struct Programs(pub(super) BTreeMap<String, Program>);
+
+/// An agent of a file, and the store that its program has open.
+pub(super) struct Program {
+    pub(super) spec: Arc<AgentSpec>,
+    agent: ProgramAgent,
+    opened: store::Opened,
+    pub(super) shape: Shape,
+}
+
+/// All that an agent follows from. One whose shape is the same goes on when its file is read
+/// again.
+#[derive(PartialEq)]
+pub(super) struct Shape {
+    /// What the file says of it, but not in which line.
+    text: String,
+    /// With its password, which is in no text.
+    store: Option<store::StorePlace>,
+    /// What its files have in them.
+    files: Vec<Option<u64>>,
 }
 
 impl Programs {
@@ -30,25 +49,50 @@ impl Programs {
     pub(super) fn prepare(agents: &[Arc<AgentSpec>]) -> Result<Programs, Failure> {
         let mut programs = Programs::default();
         for spec in agents {
+            let shape = spec.shape();
             let (agent, opened) = agent(spec)?;
-            programs.opened.push(opened);
-            programs.all.push((spec.name.clone(), agent));
+            let program = Program {
+                spec: Arc::clone(spec),
+                agent,
+                opened,
+                shape,
+            };
+            programs.0.insert(spec.name.clone(), program);
         }
         Ok(programs)
     }
 
-    /// Makes the programs known to a host.
+    /// Makes the programs known to a host that is built.
     pub(super) fn add(&self, mut builder: HostBuilder) -> HostBuilder {
-        for (name, agent) in &self.all {
-            let agent = agent.clone();
+        for (name, program) in &self.0 {
+            let agent = program.agent.clone();
             builder = builder.agent(name, move |_| agent.clone());
         }
         builder
     }
 
+    /// All keys, by agent.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&AgentKey, &Arc<AgentSpec>)> {
+        let programs = self.0.values();
+        programs.flat_map(|program| program.spec.keys.iter().map(|key| (key, &program.spec)))
+    }
+
     /// Waits until all that programs stored is in its files.
     pub(super) fn close(self) {
-        self.opened.into_iter().for_each(store::Opened::close);
+        self.0.into_values().for_each(Program::close);
+    }
+}
+
+impl Program {
+    /// Makes the program known to a host that runs.
+    pub(super) fn define(&self, host: &Host) {
+        let agent = self.agent.clone();
+        host.define(&self.spec.name, move |_| agent.clone());
+    }
+
+    /// Waits until all that it stored is in its file.
+    pub(super) fn close(self) {
+        self.opened.close();
     }
 }
 
@@ -81,6 +125,7 @@ fn agent(spec: &Arc<AgentSpec>) -> Result<(ProgramAgent, store::Opened), Failure
         .policy(spec.policy)
         .events(spec.events)
         .streaming(spec.is_streaming)
+        .on_lost(spec.hears_lost)
         .connect(ConnectOptions {
             replay: spec.replay,
             ..ConnectOptions::default()
@@ -116,6 +161,42 @@ fn options(spec: &AgentSpec, context: Option<Value>) -> RunOptions {
 }
 
 impl AgentSpec {
+    fn shape(&self) -> Shape {
+        let set = &self.run.set;
+        let secrets = set
+            .header
+            .iter()
+            .filter_map(|header| header.0.as_ref().ok());
+        let files = [Some(self.program.as_path()), set.ca.as_deref()].into_iter();
+        let files = files.flatten();
+        let files = files.chain(set.agent.iter().map(|agent| agent.file.as_path()));
+        let files = files.chain(secrets.filter_map(|header| header.file()));
+        let said = (
+            (
+                &self.program,
+                &self.keys,
+                &self.config,
+                &self.policy,
+                &self.events,
+            ),
+            (
+                &self.replay,
+                &self.timers,
+                &self.methods,
+                (&self.is_streaming, &self.hears_lost),
+                &self.tables,
+            ),
+            (set, &self.run.models, &self.run.warnings),
+        );
+        Shape {
+            text: format!("{said:?}"),
+            store: set.store.clone(),
+            files: files
+                .map(|file| std::fs::read(file).ok().map(|bytes| digest(&bytes)))
+                .collect(),
+        }
+    }
+
     /// The time of a turn's run, unless its fuel says it.
     fn time_of_run(&self) -> Option<Duration> {
         let set = &self.run.set;

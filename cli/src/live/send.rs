@@ -1,7 +1,7 @@
 //! `a99 agent send`: puts a message on a channel, and shows what comes of it.
 
 use super::client::Client;
-use super::error::{GIVEN_UP, NOT_DONE};
+use super::error::{FAILED, GIVEN_UP, NOT_DONE};
 use super::place::{Opened, Place, Reached};
 use super::wire::{Call, Refusal, SendCall};
 use super::{known, line, show};
@@ -64,43 +64,47 @@ fn text(text: &str) -> Result<String, Failure> {
 
 /// Says what a host made of it.
 fn sent(result: &Json, is_json: bool) -> Result<Exit, Failure> {
+    let list = |name: &str| result[name].as_array().map_or(&[][..], Vec::as_slice);
+    let (failed, dead) = (list("failed"), list("givenUp"));
+    let is_done = result["done"] != false;
+    let is_ok = is_done && failed.is_empty() && dead.is_empty();
     if is_json {
         let mut result = result.clone();
-        result["ok"] = (result["done"] != false && result["givenUp"].is_null()).into();
+        result["ok"] = is_ok.into();
         line(&result);
     }
-    let exit = match (&result["givenUp"], &result["done"]) {
-        (Json::Array(dead), _) if !dead.is_empty() => {
-            for one in dead {
-                let member = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
-                let (key, error) = (member("key"), member("error"));
-                let text = format!("{key} gave {} up: {error}", show::trigger(&one["trigger"]));
-                complain(
-                    is_json,
-                    GIVEN_UP,
-                    &text,
-                    "`a99 agent checkpoint KEY --retry-dead` tries again",
-                );
-            }
-            Exit::Error
-        }
-        (_, Json::Bool(false)) => {
-            let text = "the agents were not done in time";
-            complain(
-                is_json,
-                NOT_DONE,
-                text,
-                "wait longer, `--timeout 5m`, or look at the host's log",
-            );
-            Exit::Timeout
-        }
-        _ => Exit::Ok,
-    };
+    let member = |one: &Json, name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    for one in failed {
+        let (key, code, error) = (
+            member(one, "key"),
+            member(one, "code"),
+            member(one, "error"),
+        );
+        let text = format!("{key} did not handle it: {code}: {error}");
+        let help = "`a99 agent inspect KEY` shows how it is; the event waits for it";
+        complain(is_json, FAILED, &text, help);
+    }
+    for one in dead {
+        let (key, error) = (member(one, "key"), member(one, "error"));
+        let text = format!("{key} gave {} up: {error}", show::trigger(&one["trigger"]));
+        let help = "`a99 agent checkpoint KEY --retry-dead` tries again";
+        complain(is_json, GIVEN_UP, &text, help);
+    }
+    let is_late = failed.is_empty() && dead.is_empty() && !is_done;
+    if is_late {
+        let text = "the agents were not done in time";
+        let help = "wait longer, `--timeout 5m`, or look at the host's log";
+        complain(is_json, NOT_DONE, text, help);
+    }
     warn(result, is_json);
     if !is_json && result["isNew"] == false {
         output::note("note", "it was there already, under this key");
     }
-    Ok(exit)
+    Ok(match is_late {
+        true => Exit::Timeout,
+        false if is_ok => Exit::Ok,
+        false => Exit::Error,
+    })
 }
 
 /// Says what is odd about a message that was sent.

@@ -10,7 +10,7 @@ use super::wire::{
     Answer, Call, LogsCall, MAX_LINE, MethodCall, Refusal, Request, Said, SendCall, line,
 };
 use super::{inspect, known};
-use a99_runtime::{AgentKey, DeadLetter, Event, HostOptions, Publish, Seq, Subscription, codes};
+use a99_runtime::{AgentKey, DeadLetter, Event, HostOptions, Publish, Seq};
 use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
 use serde_json::{Value as Json, json};
 use std::io;
@@ -159,7 +159,7 @@ impl Connection {
             Call::Logs(call) => self.logs(request.id, &call).await,
             Call::Inspect(call) => Ok(inspected(&live, call.agent.as_deref()).await?),
             Call::Checkpoint(call) => {
-                let key = known::resolve(&live.keys().await, &call.agent)?;
+                let key = known::resolve(&live.host.agents(), &call.agent)?;
                 Ok(live.change(&key, call.change).await?)
             }
             Call::Reload => Ok(live.reload().await?),
@@ -168,20 +168,16 @@ impl Connection {
 
     async fn send(&mut self, id: u64, call: &SendCall) -> Result<Json, Stop> {
         let live = Arc::clone(&self.live);
-        let (published, keys) = {
-            let current = live.held().await;
-            let keys = current.host.agents();
-            let publish = Publish {
-                sender: known::sender(&keys, &call.channel, &call.sender)?,
-                body: a99_runtime::Body::Message(known::message(&keys, call)?),
-                key: call.key.clone(),
-                attachments: Vec::new(),
-            };
-            let published = current.host.publish(&call.channel, publish).await?;
-            // It is acknowledged only where it is found again.
-            live.store.check_place()?;
-            (published, keys)
+        let keys = live.host.agents();
+        let publish = Publish {
+            sender: known::sender(&keys, &call.channel, &call.sender)?,
+            body: a99_runtime::Body::Message(known::message(&keys, call)?),
+            key: call.key.clone(),
+            attachments: Vec::new(),
         };
+        let published = live.host.publish(&call.channel, publish).await?;
+        // It is acknowledged only where it is found again.
+        live.store.check_place()?;
         let event = &published.event;
         let seq = event.seq.unwrap_or_default();
         let mut result = json!({"seq": seq, "id": event.id, "isNew": published.is_new});
@@ -193,7 +189,7 @@ impl Connection {
                 Ok(done) => {
                     let failed = done?;
                     if !failed.is_empty() {
-                        result["failed"] = json!(failed);
+                        result["failed"] = json!(why(&live, failed).await);
                     }
                     true
                 }
@@ -215,13 +211,13 @@ impl Connection {
     /// Calls a method, and waits for its answer as long as the client does.
     async fn call(&mut self, call: MethodCall) -> Result<Json, Stop> {
         let live = Arc::clone(&self.live);
-        let mut changed = live.changed.subscribe();
-        let host = live.host().await;
-        let keys = host.agents();
+        let keys = live.host.agents();
         let key = known::resolve(&keys, &call.agent)?;
         let sender = known::sender(&keys, key.channel(), &call.sender)?;
         let limit = call.timeout_ms.map(Duration::from_millis);
-        let asked = host.call_method(sender, &key, &call.name, call.args, limit);
+        let asked = live
+            .host
+            .call_method(sender, &key, &call.name, call.args, limit);
         let handle = match asked.await {
             Ok(handle) => handle,
             Err(error) => return Ok(super::call::told(Err(error))),
@@ -229,11 +225,6 @@ impl Connection {
         tokio::select! {
             biased;
             answer = handle.result() => Ok(super::call::told(answer)),
-            _ = changed.changed() => {
-                let text = "another host took the place of the one that was asked";
-                let help = "the answer comes into the log: `a99 agent logs CHANNEL`";
-                Err(Refusal::new(codes::STOPPING, text).helped(help).into())
-            }
             () = closed(&mut self.input) => Err(gone(io::ErrorKind::BrokenPipe.into())),
         }
     }
@@ -241,36 +232,25 @@ impl Connection {
     /// Hands on what follows on a channel until the agents that an event concerns are done with
     /// it. Gives those that cannot be.
     async fn settled(&mut self, id: u64, channel: &str, seq: Seq) -> Result<Vec<AgentKey>, Stop> {
-        let mut after = seq;
         let live = Arc::clone(&self.live);
-        loop {
-            let mut changed = live.changed.subscribe();
-            let host = live.host().await;
-            let mut events = host.subscribe(channel, Some(after), true).await?;
-            let done = loop {
-                tokio::select! {
-                    biased;
-                    event = events.next() => {
-                        let event = event?;
-                        after = event.seq.unwrap_or(after).max(after);
-                        self.event(id, &event).await?;
-                    }
-                    _ = changed.changed() => break None,
-                    handled = host.handled(channel, seq, LOOK) => {
-                        if let Some(never) = handled? { break Some(never) }
-                    }
-                    () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
+        let mut events = live.host.subscribe(channel, Some(seq), true).await?;
+        let never = loop {
+            tokio::select! {
+                biased;
+                event = events.next() => self.event(id, &*event?).await?,
+                handled = live.host.handled(channel, seq, LOOK) => {
+                    if let Some(never) = handled? { break never }
                 }
-            };
-            let Some(never) = done else { continue };
-            // What the last turn sent.
-            let head = live.store.head(channel).await?;
-            while events.cursor() < head {
-                let event = events.next().await?;
-                self.event(id, &event).await?;
+                () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
             }
-            return Ok(never);
+        };
+        // What the last turn sent.
+        let head = live.store.head(channel).await?;
+        while events.cursor() < head {
+            let event = events.next().await?;
+            self.event(id, &event).await?;
         }
+        Ok(never)
     }
 
     async fn logs(&mut self, id: u64, call: &LogsCall) -> Result<Json, Stop> {
@@ -281,45 +261,24 @@ impl Connection {
             return Err(Refusal::new(BUSY, text).helped(help).into());
         }
         let channels = live.store.channels().await?;
-        let keys = live.keys().await;
+        let keys = live.host.agents();
         let names = channels.iter().map(|(name, _)| name.as_str());
         let names = names.chain(keys.iter().map(AgentKey::channel));
         known_channel(names, &call.channel)?;
-        let mut after = call.after;
-        loop {
-            let mut changed = live.changed.subscribe();
-            let host = live.host().await;
-            let head = live.store.head(&call.channel).await?;
-            let mut events = host
-                .subscribe(&call.channel, Some(after), call.follow)
-                .await?;
-            loop {
-                if !call.follow && events.cursor() >= head {
-                    return Ok(json!({"head": head}));
-                }
-                match self.next(&mut events, &mut changed).await? {
-                    Some(event) => {
-                        after = event.seq.unwrap_or(after).max(after);
-                        self.event(id, &event).await?;
-                    }
-                    None => break,
-                }
-            }
+        let head = live.store.head(&call.channel).await?;
+        let subscribed = live
+            .host
+            .subscribe(&call.channel, Some(call.after), call.follow);
+        let mut events = subscribed.await?;
+        while call.follow || events.cursor() < head {
+            let event = tokio::select! {
+                biased;
+                event = events.next() => event?,
+                () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
+            };
+            self.event(id, &event).await?;
         }
-    }
-
-    /// The next event; nothing if another host took the place of its own.
-    async fn next(
-        &mut self,
-        events: &mut Subscription,
-        changed: &mut tokio::sync::watch::Receiver<u64>,
-    ) -> Result<Option<Arc<Event>>, Stop> {
-        tokio::select! {
-            biased;
-            event = events.next() => Ok(Some(event?)),
-            _ = changed.changed() => Ok(None),
-            () = closed(&mut self.input) => Err(gone(io::ErrorKind::BrokenPipe.into())),
-        }
+        Ok(json!({"head": head}))
     }
 
     async fn event(&mut self, id: u64, event: &Event) -> Result<(), Stop> {
@@ -369,6 +328,19 @@ async fn beyond_hops(live: &Live, channel: &str, seq: Seq) -> Result<Option<Stri
     }))
 }
 
+/// Agents that failed or stopped, each with the reason.
+async fn why(live: &Live, failed: Vec<AgentKey>) -> Vec<Json> {
+    let mut told = Vec::new();
+    for key in failed {
+        let (code, error) = match live.host.inspect(&key).await {
+            Ok(info) => info.last_error.unwrap_or_default(),
+            Err(error) => (error.code().to_owned(), error.to_string()),
+        };
+        told.push(json!({"key": key, "code": code, "error": error}));
+    }
+    told
+}
+
 /// Turns from an event on that were given up, by agents of its channel.
 async fn given_up(
     live: &Live,
@@ -391,7 +363,7 @@ async fn given_up(
 
 /// How all agents are, or one.
 async fn inspected(live: &Live, agent: Option<&str>) -> Result<Json, Refusal> {
-    let host = live.host().await;
+    let host = &live.host;
     let keys = host.agents();
     let one = async |key: &AgentKey| match host.inspect(key).await {
         Ok(info) => inspect::told(&info),

@@ -357,3 +357,36 @@ fn t11_a_host_outlives_the_limit_of_file_sizes() {
     assert_eq!(shown.json()["key"], "echo/general/echo", "{shown:?}");
     host.kill();
 }
+
+#[test]
+fn t6_send_says_which_agents_failed() {
+    let folder = Sandbox::new("agent-failed");
+    folder.file(
+        "a.ajs",
+        "async function agent() {\n  throw new Error('no luck')\n}\n",
+    );
+    let config = folder.file(
+        "agents.toml",
+        "[[agent]]\nname = \"a\"\nprogram = \"a.ajs\"\nchannel = \"c\"\n\
+         retry = { attempts = 1 }\non-dead = \"stop\"\n",
+    );
+    let host = Hosted::start(&["--config", &config]);
+    let words = ["send", "c", "one", "--wait", "--timeout", "60s"];
+    let sent = agent(&words, &config);
+    assert!(sent.code == 1 && sent.err.contains("no luck"), "{sent:?}");
+    // It stopped in front of that: it handles nothing that follows.
+    let words = ["send", "c", "two", "--wait", "--timeout", "60s"];
+    let sent = agent(&words, &config);
+    assert_eq!(sent.code, 1, "{sent:?}");
+    assert!(
+        sent.err.contains("error[cli.agent_failed]") && sent.err.contains("a/c/a did not handle"),
+        "{sent:?}"
+    );
+    let sent = agent(&[&words[..], &["--json"]].concat(), &config);
+    assert_eq!(sent.code, 1, "{sent:?}");
+    let last = crate::lines(&sent.out).pop().expect("a result");
+    assert_eq!(last["ok"], false, "{last}");
+    assert_eq!(last["failed"][0]["key"], "a/c/a", "{last}");
+    assert!(last["failed"][0]["code"].is_string(), "{last}");
+    host.end();
+}

@@ -200,3 +200,123 @@ fn methods_of_a_program_are_called() {
         assert!(wrong.err.contains(told), "{text}: {}", wrong.err);
     }
 }
+
+/// A file of two agents: one that answers, and one that asks a server that does not answer yet.
+fn beside_a_slow_one(greeting: &str, port: u16) -> String {
+    format!(
+        "[[agent]]\nname = \"slow\"\nprogram = \"slow.ajs\"\nchannel = \"d\"\n\
+         allow = [\"net:127.0.0.1:{port}\"]\n\
+         [[agent]]\nname = \"echo\"\nprogram = \"echo.ajs\"\nchannel = \"c\"\n\
+         config = {{ greeting = \"{greeting}\" }}\n"
+    )
+}
+
+#[test]
+fn t11_checkpoint_and_reload_keep_other_agents_running() {
+    let server = Server::start();
+    let folder = Sandbox::new("agent-beside");
+    let port = server.port;
+    folder.file(
+        "slow.ajs",
+        &format!(
+            "async function agent({{ event }}) {{
+  const found = await httpFetch({{ url: 'http://127.0.0.1:{port}/second' }})
+  await agentSend({{ content: `${{event.content}}: ${{found}}` }})
+}}
+"
+        ),
+    );
+    folder.file(
+        "echo.ajs",
+        include_str!("../../src/templates/live/agent.ajs"),
+    );
+    let config = folder.file("agents.toml", &beside_a_slow_one("Hi", port));
+    let place = ["--config", config.as_str()];
+    let agent = |words: &[&str]| a99(&[&["agent"], words, &place].concat(), b"");
+    let mut host = Hosted::begin(&[&place[..], &["--drain", "100s"]].concat());
+    host.wait_for("started");
+    let sent = agent(&["send", "d", "go"]);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    let hangs = server.hangs.recv_timeout(PATIENCE);
+    hangs.expect("the slow one asks");
+    let words = ["send", "c", "one", "--wait", "--timeout", "60s"];
+    let sent = agent(&words);
+    assert!(
+        sent.code == 0 && sent.out.contains("Hi #1: one"),
+        "{sent:?}"
+    );
+
+    let began = std::time::Instant::now();
+    let set = agent(&["checkpoint", "echo", "--set", "0"]);
+    assert_eq!(set.code, 0, "{set:?}");
+    folder.file("agents.toml", &beside_a_slow_one("Ahoy", port));
+    let done = agent(&["reload", "--json"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.json()["changed"], serde_json::json!(["echo/c/echo"]));
+    let words = ["send", "c", "two", "--wait", "--timeout", "60s"];
+    let sent = agent(&words);
+    assert!(sent.code == 0 && sent.out.contains("Ahoy #"), "{sent:?}");
+    assert!(began.elapsed() < Duration::from_secs(90), "it waited");
+    // Nothing of it disturbed the slow one: its only request has no answer yet.
+    assert_eq!(server.seen("/second"), 1);
+    let shown = agent(&["inspect", "slow", "--json"]).json();
+    assert_eq!(
+        (&shown["status"], &shown["failed"]),
+        (&"awake".into(), &0.into())
+    );
+    host.kill();
+}
+
+#[test]
+fn t3_a_program_hears_of_turns_that_were_lost() {
+    let server = Server::start();
+    let folder = Sandbox::new("agent-lost");
+    let port = server.port;
+    folder.file(
+        "a.ajs",
+        &format!(
+            "async function agent({{ event, state }}) {{
+  if (event.type === 'lost') {{
+    await agentSetState({{ state: {{ lost: event.lost }} }})
+    await agentSend({{ content: `lost ${{event.lost[0].seq}}` }})
+    return
+  }}
+  await httpFetch({{ url: 'http://127.0.0.1:{port}/second' }})
+}}
+"
+        ),
+    );
+    let file = |more: &str| {
+        format!(
+            "[[agent]]\nname = \"a\"\nprogram = \"a.ajs\"\nchannel = \"c\"\n\
+             allow = [\"net:127.0.0.1:{port}\"]\non-lost = true\n{more}"
+        )
+    };
+    // In other modes none is lost.
+    let config = folder.file("agents.toml", &file(""));
+    let place = ["--config", config.as_str()];
+    let wrong = a99(&[&["agent", "host"], &place[..]].concat(), b"");
+    assert!(
+        wrong.code == 2 && wrong.err.contains("add `delivery = \"at-most-once\"`"),
+        "{wrong:?}"
+    );
+    folder.file("agents.toml", &file("delivery = \"at-most-once\"\n"));
+    let host = Hosted::start(&place);
+    let sent = a99(&[&["agent", "send", "c", "go"], &place[..]].concat(), b"");
+    assert_eq!(sent.code, 0, "{sent:?}");
+    let hangs = server.hangs.recv_timeout(PATIENCE);
+    hangs.expect("it asks");
+    host.kill();
+    let mut host = Hosted::start(&place);
+    while host.wait_for("channel")["said"]["content"] != "lost 1" {}
+    host.end();
+    let shown = a99(
+        &[&["agent", "inspect", "a", "--json"], &place[..]].concat(),
+        b"",
+    )
+    .json();
+    let lost = serde_json::json!([{"type": "event", "seq": 1}]);
+    assert_eq!(shown["state"]["lost"], lost, "{shown}");
+    assert_eq!(shown["deadLetters"][0]["code"], "turn.lost", "{shown}");
+    assert_eq!(server.seen("/second"), 1);
+}

@@ -8,6 +8,7 @@ use super::turn::{self, HostTurn};
 use super::{AgentProgram, ProgramArgs, ProgramEnd, ProgramError, ProgramTurn, lock, turn_result};
 use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
 use crate::error::{AgentError, codes};
+use crate::log::LogLevel;
 use crate::methods::{Method, MethodCall, Methods};
 use crate::tables::Tables;
 use crate::turn::{Turn, TurnClient};
@@ -316,6 +317,23 @@ impl Agent for ProgramAgent {
 
     async fn on_event(&self, turn: &mut Turn<'_, Self>, event: Event) -> TurnOutcome {
         self.handle(turn, turn::event(&event)).await
+    }
+
+    async fn on_lost(&self, turn: &mut Turn<'_, Self>, lost: Vec<Trigger>) -> TurnOutcome {
+        if !self.0.settled.hears_lost {
+            return Ok(());
+        }
+        let told = self.handle(turn, turn::lost(&lost)).await;
+        if let Err(error) = told {
+            // It goes on without, for its dead letters say the same.
+            let client = turn.client();
+            client.0.give_up();
+            let key = Some(&client.identity().key);
+            let message = format!("the program failed on the event of lost turns: {error}");
+            let log = &client.0.shared.log;
+            log.say(LogLevel::Warn, key, error.code(), &message);
+        }
+        Ok(())
     }
 
     async fn on_alarm(&self, turn: &mut Turn<'_, Self>, alarm: Alarm) -> TurnOutcome {

@@ -96,6 +96,7 @@ pub(super) struct Settled {
     pub(super) connect: ConnectOptions,
     pub(super) tables: Option<Tables>,
     pub(super) is_streaming: bool,
+    pub(super) hears_lost: bool,
     pub(super) time_of_turn: Duration,
 }
 
@@ -150,6 +151,7 @@ pub struct ProgramAgentBuilder {
     connect: ConnectOptions,
     tables: Option<Tables>,
     is_streaming: bool,
+    hears_lost: bool,
 }
 
 impl fmt::Debug for ProgramAgentBuilder {
@@ -183,6 +185,7 @@ impl ProgramAgentBuilder {
             connect: ConnectOptions::default(),
             tables: None,
             is_streaming: false,
+            hears_lost: false,
         }
     }
 
@@ -383,6 +386,17 @@ impl ProgramAgentBuilder {
         }
     }
 
+    /// Runs the program on an event of the type `lost` when it wakes after turns were cut off that
+    /// are not run again (delivery at most once). Its member `lost` lists them: `{"type":
+    /// "event", "seq"}`, `{"type": "timer", "name", "due"}` or `{"type": "hook"}`. The run has the
+    /// time of a hook, [`HostOptions::hook_timeout`](crate::HostOptions::hook_timeout); one
+    /// that fails is logged, and the agent goes on. Without this the log and the dead letters
+    /// name such turns.
+    #[must_use]
+    pub fn on_lost(self, hears_lost: bool) -> ProgramAgentBuilder {
+        ProgramAgentBuilder { hears_lost, ..self }
+    }
+
     /// Gives the agent SQL tables of its own, for `agentStorageRun` and its like.
     #[must_use]
     pub fn tables(self, tables: Tables) -> ProgramAgentBuilder {
@@ -426,6 +440,7 @@ impl ProgramAgentBuilder {
             connect: self.connect,
             tables: self.tables,
             is_streaming: self.is_streaming,
+            hears_lost: self.hears_lost,
             time_of_turn,
         };
         Ok(ProgramAgent::of(program, settled))

@@ -11,7 +11,7 @@ use a99_capabilities::{
 use a99_core::diag::excerpt;
 use a99_core::text::{Text, surrogate_at};
 use a99_runtime_engine::{
-    Body, Event, MAX_JSON_DEPTH, StepCount, Uuid, deep_merge_into, json_depth,
+    Body, Event, MAX_JSON_DEPTH, StepCount, Trigger, Uuid, deep_merge_into, json_depth,
 };
 use agent99::Value;
 use serde_json::{Map, Value as Json, json};
@@ -418,6 +418,16 @@ pub(super) fn event(event: &Event) -> Json {
         members.insert("id".to_owned(), json!(event.id));
     }
     json
+}
+
+/// Turns that were cut off and are not run again, as a program sees them.
+pub(super) fn lost(lost: &[Trigger]) -> Json {
+    let lost = lost.iter().map(|trigger| match trigger {
+        Trigger::Event(seq) => json!({"type": "event", "seq": seq}),
+        Trigger::Timer(name, due) => json!({"type": "timer", "name": name, "due": due}),
+        Trigger::Once(_) => json!({"type": "hook"}),
+    });
+    json!({"type": "lost", "lost": lost.collect::<Vec<_>>()})
 }
 
 /// A call of a method as a program sees it, in the form that its event has.

@@ -1,0 +1,168 @@
+//! Update of a host: its file is read again, and the agents that it says something else of are
+//! changed, each when its own turns have ended, while all others go on.
+
+use super::config::AgentsFile;
+use super::host::{Live, warn};
+use super::program::{Program, Programs};
+use super::timers;
+use super::wire::Refusal;
+use a99_runtime::{AgentKey, Held};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// The first error of several tasks.
+#[derive(Default)]
+struct First(Option<Refusal>);
+
+impl First {
+    /// What came of a task, unless it is an error.
+    fn of<T>(&mut self, done: Result<T, Refusal>) -> Option<T> {
+        match done {
+            Ok(done) => Some(done),
+            Err(refusal) => {
+                self.0.get_or_insert(refusal);
+                None
+            }
+        }
+    }
+}
+
+/// What tasks gave. A panic of one goes on here.
+async fn all<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
+    let mut given = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        match done {
+            Ok(one) => given.push(one),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => {}
+        }
+    }
+    given
+}
+
+impl Live {
+    /// Reads the file again. If something is wrong with it, all stays as it was.
+    ///
+    /// # Errors
+    /// What is wrong; the first agent that could not be changed, which stays as it was.
+    pub(super) async fn reload(self: &Arc<Live>) -> Result<Json, Refusal> {
+        let read = AgentsFile::read(&self.config, self.named);
+        let file = read.map_err(|failure| Refusal::of(&failure))?;
+        warn(&file, self.report);
+        let new = Programs::prepare(&file.agents);
+        let new = new.map_err(|failure| Refusal::of(&failure))?;
+        let mut current = self.current.lock().await;
+        let telling = current.telling.hear(&self.host, &new, self.report);
+        telling.await?;
+        let updated = self.update(&mut current.programs, new).await;
+        let current = &mut *current;
+        current.telling.keep(&current.programs);
+        let (changed, left) = updated?;
+        let keys = self.host.agents();
+        let members = [
+            ("agents", json!(keys)),
+            ("changed", json!(changed)),
+            ("left", json!(left)),
+        ];
+        self.report.did("reloaded", &members);
+        Ok(json!({"ok": true, "agents": keys, "changed": changed, "left": left}))
+    }
+
+    /// Gives the agents that were changed or are new, and those that left.
+    async fn update(
+        self: &Arc<Live>,
+        programs: &mut Programs,
+        new: Programs,
+    ) -> Result<(Vec<AgentKey>, Vec<AgentKey>), Refusal> {
+        let there: BTreeSet<AgentKey> = self.host.agents().into_iter().collect();
+        let wanted: BTreeSet<AgentKey> = new.keys().map(|(key, _)| key.clone()).collect();
+        let left: Vec<AgentKey> = there.difference(&wanted).cloned().collect();
+        let mut leaving = JoinSet::new();
+        for key in left.clone() {
+            leaving.spawn(Arc::clone(self).take_off(key));
+        }
+        let named: BTreeSet<String> = new.0.keys().cloned().collect();
+        let mut changing = JoinSet::new();
+        // What is kept of a channel's timers is read, changed and written.
+        let gate = Arc::new(tokio::sync::Mutex::const_new(()));
+        for (name, program) in new.0 {
+            match programs.0.get(&name) {
+                Some(old) if old.shape == program.shape => program.close(),
+                _ => {
+                    let keys = program.spec.keys.iter();
+                    let keys = keys.filter(|key| there.contains(key)).cloned().collect();
+                    let live = Arc::clone(self);
+                    changing.spawn(live.replace(program, keys, Arc::clone(&gate)));
+                }
+            }
+        }
+        let mut first = First::default();
+        for done in all(leaving).await {
+            first.of(done);
+        }
+        let mut changed = Vec::new();
+        for done in all(changing).await {
+            let Some(program) = first.of(done) else {
+                continue;
+            };
+            changed.extend(program.spec.keys.iter().cloned());
+            let old = programs.0.insert(program.spec.name.clone(), program);
+            if let Some(old) = old {
+                old.close();
+            }
+        }
+        let gone: Vec<String> = programs.0.keys().cloned().collect();
+        for name in gone.into_iter().filter(|name| !named.contains(name)) {
+            self.host.undefine(&name);
+            if let Some(old) = programs.0.remove(&name) {
+                old.close();
+            }
+        }
+        for (key, spec) in programs.keys() {
+            if there.contains(key) || !wanted.contains(key) {
+                continue;
+            }
+            let invited = async {
+                timers::set(&self.store, key, spec).await?;
+                Ok(self.host.invite(key, spec.config.clone()).await?)
+            };
+            first.of(invited.await);
+        }
+        match first.0 {
+            Some(refusal) => Err(refusal),
+            None => Ok((changed, left)),
+        }
+    }
+
+    /// Takes an agent off its channel when its turns have ended.
+    async fn take_off(self: Arc<Live>, key: AgentKey) -> Result<(), Refusal> {
+        let _held = self.hold(&key).await?;
+        self.host.remove(&key).await?;
+        Ok(())
+    }
+
+    /// Puts another program into the place of an agent's, on the channels where the agent is.
+    async fn replace(
+        self: Arc<Live>,
+        program: Program,
+        keys: Vec<AgentKey>,
+        gate: Arc<tokio::sync::Mutex<()>>,
+    ) -> Result<Program, Refusal> {
+        let mut holding = JoinSet::new();
+        for key in keys.clone() {
+            let live = Arc::clone(&self);
+            holding.spawn(async move { live.hold(&key).await });
+        }
+        let held: Result<Vec<Held>, Refusal> = all(holding).await.into_iter().collect();
+        let _held = held?;
+        let _gate = gate.lock().await;
+        for key in &keys {
+            timers::set(&self.store, key, &program.spec).await?;
+            self.host.invite(key, program.spec.config.clone()).await?;
+        }
+        program.define(&self.host);
+        Ok(program)
+    }
+}
