@@ -62,10 +62,17 @@ Scripts:
   An OUTPUT is {stdout, stderr, exitCode, elapsedMs, files: {PATH: TEXT}}, each
   of them optional, or {\"$fails\": TEXT}.";
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  a99 run agent.json --args '{\"n\": 7}'
+  a99 run agent.json --args @args.json --json --fuel 50
+  a99 run agent.json --allow net:api.example.com --max-money 0.10 \\
+      --llm https://api.openai.com/v1 --model gpt-5 --llm-key-env OPENAI_API_KEY";
+
 /// Run, check and inspect agent programs: JSON syntax trees, compiled to
 /// bytecode and metered.
 #[derive(Debug, Parser)]
-#[command(name = "a99", version, after_help = EXIT_CODES)]
+#[command(name = "a99", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     /// When to use colours: `auto` on terminals, unless NO_COLOR is set
     #[arg(
@@ -96,7 +103,10 @@ pub(crate) enum ColorArg {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a program and print its result
-    #[command(after_help = EXIT_CODES, after_long_help = format!("{SCRIPT_HELP}\n\n{EXIT_CODES}"))]
+    #[command(
+        after_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"),
+        after_long_help = format!("{RUN_EXAMPLES}\n\n{SCRIPT_HELP}\n\n{EXIT_CODES}")
+    )]
     Run(Box<RunArgs>),
     /// Compile and verify a program without running it; verify an artifact
     #[command(after_help = EXIT_CODES)]

@@ -48,3 +48,24 @@ fn every_option_has_help() {
         assert!(help.code == 0 && help.out.contains("Usage:"), "{help:?}");
     }
 }
+
+/// Help fits a terminal of 80 columns, and says what options are about.
+#[test]
+fn u7_help_fits_the_terminal() {
+    for command in ["run", "check", "agent", "doctor"] {
+        for flag in ["-h", "--help"] {
+            let done = std::process::Command::new(env!("CARGO_BIN_EXE_a99"))
+                .args([command, flag])
+                .env("COLUMNS", "80")
+                .output()
+                .expect("the binary starts");
+            let help = String::from_utf8(done.stdout).expect("UTF-8");
+            let long = help.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(long, None, "a99 {command} {flag}");
+        }
+    }
+    let help = a99(&["run", "--help"], b"").out;
+    for heading in ["Examples:", "Network and secrets:", "Limits:"] {
+        assert!(help.contains(heading), "{heading}");
+    }
+}

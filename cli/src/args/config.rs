@@ -11,15 +11,23 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
+// What the options are about, in the order of the help.
+const NETWORK: &str = "Network and secrets";
+const STORES: &str = "Stores and embeddings";
+const MODELS: &str = "Models and agents";
+const LIMITS: &str = "Limits";
+const FIXED: &str = "Reproducible runs";
+const FILES: &str = "Configuration";
+
 /// The configuration file, and what it may say.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// Read settings and grants from this file [default: `agent99.toml` in the
     /// program's folder or above]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, help_heading = FILES, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Read no configuration file
-    #[arg(long, conflicts_with = "config")]
+    #[arg(long, help_heading = FILES, conflicts_with = "config")]
     pub no_config: bool,
     /// The settings.
     #[command(flatten)]
@@ -32,94 +40,94 @@ pub(crate) struct Settings {
     /// Let the program reach what these rules name: `net:RULE,...`, where a rule is
     /// HOST[:PORT[-PORT]] and a host a name, *.name, an address, a CIDR range or `*`
     /// for everything public; may be repeated
-    #[arg(long, value_name = "GRANT", value_parser = Grant::parse)]
+    #[arg(long, help_heading = NETWORK, value_name = "GRANT", value_parser = Grant::parse)]
     pub allow: Vec<Grant>,
     /// Trust the certificate authorities of this PEM file, in place of the system's
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, help_heading = NETWORK, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub ca: Option<PathBuf>,
     /// Let atoms read this environment variable, as `env.NAME` of the request
     /// context; may be repeated
-    #[arg(long, value_name = "NAME", value_parser = EnvArg::parse)]
+    #[arg(long, help_heading = NETWORK, value_name = "NAME", value_parser = EnvArg::parse)]
     pub env: Vec<EnvArg>,
     /// Let the program read this part of the request context itself, as in `user` or
     /// `env.STAGE`, by `context('user.id')`; may be repeated
-    #[arg(long, value_name = "PATH", value_parser = context_path)]
+    #[arg(long, help_heading = NETWORK, value_name = "PATH", value_parser = context_path)]
     pub readable_context: Vec<String>,
     /// Send this header with requests to an origin, and never show it: `ORIGIN
     /// NAME=TEXT`, where TEXT has {env:VARIABLE} or {file:PATH} in it; may be repeated
-    #[arg(long, value_name = "HEADER", value_parser = HeaderArg::parse)]
+    #[arg(long, help_heading = NETWORK, value_name = "HEADER", value_parser = HeaderArg::parse)]
     pub header: Vec<HeaderArg>,
     /// Keep what the program stores in this file, made if it is missing, or on the server
     /// of PostgreSQL at this address, such as `postgres://user@host/database`, and find it
     /// there in the next run [default: memory, for the run alone]
-    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
+    #[arg(long, help_heading = STORES, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
     pub store: Option<StorePlace>,
     /// Let the program embed texts (storeVectorize) with the model in this folder,
     /// which `a99 model import` makes, or by the service at this address, such as
     /// `https://api.openai.com/v1`
-    #[arg(long, value_name = "DIR|URL", value_hint = ValueHint::AnyPath)]
+    #[arg(long, help_heading = STORES, value_name = "DIR|URL", value_hint = ValueHint::AnyPath)]
     pub embed: Option<String>,
     /// The model that the service of `--embed` is asked for
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = STORES, value_name = "NAME")]
     pub embed_model: Option<String>,
     /// Let the program ask a language model (llmPredict, llmPredictBattery, llmVision) of the
     /// service at this address: `http://localhost:1234/v1` of LM Studio,
     /// `http://localhost:11434/v1` of Ollama, `https://api.openai.com/v1`,
     /// `https://api.anthropic.com/v1`. The program gets no network by it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help_heading = MODELS, value_name = "URL")]
     pub llm: Option<String>,
     /// The model that the service of `--llm` is asked for, or `SERVICE/MODEL` of the
     /// services that `[models]` of `agent99.toml` has
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = MODELS, value_name = "NAME")]
     pub model: Option<String>,
     /// The variable of the environment that holds the key for the service of `--llm`
-    #[arg(long, value_name = "VARIABLE")]
+    #[arg(long, help_heading = MODELS, value_name = "VARIABLE")]
     pub llm_key_env: Option<String>,
     /// Tokens of language models that the program may use, those of its agents included
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, help_heading = MODELS, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<u64>,
     /// Money that its models and embeddings may cost, in US dollars or the `currency` of
     /// `[models]`. Each model needs a price: public services' are known (`a99 doctor` shows
     /// them), others come from `--price` or `[models]` of `agent99.toml`
-    #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
+    #[arg(long, help_heading = MODELS, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub max_money: Option<f64>,
     /// What a million tokens of prompts and of answers cost of a model, as in
     /// `gpt-5=1.25,10`, or `local/qwen3=0,0` for one that costs nothing; may be repeated
-    #[arg(long, value_name = "MODEL=PROMPT,ANSWER", value_parser = super::run::price)]
+    #[arg(long, help_heading = MODELS, value_name = "MODEL=PROMPT,ANSWER", value_parser = super::run::price)]
     pub price: Vec<(String, (f64, f64))>,
     /// Let the program call this program as a sub-agent by its name (agentRun). It is granted
     /// what the program is, and uses its fuel: all that is left, or a `,share=` from 0 to 1,
     /// or at most `,fuel=N`; `,tokens=N` bounds what models it may use. May be repeated
-    #[arg(long, value_name = "NAME=FILE", value_parser = AgentArg::parse)]
+    #[arg(long, help_heading = MODELS, value_name = "NAME=FILE", value_parser = AgentArg::parse)]
     pub agent: Vec<AgentArg>,
     /// Fuel the run may use [default: 1000]
-    #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
+    #[arg(long, help_heading = LIMITS, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
     /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
     /// [default: 10 ms for each unit of fuel; with a network or a model, 10m]
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// Time that one call of an atom may take, or `none` for no limit; may be
     /// repeated [default: that of each atom, 1s for most]
-    #[arg(long, value_name = "OP=TIME", value_parser = super::run::op_timeout)]
+    #[arg(long, help_heading = LIMITS, value_name = "OP=TIME", value_parser = super::run::op_timeout)]
     pub atom_timeout: Vec<(String, Option<Duration>)>,
     /// MiB that the run's values may take [default: 64]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = LIMITS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub heap_mib: Option<u32>,
     /// What work costs [default: metered]
-    #[arg(long, value_name = "MODEL", value_enum)]
+    #[arg(long, help_heading = LIMITS, value_name = "MODEL", value_enum)]
     pub cost_model: Option<CostModelArg>,
     /// Price of an op for this run; may be repeated
-    #[arg(long, value_name = "OP=N", value_parser = super::run::op_amount)]
+    #[arg(long, help_heading = LIMITS, value_name = "OP=N", value_parser = super::run::op_amount)]
     pub cost: Vec<(String, f64)>,
     /// How often an op may be called; may be repeated
-    #[arg(long, value_name = "OP=N", value_parser = super::run::op_count)]
+    #[arg(long, help_heading = LIMITS, value_name = "OP=N", value_parser = super::run::op_count)]
     pub quota: Vec<(String, u64)>,
     /// Make the run's randomness reproducible
-    #[arg(long, value_name = "N", value_parser = super::run::seed, allow_negative_numbers = true)]
+    #[arg(long, help_heading = FIXED, value_name = "N", value_parser = super::run::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Let it always be this time for the program, as in 2026-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = super::run::moment)]
+    #[arg(long, help_heading = FIXED, value_name = "TIME", value_parser = super::run::moment)]
     pub now: Option<f64>,
 }
 
