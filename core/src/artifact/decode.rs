@@ -4,8 +4,8 @@ use super::encode::content_hash;
 use super::error::{ArtifactError, codes};
 use super::sections::{KINDS, SectionKind, read};
 use super::{
-    DEFAULT_MAX_BYTES, FLAG_ORIGIN, FLAG_SOURCE, FLAG_SOURCE_MAP, FLAGS, FORMAT_VERSION,
-    HEADER_BYTES, MAGIC, SECTION_BYTES, instruction_set, sign,
+    DEFAULT_MAX_BYTES, EARLIER_SETS, FLAG_ORIGIN, FLAG_SOURCE, FLAG_SOURCE_MAP, FLAGS,
+    FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES, instruction_set, sign,
 };
 use crate::program::Program;
 
@@ -158,7 +158,7 @@ fn check_version(bytes: &[u8]) -> Result<(), ArtifactError> {
         .at(12));
     }
     let set = u64::from(word(bytes, 16)) | u64::from(word(bytes, 20)) << 32;
-    if set != instruction_set() {
+    if set != instruction_set() && !EARLIER_SETS.contains(&set) {
         return Err(ArtifactError::new(
             codes::OTHER_INSTRUCTIONS,
             format!(

@@ -62,6 +62,10 @@ pub const FLAG_ORIGIN: u32 = 4;
 /// All flags that are known.
 const FLAGS: u32 = FLAG_SOURCE | FLAG_SOURCE_MAP | FLAG_ORIGIN;
 
+/// Instruction sets of before whose code means the same here: builtins were added
+/// behind theirs, and prices of the metered model rose (D104).
+pub const EARLIER_SETS: [u64; 1] = [0x8685_2153_8dd9_b725];
+
 /// A fingerprint of the instruction set: code of one build means the same in
 /// another exactly if they agree. 64-bit FNV-1a over the op table, the tables
 /// of builtins, in their order, and the version of the prices.

@@ -5,8 +5,8 @@
 //! that page.
 
 use a99_core::artifact::{
-    DEFAULT_MAX_BYTES, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES, instruction_set, layout,
-    sign,
+    DEFAULT_MAX_BYTES, EARLIER_SETS, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES,
+    instruction_set, layout, sign,
 };
 use a99_core::builtins::{FUNCTIONS, METHODS, NAMESPACES};
 use a99_core::costs::PRICE_VERSION;
@@ -45,8 +45,8 @@ The content hash is the SHA-256 (FIPS 180-4) of bytes 0 to 31 followed by bytes
 
 const GATE: &str = "\
 A reader accepts one format version, no unknown flag, and code for its own
-instruction set; there is no migration. Whoever meets another version compiles
-the source again, from the section source if the file has one.
+instruction set or for an earlier one that it lists; it runs that at its own
+prices. A file of any other is compiled again, from the section source if it has one.
 
 ";
 
@@ -305,10 +305,11 @@ fn builtins(out: &mut String) {
         out,
         "| in order | names |\n|---|---|\n| functions | {} |\n| methods | {} |\n| namespaces | {} |\n\
          | prices | prices-{PRICE_VERSION} |\n\n\
-         The instruction set of this version is `{:016x}`.\n",
+         The instruction set of this version is `{:016x}`; it reads {} too.\n",
         list(functions.collect()),
         list(methods.collect()),
         list(namespaces.collect()),
         instruction_set(),
+        EARLIER_SETS.map(|set| format!("`{set:016x}`")).join(", "),
     );
 }
