@@ -4,11 +4,15 @@ use a99_builder::Builder;
 use a99_core::artifact::{ArtifactError, EncodeOptions};
 use a99_core::diag::Diagnostics;
 use a99_core::disasm::disassemble;
+use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::Artifact;
-use a99_vm::Executable;
+use a99_vm::{Args, Executable};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// Arguments that a warning names at most.
+const MAX_MISSING: usize = 8;
 
 /// A clone that has run so often has parts of its own.
 const RUNS_BEFORE_OWN: u32 = 16;
@@ -26,7 +30,12 @@ pub struct Agent {
     own: OnceLock<Arc<Executable>>,
     /// Runs of a clone that has none yet; about, where threads share it.
     runs: AtomicU32,
+    /// Arguments that the source takes for given, with line and column.
+    required: Option<Arc<[Required]>>,
 }
+
+/// Name, line and column of an argument.
+pub(crate) type Required = (String, (u32, u32));
 
 impl Clone for Agent {
     fn clone(&self) -> Agent {
@@ -34,6 +43,7 @@ impl Clone for Agent {
             exe: Arc::clone(&self.exe),
             own: OnceLock::new(),
             runs: AtomicU32::new(0),
+            required: self.required.clone(),
         }
     }
 }
@@ -44,7 +54,35 @@ impl Agent {
             own: OnceLock::from(Arc::clone(&exe)),
             exe,
             runs: AtomicU32::new(0),
+            required: None,
         }
+    }
+
+    #[cfg(feature = "source")]
+    pub(crate) fn with_required(mut self, required: Vec<Required>) -> Agent {
+        self.required = (!required.is_empty()).then(|| required.into());
+        self
+    }
+
+    /// Warnings of arguments that the program, a source without types, takes for given, and
+    /// that these are not: it reads them as `undefined`. Arguments as JSON text are not looked
+    /// through.
+    pub(crate) fn missing(&self, args: &Args) -> Vec<Text> {
+        let (Some(required), Args::Value(args)) = (&self.required, args) else {
+            return Vec::new();
+        };
+        let given = |name: &str| {
+            args.as_object()
+                .is_some_and(|args| args.get(name).is_some())
+        };
+        let missing = required.iter().filter(|(name, _)| !given(name));
+        let missing = missing.take(MAX_MISSING).map(|(name, (line, column))| {
+            format!(
+                "the argument `{name}` is not given, so it is undefined (line {line}, column \
+                 {column}); give it, or a default: `{{ {name} = ... }}`"
+            )
+        });
+        missing.map(Text::from).collect()
     }
 
     /// The program for one more run.

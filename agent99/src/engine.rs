@@ -398,7 +398,12 @@ impl Engine {
         };
         let compiled =
             Document::parse(source.into_owned(), &self.0.compiler.limits).and_then(|document| {
-                let document = Arc::new(document);
+                // Messages name what stands in the text that the source was made of.
+                let origin = agent.artifact().program().source.origin();
+                let document = Arc::new(match origin {
+                    Some((text, places)) => document.with_origin(text.to_vec(), places.to_vec()),
+                    None => document,
+                });
                 self.0
                     .compiler
                     .artifact(&document, &self.0.compiler.options, &|| false)
@@ -431,7 +436,14 @@ impl Engine {
         granted: Capabilities,
     ) -> impl Future<Output = Outcome> + Send {
         let options = self.granted(options, granted);
-        self.0.vm.run(agent.for_a_run(), args, options)
+        let args = args.into();
+        let missing = agent.missing(&args);
+        let run = self.0.vm.run(agent.for_a_run(), args, options);
+        async move {
+            let mut outcome = run.await;
+            outcome.warnings.extend(missing);
+            outcome
+        }
     }
 
     /// Runs an agent on this thread, granting it nothing. An atom that would
@@ -449,7 +461,11 @@ impl Engine {
         granted: Capabilities,
     ) -> Outcome {
         let options = self.granted(options, granted);
-        self.0.vm.run_sync(agent.for_a_run(), args, options)
+        let args = args.into();
+        let missing = agent.missing(&args);
+        let mut outcome = self.0.vm.run_sync(agent.for_a_run(), args, options);
+        outcome.warnings.extend(missing);
+        outcome
     }
 }
 

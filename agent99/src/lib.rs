@@ -262,6 +262,8 @@ mod run;
 mod schema;
 #[cfg(feature = "source")]
 mod source;
+#[cfg(feature = "source")]
+mod source_answer;
 mod thinking;
 mod tools;
 
@@ -302,9 +304,10 @@ pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
     AbortSignal, Answer, Arg, Args, Bound, Call, CallCharges, CallEnd, Caller, CostOverride,
     Environment, Equality, EventLimits, EventSink, EventStream, Executable, HostState, JsonText,
-    Limits, LinkError, Next, OptionError, Outcome, Part, Quota, Reply, ResultSlot, Run, RunClock,
-    RunEvent, RunEventKind, RunFault, RunMemory, RunOptions, SnapshotError, TraceCall,
-    TraceCallEnd, TraceEvent, TraceSink, Vm, event_channel,
+    Limits, LinkError, LogLevel, LogLine, Next, OptionError, Outcome, Part, Progress, Quota, Reply,
+    ResultSlot, Run, RunClock, RunEvent, RunEventKind, RunFault, RunMemory, RunOptions,
+    RunProgress, SnapshotError, TraceCall, TraceCallEnd, TraceEvent, TraceLines, TraceSink,
+    TraceStep, Vm, event_channel,
 };
 pub use agent::Agent;
 pub use answer::find_program;
@@ -319,4 +322,6 @@ pub use registry::{
 };
 pub use schema::SchemaForm;
 pub use serde_json::json;
+#[cfg(feature = "source")]
+pub use source_answer::find_source;
 pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};

@@ -1,6 +1,6 @@
 //! Programs in the source form.
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Required};
 use crate::engine::{Engine, Refused, verified};
 use crate::load::SourceCheck;
 use crate::nodes::with_nodes;
@@ -28,7 +28,7 @@ impl Engine {
     /// Every finding that rejects the program, with places in the source.
     pub fn compile_source(&self, source: impl Into<Vec<u8>>) -> Result<Agent, Refused> {
         let source = source.into();
-        let (document, warnings) = self.read_source(&source)?;
+        let (document, warnings, required) = self.read(&source)?;
         let options = &self.0.compiler.options;
         let mut program = compile_watched(&Arc::new(document), self.atoms(), options, &|| false)?;
         program.warnings.0.splice(0..0, warnings);
@@ -36,7 +36,7 @@ impl Engine {
             found.locate(&source);
             found
         })?;
-        self.link(&artifact)
+        Ok(self.link(&artifact)?.with_required(required))
     }
 
     /// The program that a source stands for, and what means something else than in
@@ -45,15 +45,24 @@ impl Engine {
     /// # Errors
     /// As [`Engine::compile_source`], before the program itself is compiled.
     pub fn read_source(&self, source: &[u8]) -> Result<(Document, Diagnostics), Refused> {
+        let (document, warnings, _) = self.read(source)?;
+        Ok((document, warnings))
+    }
+
+    fn read(&self, source: &[u8]) -> Result<(Document, Diagnostics, Vec<Required>), Refused> {
         let read = a99_source::read(source, self.atoms())?;
         let document = Document::parse(read.json, &self.0.compiler.limits)?;
         let document = document.with_origin(source.to_vec(), read.places);
-        Ok((document, read.warnings))
+        let required = read.required.into_iter();
+        let required = required.map(|(name, at)| (name, document.line_col(at)));
+        let required = required.collect();
+        Ok((document, read.warnings, required))
     }
 
     /// The JSON of an agent: the text that it was read from. Of one in the source form it
     /// is the program that the source stands for, with its expressions as texts, which
-    /// does the same and costs the same.
+    /// does the same and costs the same; its errors name inputs of steps where those of the
+    /// source name what is written there.
     pub fn program_json(&self, agent: &Agent) -> Option<Vec<u8>> {
         let source = &agent.artifact().program().source;
         match source.document() {

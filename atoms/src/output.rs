@@ -7,6 +7,7 @@ use a99_core::costs::{READ, Sizes};
 use a99_core::sig::{Gives, JsonKinds};
 use a99_core::text::Text;
 use a99_core::value::Value;
+use a99_vm::LogLevel;
 use a99_vm::atom::{AtomDef, HostCall, Scope};
 use a99_vm::convert::{BoundaryLimits, cut};
 use a99_vm::heap::{Oom, Val};
@@ -62,6 +63,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 /// The trace shows the step and its input; there is nothing else to do.
 fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = text_of(cx, args[0], scope.limits())?;
+    cx.log(LogLevel::Log, &args[..1])?;
     scope
         .locals
         .log("console.log", || Value::from(Text::from_wtf8(text)));

@@ -3,7 +3,8 @@
 
 use crate::grants::Grant;
 use crate::input::Source;
-use agent99::{ErrorCode, RunError};
+use a99_core::diag::suggest;
+use agent99::{AtomSet, ErrorCode, RunError};
 
 /// The member of a script that stands in for what an op needs.
 const SCRIPTED: [(&str, &str); 18] = [
@@ -29,7 +30,7 @@ const SCRIPTED: [(&str, &str); 18] = [
 
 /// Puts advice into an error that a user of this command can act on; what is there
 /// already speaks of the library.
-pub(crate) fn advise(error: &mut RunError, source: &Source) {
+pub(crate) fn advise(error: &mut RunError, source: &Source, atoms: &AtomSet) {
     let op = error.op.to_string_lossy();
     let text = match error.code {
         ErrorCode::OutOfFuel => {
@@ -60,9 +61,26 @@ pub(crate) fn advise(error: &mut RunError, source: &Source) {
             Some(said) if said.contains("`--") || said.contains("sandbox") => return,
             Some(said) => format!("{said}; {}", missing(&op, error, source)),
         },
+        ErrorCode::Program => match unknown_atom(error, atoms) {
+            Some(text) => text,
+            None => return,
+        },
         _ => return,
     };
     error.help = Some(text);
+}
+
+/// What helps where the program calls an atom that is not there.
+fn unknown_atom(error: &RunError, atoms: &AtomSet) -> Option<String> {
+    let message = error.message.to_string_lossy();
+    let name = message.strip_prefix("Unknown Atom: ")?;
+    let known = atoms.iter().map(|atom| &*atom.sig.name);
+    // Names with a colon are the engine's own.
+    let near = suggest(name, known.filter(|name| !name.contains(':')));
+    Some(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`a99 tools` lists the atoms".to_owned(),
+    })
 }
 
 /// The part of the request context that an error says the program may not read, if it is
@@ -95,6 +113,14 @@ fn missing(op: &str, error: &RunError, source: &Source) -> String {
             "nothing is granted: `--llm URL --model NAME` lets the program ask the model of a \
              service, such as `http://localhost:1234/v1`; `--script FILE` names answers instead, \
              here under `{member}`"
+        ),
+        Some(("agentRun", member)) => format!(
+            "nothing is granted: `--agent NAME=FILE` lets the program call the program of that \
+             file; `--script FILE` names answers instead, here under `{member}`"
+        ),
+        Some((_, member @ "vectors")) => format!(
+            "nothing is granted: `--store FILE` keeps documents and vectors in that file; \
+             `--script FILE` names them instead, here under `{member}`"
         ),
         Some((_, member)) => format!(
             "nothing is granted: `--script FILE` names answers, here under `{member}` (see `a99 \
@@ -153,7 +179,7 @@ mod tests {
         };
         let mut error = RunError::new(ErrorCode::Capability, "httpFetch", "x");
         error.pointer = Some("/steps/0".into());
-        advise(&mut error, &source);
+        advise(&mut error, &source, &agent99::all_atoms());
         let help = error.help.expect("help");
         assert!(help.contains("`--allow net:api.example.com`"), "{help}");
         for (code, option) in [
@@ -165,14 +191,25 @@ mod tests {
             (ErrorCode::Capability, "--script"),
         ] {
             let mut error = RunError::new(code, "map", "x");
-            advise(&mut error, &source);
+            advise(&mut error, &source, &agent99::all_atoms());
             assert!(
                 error.help.is_some_and(|help| help.contains(option)),
                 "{option}"
             );
         }
         let mut error = RunError::new(ErrorCode::Program, "map", "x");
-        advise(&mut error, &source);
+        advise(&mut error, &source, &agent99::all_atoms());
         assert_eq!(error.help, None);
+    }
+
+    #[test]
+    fn u7_an_unknown_atom_is_named_by_the_nearest() {
+        let source = Source::none();
+        for (name, wanted) in [("httpFech", "`httpFetch`"), ("zzz", "`a99 tools`")] {
+            let mut error = RunError::new(ErrorCode::Program, "x", format!("Unknown Atom: {name}"));
+            advise(&mut error, &source, &agent99::all_atoms());
+            let help = error.help.unwrap_or_default();
+            assert!(help.contains(wanted), "{help}");
+        }
     }
 }

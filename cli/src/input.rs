@@ -149,6 +149,20 @@ fn script(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
     compiled(engine.compile_source(source.bytes.clone()), source)
 }
 
+/// The same, of a model's answer.
+#[cfg(feature = "source")]
+fn script_in(engine: &Engine, source: Source, lenient: bool) -> Result<(Agent, Source), Failure> {
+    match lenient {
+        true => compiled(engine.compile_source_answer(source.bytes.clone()), source),
+        false => script(engine, source),
+    }
+}
+
+#[cfg(not(feature = "source"))]
+fn script_in(engine: &Engine, source: Source, _: bool) -> Result<(Agent, Source), Failure> {
+    script(engine, source)
+}
+
 #[cfg(not(feature = "source"))]
 fn script(_: &Engine, _: Source) -> Result<(Agent, Source), Failure> {
     let what = "the source form (`.ajs`, `.js`, `.mjs`, `.ts`)";
@@ -192,7 +206,7 @@ pub(crate) fn agent_in(
         return Ok((source.load(engine)?, source));
     }
     if source.is_script() {
-        return script(engine, source);
+        return script_in(engine, source, lenient);
     }
     let answer = || engine.compile_answer(source.bytes.clone());
     if lenient {

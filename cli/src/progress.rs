@@ -6,11 +6,10 @@
 
 use crate::output;
 use a99_core::text::escape_for_terminal;
-use agent99::{CallId, TraceCall, TraceEvent, TraceSink};
-use std::collections::BTreeMap;
+use agent99::{Progress as Read, RunProgress};
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, stderr};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,28 +29,20 @@ pub(crate) struct Progress {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    counters: Arc<RunProgress>,
+    is_over: Mutex<bool>,
     over: Condvar,
     terminal: bool,
     started: Instant,
     budget: f64,
 }
 
-#[derive(Default)]
-struct State {
-    steps: u64,
-    calls: u64,
-    place: String,
-    fuel: f64,
-    under_way: BTreeMap<CallId, (String, Instant)>,
-    over: bool,
-}
-
 impl Progress {
     /// Starts to show a run with this fuel.
     pub(crate) fn start(budget: f64) -> Progress {
         let shared = Arc::new(Shared {
-            state: Mutex::default(),
+            counters: Arc::default(),
+            is_over: Mutex::default(),
             over: Condvar::new(),
             terminal: stderr().is_terminal(),
             started: Instant::now(),
@@ -68,44 +59,41 @@ impl Progress {
         }
     }
 
-    /// What a run tells.
-    pub(crate) fn sink(&self) -> impl TraceSink + 'static {
-        Sink(self.shared.clone())
+    /// What the run counts.
+    pub(crate) fn counters(&self) -> Arc<RunProgress> {
+        Arc::clone(&self.shared.counters)
     }
 
-    /// Ends it; nothing of it is left on a terminal.
-    pub(crate) fn end(mut self) {
-        self.shared.state().over = true;
+    /// Ends it, after a run that used this fuel; nothing of it is left on a terminal.
+    pub(crate) fn end(mut self, fuel_used: Option<f64>) {
+        let is_over = self.shared.is_over.lock();
+        *is_over.unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.over.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
         match self.shared.terminal {
             true => output::err("\r\u{1b}[2K"),
-            false => output::note("progress", &self.shared.line()),
+            false => output::note("progress", &self.shared.last_line(fuel_used)),
         }
     }
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes lines until the run is over.
     fn show(&self) {
         let tick = if self.terminal { TICK } else { LINE };
         let mut before = String::new();
         loop {
-            let state = self.state();
+            let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
             let waited = self
                 .over
-                .wait_timeout_while(state, tick, |state| !state.over);
-            let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if state.over {
+                .wait_timeout_while(is_over, tick, |is_over| !*is_over);
+            let (is_over, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if *is_over {
                 return;
             }
-            drop(state);
+            drop(is_over);
             let line = self.line();
             if line == before {
                 continue;
@@ -121,56 +109,40 @@ impl Shared {
         }
     }
 
-    fn line(&self) -> String {
-        let state = self.state();
-        let mut line = format!(
-            "{} steps, {} calls, fuel {:.1} of {}, {:.1} s",
-            state.steps,
-            state.calls,
-            state.fuel,
+    fn counts(&self, read: &Read, fuel_used: f64) -> String {
+        format!(
+            "{} calls, fuel {fuel_used:.1} of {}, {:.1} s",
+            read.calls,
             self.budget,
             self.started.elapsed().as_secs_f64()
-        );
-        match state.under_way.first_key_value() {
-            None if state.place.is_empty() || state.over => {}
-            None => line += &format!("; {}", state.place),
-            Some((id, (op, since))) => {
-                let seconds = since.elapsed().as_secs_f64();
-                let _ = write!(line, "; waits for {op} (call {id}, {seconds:.1} s)");
-                match state.under_way.len() - 1 {
-                    0 => {}
-                    more => line += &format!(" and {more} more"),
-                }
+        )
+    }
+
+    fn last_line(&self, fuel_used: Option<f64>) -> String {
+        let read = self.counters.read();
+        self.counts(&read, fuel_used.unwrap_or(read.fuel_used.to_f64()))
+    }
+
+    fn line(&self) -> String {
+        let read = self.counters.read();
+        let mut line = self.counts(&read, read.fuel_used.to_f64());
+        if let Some((id, op, since)) = read.under_way.first() {
+            let op = short(op);
+            let seconds = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
+            let _ = write!(line, "; waits for {op} (call {id}, {seconds:.1} s)");
+            match read.under_way.len() - 1 {
+                0 => {}
+                more => line += &format!(" and {more} more"),
             }
+        } else if let Some(op) = &read.op {
+            let place = match (read.line_col, &read.pointer) {
+                (Some((at, column)), _) => format!("line {at}:{column}"),
+                (None, Some(pointer)) => pointer.clone(),
+                (None, None) => String::new(),
+            };
+            line += &format!("; {}", short(format!("{op} {place}").trim_end()));
         }
         line
-    }
-}
-
-struct Sink(Arc<Shared>);
-
-impl TraceSink for Sink {
-    fn event(&self, event: &TraceEvent) {
-        let mut state = self.0.state();
-        state.steps += 1;
-        state.fuel = (self.0.budget - event.fuel_after.to_f64()).max(0.0);
-        let pointer = event.pointer.as_deref().unwrap_or_default();
-        let text = format!("{} {pointer}", event.op.to_string_lossy());
-        state.place = short(&text);
-    }
-
-    fn call_started(&self, call: &TraceCall) {
-        let op = short(&call.op.to_string_lossy());
-        let mut state = self.0.state();
-        state.calls += 1;
-        state
-            .under_way
-            .insert(call.id.clone(), (op, Instant::now()));
-    }
-
-    fn call_ended(&self, call: &TraceCall) {
-        let mut state = self.0.state();
-        state.under_way.remove(&call.id);
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use a99_core::text::escape_for_terminal;
-use agent99::{EventSink, EventStream, RunEvent, RunEventKind, Value, event_channel};
+use agent99::{
+    EventSink, EventStream, LogLevel, LogLine, RunEvent, RunEventKind, Value, event_channel,
+};
 use std::thread::JoinHandle;
 
 /// Events that wait to be written: beyond them the run waits, too.
@@ -53,6 +55,7 @@ type Speaker = (Vec<String>, String);
 
 impl Shown {
     fn text(&mut self, event: &RunEvent) -> String {
+        // Logged lines are written as they come, streamed or not.
         let Some(call) = event.kind.call() else {
             return String::new();
         };
@@ -97,6 +100,16 @@ impl Shown {
 fn escaped(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(escape_for_terminal).collect();
     lines.join("\n")
+}
+
+/// A line that the program wrote by `console`, for people.
+pub(crate) fn log(line: &LogLine) {
+    let text = line.text.to_string_lossy();
+    let mut shown: Vec<String> = text.split('\n').map(escape_for_terminal).collect();
+    if line.level != LogLevel::Log {
+        shown[0] = format!("{}: {}", line.level.name(), shown[0]);
+    }
+    output::err(&format!("{}\n", shown.join("\n")));
 }
 
 #[cfg(test)]

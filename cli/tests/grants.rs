@@ -290,16 +290,13 @@ fn progress_and_trace_tell_of_calls() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.json()["result"]["page"], "Hello!");
     let lines: Vec<&str> = done.err.lines().collect();
-    assert!(
-        lines[0].starts_with("progress: 0 steps, 1 calls, fuel "),
-        "{done:?}"
-    );
+    assert!(lines[0].starts_with("progress: 1 calls, fuel "), "{done:?}");
     assert!(
         lines[0].contains("waits for httpFetch (call 0.0, "),
         "{done:?}"
     );
     assert!(
-        lines[lines.len() - 1].starts_with("progress: 3 steps, 1 calls, fuel 5."),
+        lines[lines.len() - 1].starts_with("progress: 1 calls, fuel 5."),
         "{done:?}"
     );
     let trace = fs::read_to_string(folder.path().join("trace.jsonl")).expect("a trace");

@@ -12,7 +12,7 @@ pub const MICRO: i64 = 1_000_000;
 /// The version of the prices in this crate: of what is charged, and of how
 /// much. It is part of what a precompiled program is recognised by; the test
 /// `prices` of `tests/tests/it` says when it must rise.
-pub const PRICE_VERSION: u32 = 4;
+pub const PRICE_VERSION: u32 = 5;
 /// The most microseconds of CPU time that a unit of fuel buys in the metered
 /// model, on one core of an ordinary machine; `cargo xtask rates` measures it.
 pub const MICROSECONDS_A_UNIT: u32 = 50;

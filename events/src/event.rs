@@ -61,6 +61,8 @@ pub enum RunEventKind {
         /// How.
         end: CallEnd,
     },
+    /// What the program wrote by `console`.
+    Log(LogLine),
     /// A step ended: for sinks that the host gives the run as a sink of its trace, too.
     Step(Box<TraceEvent>),
     /// Events that were not sent, since nobody had read those before them.
@@ -68,6 +70,56 @@ pub enum RunEventKind {
         /// How many.
         events: u64,
     },
+}
+
+/// A line that a program wrote by `console`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// By which of its functions.
+    pub level: LogLevel,
+    /// The values, texts as they are and others as JSON, with a space between them.
+    pub text: Text,
+}
+
+impl LogLine {
+    /// The line as an object: `level` and `text`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("level", self.level.name());
+        map.insert("text", self.text.clone());
+        Value::Object(map)
+    }
+}
+
+/// The function of `console` that wrote a line.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogLevel {
+    /// `console.debug`.
+    Debug,
+    /// `console.log`, and the atom `consoleLog`.
+    Log,
+    /// `console.info`.
+    Info,
+    /// `console.warn`.
+    Warn,
+    /// `console.error`.
+    Error,
+}
+
+impl LogLevel {
+    /// The name of the function.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LogLevel::Debug => "debug",
+            LogLevel::Log => "log",
+            LogLevel::Info => "info",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
+        }
+    }
 }
 
 /// How a call ended.
@@ -104,6 +156,7 @@ impl RunEventKind {
             RunEventKind::Thinking { .. } => "thinking",
             RunEventKind::Chunk { .. } => "chunk",
             RunEventKind::CallEnded { .. } => "call_end",
+            RunEventKind::Log(_) => "log",
             RunEventKind::Step(_) => "step",
             RunEventKind::Missed { .. } => "missed",
         }
@@ -118,7 +171,7 @@ impl RunEventKind {
             | RunEventKind::Thinking { call, .. }
             | RunEventKind::Chunk { call, .. }
             | RunEventKind::CallEnded { call, .. } => Some(call),
-            RunEventKind::Step(_) | RunEventKind::Missed { .. } => None,
+            RunEventKind::Log(_) | RunEventKind::Step(_) | RunEventKind::Missed { .. } => None,
         }
     }
 
@@ -128,6 +181,7 @@ impl RunEventKind {
             RunEventKind::CallStarted { op, .. } => op.len_bytes(),
             RunEventKind::Text { text, .. } | RunEventKind::Thinking { text, .. } => text.len(),
             RunEventKind::Chunk { value, .. } => held_bytes(vec![value]),
+            RunEventKind::Log(line) => line.text.len_bytes(),
             RunEventKind::Step(step) => step.held_bytes(),
             RunEventKind::CallEnded { .. } | RunEventKind::Missed { .. } => 0,
         };
@@ -145,6 +199,7 @@ impl RunEvent {
     /// | `text`, `thinking` | `call`, `text` |
     /// | `chunk` | `call`, `value` unless it is `undefined` |
     /// | `call_end` | `call`, `end`: `answered`, `failed` or `stopped` |
+    /// | `log` | `level`: `debug`, `log`, `info`, `warn` or `error`; `text` |
     /// | `step` | `step`: [`TraceEvent::to_json`] |
     /// | `missed` | `events`, a number |
     #[must_use]
@@ -166,6 +221,10 @@ impl RunEvent {
             RunEventKind::Chunk { value, .. } if value.is_undefined() => None,
             RunEventKind::Chunk { value, .. } => map.insert("value", value.clone()),
             RunEventKind::CallEnded { end, .. } => map.insert("end", end.name()),
+            RunEventKind::Log(line) => {
+                map.insert("level", line.level.name());
+                map.insert("text", line.text.clone())
+            }
             RunEventKind::Step(step) => map.insert("step", step.to_json()),
             // Far below what a double counts exactly.
             RunEventKind::Missed { events } => map.insert("events", *events as f64),

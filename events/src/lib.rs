@@ -23,7 +23,7 @@ mod sink;
 mod trace;
 
 pub use channel::{EventLimits, EventStream, event_channel};
-pub use event::{CallEnd, RunEvent, RunEventKind};
+pub use event::{CallEnd, LogLevel, LogLine, RunEvent, RunEventKind};
 pub use sink::{EventSink, MAX_TEXT_BYTES};
 pub use trace::{CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent};
 

@@ -272,9 +272,7 @@ impl<'a> Lowerer<'a> {
             ("Date", "UTC") => return self.utc_time(call, out),
             ("Number", "isNaN" | "isFinite" | "isInteger") => self.check_number(name, call),
             _ if builtins::function(namespace, name).is_none() => {
-                let message = builtins::unknown_member(namespace, name);
-                let help = "see docs/builtins.md for what there is";
-                self.deny(codes::UNSUPPORTED, call.callee.span(), message, help);
+                self.unknown_member(namespace, name, call.callee.span());
             }
             _ => {}
         }
@@ -365,6 +363,10 @@ impl<'a> Lowerer<'a> {
             return self.push_all(object, name, call, out);
         }
         self.check_method(name, call);
+        if matches!(name, "then" | "catch" | "finally") {
+            // Without it, the functions that it is given go as well.
+            return self.expr(object, out);
+        }
         self.check_group(name, call);
         let name = match name {
             "delete" => "remove",
@@ -421,7 +423,8 @@ impl<'a> Lowerer<'a> {
             return;
         }
         let help = match name {
-            "then" | "catch" | "finally" => "write `await`, and `try` for errors",
+            "then" => "write `const value = await ...`, and use `value` after it",
+            "catch" | "finally" => "write `await` within `try { ... } catch (error) { ... }`",
             "call" | "apply" | "bind" => "call the function by its name",
             "match" | "matchAll" | "search" => {
                 "write a regular expression: `text.match(/a+/)`; for texts there are includes \

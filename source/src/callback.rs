@@ -166,6 +166,7 @@ impl<'a> Lowerer<'a> {
             }
             "find" | "findIndex" => self.find_item(name, items, callback, call.span, hint, out),
             "findLast" if self.takes_at_most(callback, 1) => {
+                let items = self.items_of(items);
                 let items = method(items.operand(), "toReversed", Vec::new(), &at);
                 self.find_item("find", Value::node(items), callback, call.span, hint, out)
             }
@@ -176,6 +177,7 @@ impl<'a> Lowerer<'a> {
             }
             "reduce" => self.reduce(items, callback, call, hint, out),
             "reduceRight" if self.takes_at_most(callback, 2) => {
+                let items = self.items_of(items);
                 let items = method(items.operand(), "toReversed", Vec::new(), &at);
                 self.reduce(Value::node(items), callback, call, hint, out)
             }

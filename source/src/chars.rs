@@ -1,9 +1,5 @@
 //! Characters of sources: which belong to words, where lines and comments end.
 
-pub(crate) fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '$')
-}
-
 pub(crate) fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
@@ -11,11 +7,6 @@ pub(crate) fn is_name(byte: u8) -> bool {
 /// Bytes of names that are most of them.
 pub(crate) fn is_ascii_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
-}
-
-/// Whether an assignment, `++` or `--` may begin so.
-pub(crate) fn may_assign(byte: &u8) -> bool {
-    b"=+-*/%&|^?<>".contains(byte)
 }
 
 /// U+2028 and U+2029, which end lines.

@@ -50,20 +50,11 @@ fn setter_of(method: &str) -> Option<&'static Setter> {
     SETTERS.iter().find(|setter| setter.name == name)
 }
 
-/// Names on which a source calls setters of dates, and maybe some others.
-pub(crate) fn changed_dates(source: &str) -> impl Iterator<Item = &str> {
-    let calls = source.match_indices(".set").filter(|(at, _)| {
-        let rest = &source[at + 1..];
-        let end = rest.find(|c: char| !c.is_ascii_alphabetic());
-        setter_of(&rest[..end.unwrap_or(rest.len())]).is_some()
-    });
-    calls.map(|(at, _)| {
-        let before = source[..at].trim_end();
-        let start = before.rfind(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')));
-        &before[start.map_or(0, |at| {
-            at + before[at..].chars().next().map_or(1, char::len_utf8)
-        })..]
-    })
+/// Whether a setter of dates is called on the name that this begins behind.
+fn is_changed(behind: &str) -> bool {
+    let method = behind.trim_start().strip_prefix('.').unwrap_or_default();
+    let end = method.find(|c: char| !c.is_ascii_alphabetic());
+    setter_of(&method[..end.unwrap_or(method.len())]).is_some()
 }
 
 /// Whether a source makes dates or says that something is one; what is asked of `Date` alone
@@ -299,8 +290,11 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Whether a variable that is declared so is a date that setters change.
-    pub(crate) fn is_changed_date(&self, js: &str, init: &'a Expression<'a>) -> bool {
-        self.new_date(init).is_some() && self.changed_dates.contains(js)
+    pub(crate) fn is_changed_date(&self, at: Span, init: &'a Expression<'a>) -> bool {
+        let behind = |place: &u32| self.source.get((place + at.size()) as usize..);
+        let variable = self.scoping.variable(at.start);
+        let mut places = variable.map_or(&[][..], |one| &one.places).iter();
+        self.new_date(init).is_some() && places.any(|place| behind(place).is_some_and(is_changed))
     }
 
     /// Allows these expressions to be dates that setters change: nothing keeps them.

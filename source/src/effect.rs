@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::expr::Hint;
+use crate::iterable::Iterable;
 use crate::known::number_of;
 use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of};
@@ -426,7 +427,8 @@ impl<'a> Lowerer<'a> {
         let binary = operator.to_binary_operator()?;
         let op = binary.as_str();
         if !matches!(op, "+" | "-" | "*" | "/" | "%" | "**") {
-            let help = "use Math.trunc, `%` and `Math.floor(x / 2 ** n)`";
+            let help = "write what it does with numbers: `Math.trunc(x)` for `x | 0`, `x * 2 ** n` for \
+                        `x << n`, `Math.floor(x / 2 ** n)` for `x >> n`";
             self.unsupported(assignment.span, "an operator on bits", help);
             return None;
         }
@@ -462,7 +464,10 @@ impl<'a> Lowerer<'a> {
         if let Some(rest) = &list.rest {
             self.unsupported(rest.span, "`...` in an assignment", "use `slice`");
         }
-        let value = self.expr(&assignment.right, out);
+        let mut value = self.expr(&assignment.right, out);
+        if self.sort_of(&assignment.right) != Iterable::List {
+            value = self.items_of(value);
+        }
         let name = self.fresh();
         out.push(set(&name, value.resolved(), &at));
         for (index, element) in list.elements.iter().enumerate() {

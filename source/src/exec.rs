@@ -27,12 +27,15 @@ impl<'a> Lowerer<'a> {
         let pattern = pattern.name.as_str();
         let of_block = self.scopes.last().and_then(|scope| scope.get(pattern));
         let regex = of_block.and_then(|id| self.regexes.get(id).copied());
-        let is_text = self
-            .lookup(text.name.as_str())
-            .is_some_and(|id| matches!(self.bindings[id].what, What::Variable | What::Literal(_)));
-        let is_kept = is_text && !self.assigned.contains(text.name.as_str());
-        self.repeat_work(self.source.len() / 64);
-        let Some(regex) = regex.filter(|_| is_kept && places(self.source, pattern) == 2) else {
+        let is_kept = self.lookup(text.name.as_str()).is_some_and(|id| {
+            matches!(self.bindings[id].what, What::Variable | What::Literal(_)) && !self.is_set(id)
+        });
+        // Its declaration, and this call.
+        let is_only = of_block.is_some_and(|id| {
+            let variable = self.scoping.variable(self.bindings[*id].at);
+            variable.is_some_and(|variable| variable.places.len() == 2)
+        });
+        let Some(regex) = regex.filter(|_| is_kept && is_only) else {
             return;
         };
         if !regex.regex.flags.contains(oxc_ast::ast::RegExpFlags::G) {
@@ -92,14 +95,4 @@ fn exec_of<'a>(test: &'a Expression<'a>) -> Option<&'a CallExpression<'a>> {
         }
         _ => None,
     }
-}
-
-/// How often a name stands in a source.
-fn places(source: &str, name: &str) -> usize {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-    let found = source.match_indices(name).filter(|(at, _)| {
-        let behind = &source[at + name.len()..];
-        !source[..*at].ends_with(is_part) && !behind.starts_with(is_part)
-    });
-    found.count()
 }

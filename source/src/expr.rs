@@ -310,7 +310,7 @@ impl<'a> Lowerer<'a> {
             | B::ShiftLeft
             | B::ShiftRight
             | B::ShiftRightZeroFill => {
-                let help = "use Math.trunc, `%` and `Math.floor(x / 2 ** n)`";
+                let help = self.bits_help(binary);
                 self.unsupported(binary.span, "an operator on bits", help);
                 return Value::undefined(&at);
             }
@@ -416,7 +416,8 @@ impl<'a> Lowerer<'a> {
                 return Value::undefined(&at);
             }
             UnaryOperator::BitwiseNot => {
-                self.unsupported(unary.span, "an operator on bits", "use `-x - 1`");
+                let help = self.not_bits_help(unary);
+                self.unsupported(unary.span, "an operator on bits", help);
                 return Value::undefined(&at);
             }
             UnaryOperator::Delete => {
@@ -509,9 +510,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         if a99_core::builtins::constant(namespace, name).is_none() {
-            let message = a99_core::builtins::unknown_member(namespace, name);
-            let help = "call it, or see docs/builtins.md for what there is";
-            self.deny(codes::UNSUPPORTED, span, message, help);
+            self.unknown_member(namespace, name, span);
         }
         let object = Value::ident(namespace, &at);
         Some(member_of(object, Value::text(name, &at), &at))

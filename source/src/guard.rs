@@ -5,9 +5,7 @@
 //! the parser go deeper without a bracket (prefixes, ternaries, arrows, statements in
 //! statements). Where the text could be read in two ways, it is refused.
 
-use crate::chars::{
-    comment_end, is_ascii_name, is_name, is_separator, is_word, line_end, may_assign,
-};
+use crate::chars::{comment_end, is_ascii_name, is_name, is_separator, line_end};
 use crate::codes;
 use crate::keywords::{BEFORE_VALUE, DEEPER, EITHER};
 use crate::tree::Place;
@@ -46,8 +44,6 @@ struct Level {
     close: u8,
     /// Whether it is the head of a statement.
     head: bool,
-    /// Where it was opened.
-    start: usize,
     /// Depth without brackets: statements in statements, and within an expression.
     statements: u32,
     expression: u32,
@@ -72,16 +68,12 @@ struct Scan<'s> {
     /// Open brackets with a `=`, and with a `<`.
     signed: [u32; 2],
     names: HashSet<&'s str>,
-    assigned: HashSet<&'s str>,
     source: &'s str,
 }
 
 /// The names of a source.
 pub(crate) struct Words<'s> {
     pub(crate) all: HashSet<&'s str>,
-    /// Those that may be set elsewhere than in their declaration: what stands before an
-    /// assignment, and in brackets before one.
-    pub(crate) assigned: HashSet<&'s str>,
     /// How deep the syntax tree nests at most: brackets and what nests without them, and
     /// chains (`a + b + c`, `a.b.c`), which the parser reads in a loop.
     pub(crate) nesting: u32,
@@ -101,28 +93,25 @@ pub(crate) fn names(source: &str) -> Result<Words<'_>, Box<Diagnostic>> {
         at: 0,
         last: Last::Operator,
         word: b"",
-        levels: vec![level(0, false, 0)],
+        levels: vec![level(0, false)],
         depth: 0,
         chain: 0,
         most: 0,
         signed: [0; 2],
         names: HashSet::new(),
-        assigned: HashSet::new(),
         source,
     };
     scan.run()?;
     Ok(Words {
         all: scan.names,
-        assigned: scan.assigned,
         nesting: scan.most,
     })
 }
 
-fn level(close: u8, head: bool, start: usize) -> Level {
+fn level(close: u8, head: bool) -> Level {
     Level {
         close,
         head,
-        start,
         statements: 0,
         expression: 0,
         chain: 0,
@@ -171,7 +160,7 @@ impl<'s> Scan<'s> {
 
     fn top(&mut self) -> &mut Level {
         if self.levels.is_empty() {
-            self.levels.push(level(0, false, 0));
+            self.levels.push(level(0, false));
         }
         let last = self.levels.len() - 1;
         &mut self.levels[last]
@@ -253,35 +242,6 @@ impl<'s> Scan<'s> {
                 [b'/', b'/', ..] => at += line_end(rest),
                 [b'/', b'*', ..] => at += comment_end(rest),
                 _ => return rest.starts_with(word),
-            }
-        }
-    }
-
-    /// Whether an assignment follows.
-    fn is_assigned(&self) -> bool {
-        let mut at = self.at;
-        loop {
-            let rest = &self.text[at.min(self.text.len())..];
-            match rest {
-                [b' ' | b'\t' | b'\n' | b'\r', ..] => at += 1,
-                [b'/', b'/', ..] => at += line_end(rest),
-                [b'/', b'*', ..] => at += comment_end(rest),
-                _ => {
-                    // What follows most names is no such sign.
-                    if !rest.first().is_some_and(may_assign) {
-                        return false;
-                    }
-                    let signs = b"+-*/%&|^?<>";
-                    let ops = rest.iter().take(3);
-                    let ops = ops.take_while(|byte| signs.contains(byte)).count();
-                    let behind = &rest[ops..];
-                    let compares = matches!(&rest[..ops], b"<" | b">");
-                    let is_one =
-                        !compares && !behind.starts_with(b"==") && !behind.starts_with(b"=>");
-                    return behind.starts_with(b"=") && is_one
-                        || rest.starts_with(b"++")
-                        || rest.starts_with(b"--");
-                }
             }
         }
     }
@@ -390,7 +350,7 @@ impl<'s> Scan<'s> {
                 }
                 b'$' if self.text.get(self.at + 1) == Some(&b'{') => {
                     self.went_deeper(self.at)?;
-                    self.levels.push(level(b'`', false, self.at));
+                    self.levels.push(level(b'`', false));
                     self.at += 2;
                     self.last = Last::Operator;
                     self.word = b"";
@@ -448,9 +408,6 @@ impl<'s> Scan<'s> {
         }
         let name = &self.source[start..self.at];
         self.names.insert(name);
-        if !matches!(self.word, b"let" | b"const") && self.is_assigned() {
-            self.assigned.insert(name);
-        }
         if self.text[..start].ends_with(b".") && !self.text[..start].ends_with(b"...") {
             self.last = Last::Value;
             self.word = b"";
@@ -547,7 +504,7 @@ impl<'s> Scan<'s> {
         };
         let heads: [&[u8]; 4] = [b"if", b"while", b"for", b"with"];
         let head = byte == b'(' && heads.contains(&self.word);
-        self.levels.push(level(close, head, self.at));
+        self.levels.push(level(close, head));
         Ok(())
     }
 
@@ -574,14 +531,6 @@ impl<'s> Scan<'s> {
         if hole {
             self.at -= 1;
             return self.template();
-        }
-        if let Some(closed) = &closed
-            && byte != b')'
-            && self.is_assigned()
-        {
-            // A pattern; what else these names are is no harm.
-            let words = self.source[closed.start..at].split(|c: char| !is_word(c));
-            self.assigned.extend(words.filter(|word| !word.is_empty()));
         }
         self.last = match byte {
             b'}' => Last::Brace,

@@ -213,6 +213,13 @@ impl<'a> Lowerer<'a> {
         let Expression::ArrowFunctionExpression(arrow) = expr else {
             return None;
         };
+        // As a test it may be a slip; what is handed over or kept is a function.
+        let before = self.source.get(..arrow.span.start as usize)?.trim_end();
+        let head = before.strip_suffix('(').map(str::trim_end);
+        let is_test = head.is_some_and(|head| head.ends_with("if") || head.ends_with("while"));
+        if !is_test && !before.ends_with("&&") && !before.ends_with("||") {
+            return None;
+        }
         let text = self.text_of(arrow.span);
         let text = (text.len() <= MAX_TEXT).then_some(text)?;
         let (left, right) = text.split_once("=>")?;

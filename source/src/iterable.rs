@@ -51,11 +51,7 @@ impl<'a> Lowerer<'a> {
                 if sort == Iterable::Object {
                     self.check_iterated(expr);
                 }
-                let value = self.named(value, out);
-                let kind = Tree::unary("typeof", value.clone().operand(), &at);
-                let test = Tree::binary("===", kind, Tree::text("string", &at), &at);
-                let (text, other) = (list(value.clone()), value.operand());
-                Value::node(Tree::conditional(test, text, other, &at))
+                self.items_of(value)
             }
         }
     }
@@ -125,9 +121,9 @@ impl<'a> Lowerer<'a> {
                     let name = member.property.name.as_str();
                     let namespace = self.free_name(&member.object).unwrap_or_default();
                     match (namespace, name) {
-                        ("Object", "keys" | "values" | "entries") | ("Array", "from" | "of") => {
-                            List
-                        }
+                        ("Object", "keys" | "values" | "entries")
+                        | ("Array", "from" | "of" | "items")
+                        | ("Promise", "all" | "allSettled") => List,
                         _ => match gives(name) {
                             Gives::Part | Gives::Joined => self.sort_of(&member.object),
                             Gives::List | Gives::Items => List,
@@ -137,6 +133,7 @@ impl<'a> Lowerer<'a> {
                     }
                 }
                 callee if self.free_name(callee) == Some("String") => Text,
+                callee if self.free_name(callee) == Some("callAll") => List,
                 _ => Unknown,
             },
             _ => Unknown,
@@ -176,8 +173,8 @@ impl<'a> Lowerer<'a> {
 
     /// Notes what a variable is that is only set where it is declared.
     pub(crate) fn note_sort(&mut self, js: &str, sort: Iterable) {
-        if !self.assigned.contains(js)
-            && let Some(id) = self.lookup(js)
+        if let Some(id) = self.lookup(js)
+            && !self.is_set(id)
         {
             self.bindings[id].sort = sort;
         }

@@ -1,10 +1,10 @@
-//! Errors that a variable keeps, `lastError = e`: an object with the message, where the whole
-//! source only asks such a variable for that, throws it, or asks whether there is one.
+//! Errors that a variable keeps, `lastError = e`: an object with the message, where the source
+//! only asks this variable for that, throws it, or asks whether there is one.
 
 use crate::lower::{Lowerer, What, place};
+use crate::scoping::Scoping;
 use crate::tree::Place;
 use crate::value::{Kind, Value};
-use hashbrown::HashSet;
 use oxc_ast::ast::Expression;
 use oxc_span::{GetSpan, Span};
 
@@ -55,12 +55,15 @@ impl<'a> Lowerer<'a> {
     }
 
     fn keeps_errors(&mut self, js: &str) -> bool {
-        if let Some(keeps) = self.kept_errors.get(js) {
+        let Some(id) = self.lookup(js) else {
+            return false;
+        };
+        let at = self.bindings[id].at;
+        if let Some(keeps) = self.kept_errors.get(&at) {
             return *keeps;
         }
-        self.repeat_work(self.source.len() / 16);
-        let keeps = keeps_errors(self.source, js);
-        self.kept_errors.insert(js.to_owned(), keeps);
+        let keeps = keeps_errors(self.source, &self.scoping, at, js.len());
+        self.kept_errors.insert(at, keeps);
         keeps
     }
 }
@@ -69,46 +72,28 @@ fn with_message(message: Value, at: &Place) -> Value {
     Value::new(Kind::Map(vec![(b"message".to_vec(), message)]), at)
 }
 
-/// Whether each place of a name in a source is one where an error is as good as an object
-/// with its message, and one of them sets it to what a `catch` names. Names in texts and
-/// comments count as well, so that some are refused which could be kept.
-fn keeps_errors(source: &str, name: &str) -> bool {
+/// Whether each place of the variable that is declared here is one where an error is as good as
+/// an object with its message, and one of them sets it to what a `catch` names.
+fn keeps_errors(source: &str, scoping: &Scoping, at: u32, length: usize) -> bool {
+    let Some(variable) = scoping.variable(at) else {
+        return false;
+    };
+    let caught = |word: &str| {
+        let at = source.len() - word.len();
+        let variable = scoping.variable(at as u32);
+        variable.is_some_and(|variable| variable.is_caught)
+    };
     let mut is_set = false;
-    let caught = caught_names(source);
-    for (number, (at, _)) in source.match_indices(name).enumerate() {
-        if number == MAX_PLACES {
+    for at in variable.places.iter().map(|at| *at as usize) {
+        let (Some(before), Some(behind)) = (source.get(..at), source.get(at + length..)) else {
             return false;
-        }
-        let (before, behind) = (&source[..at], &source[at + name.len()..]);
-        if before.ends_with(is_part) || behind.starts_with(is_part) {
-            continue;
-        }
-        let line = before.rfind('\n').map_or(before, |at| &before[at..]);
-        let rest = behind.lines().next().unwrap_or_default();
-        let in_template = line.contains('`') || rest.contains('`');
-        if line.trim_start().starts_with("//") && !in_template {
-            continue;
-        }
+        };
         match place_of(&caught, before, behind) {
             None => return false,
             Some(sets) => is_set |= sets,
         }
     }
-    is_set
-}
-
-/// What the `catch`es of a source name.
-fn caught_names(source: &str) -> HashSet<&str> {
-    let mut names = HashSet::new();
-    for (at, word) in source.match_indices("catch") {
-        let name = source[at + word.len()..].trim_start().strip_prefix('(');
-        let name = name.unwrap_or_default().trim_start();
-        let end = name.find(|c: char| !is_part(c)).unwrap_or(0);
-        if name[end..].trim_start().starts_with([')', ':']) {
-            names.insert(&name[..end]);
-        }
-    }
-    names
+    is_set && variable.places.len() <= MAX_PLACES
 }
 
 fn is_part(c: char) -> bool {
@@ -148,7 +133,7 @@ fn ends_statement(behind: &str) -> bool {
 }
 
 /// What begins with a value that an error variable may have: whether that is an error.
-fn error_or_nothing(caught: &HashSet<&str>, value: &str) -> Option<bool> {
+fn error_or_nothing(caught: &dyn Fn(&str) -> bool, value: &str) -> Option<bool> {
     let value = value.trim_start();
     let end = value.find(|c: char| !is_part(c)).unwrap_or(value.len());
     let (word, rest) = value.split_at(end);
@@ -164,21 +149,16 @@ fn error_or_nothing(caught: &HashSet<&str>, value: &str) -> Option<bool> {
                 .then_some(true)
         }
         "" => None,
-        word if ends => caught.contains(word).then_some(true),
+        _ if ends => caught(value).then_some(true),
         _ => None,
     }
 }
 
 /// Whether a place of the name sets it to an error; `None` where an error is something else
 /// than an object with its message.
-fn place_of(caught: &HashSet<&str>, before: &str, behind: &str) -> Option<bool> {
+fn place_of(caught: &dyn Fn(&str) -> bool, before: &str, behind: &str) -> Option<bool> {
     let (raw_before, raw_behind) = (before, behind);
     let (before, behind) = (before.trim_end(), behind.trim_start());
-    let is_member = before.ends_with('.') && !before.ends_with("...");
-    let is_key = before.ends_with(['{', ',']) && behind.starts_with(':');
-    if is_member || is_key {
-        return Some(false);
-    }
     if let Some(value) = ["??=", "||=", "="]
         .iter()
         .find_map(|op| behind.strip_prefix(op))
@@ -229,9 +209,6 @@ fn place_of(caught: &HashSet<&str>, before: &str, behind: &str) -> Option<bool> 
         let head = before.strip_suffix('(').map(str::trim_end);
         head.is_some_and(|head| ends_with_word(head, word))
     };
-    if opens("catch") {
-        return Some(false);
-    }
     let is_test = opens("if") || opens("while");
     let is_chosen = behind.starts_with('?') && !behind.starts_with("??");
     let starts = before.ends_with(['(', '=', ',', ':']) || ends_with_word(before, "return");
@@ -243,6 +220,22 @@ fn place_of(caught: &HashSet<&str>, before: &str, behind: &str) -> Option<bool> 
 #[cfg(test)]
 mod tests {
     use super::keeps_errors;
+    use crate::scoping::Scoping;
+
+    /// Whether the first variable of this name keeps errors.
+    fn keeps(source: &str, name: &str) -> bool {
+        let allocator = oxc_allocator::Allocator::default();
+        let parser = oxc_parser::Parser::new(&allocator, source, oxc_span::SourceType::ts());
+        let parsed = parser
+            .with_options(oxc_parser::ParseOptions {
+                allow_return_outside_function: true,
+                ..Default::default()
+            })
+            .parse();
+        let scoping = Scoping::read(&parsed.program);
+        let at = source.find(name).expect("it is declared");
+        keeps_errors(source, &scoping, at as u32, name.len())
+    }
 
     #[test]
     fn variables_that_keep_errors() {
@@ -251,7 +244,7 @@ mod tests {
         };
         for rest in [
             "throw last;",
-            "let n = 1\nlast = e\nthrow last\n",
+            "try { f() } catch (e) {\nlet n = 1\nlast = e\n}\nthrow last\n",
             "if (last) return last.message;",
             "return last?.message ?? 'none'",
             "return { ok: last === null, last: last ? last.message : '' }",
@@ -259,10 +252,13 @@ mod tests {
             "if (!last) { return 1 }",
             "// the last one: last\nreturn o.last",
             "last = new Error('none');",
-            "last ??= e\n",
+            "try { f() } catch (e) { last ??= e }\n",
             "try { f() } catch (last) { return last.message }",
+            "f((last) => last + 1)",
+            "function g() { let last = 1; last += 1; return [last] }",
+            "try { f() } catch (x) { last = x }",
         ] {
-            assert!(keeps_errors(&with(rest), "last"), "{rest}");
+            assert!(keeps(&with(rest), "last"), "{rest}");
         }
         for rest in [
             "return last",
@@ -277,14 +273,13 @@ mod tests {
             "return last.stack",
             "last = 'text'",
             "last = other",
-            "const { last } = o",
-            "f((last) => last.message)",
+            "let e = 1; last = e",
             "const x = last = e;",
             "return last.message + last",
         ] {
-            assert!(!keeps_errors(&with(rest), "last"), "{rest}");
+            assert!(!keeps(&with(rest), "last"), "{rest}");
         }
         let never_set = "let last = null; return last?.message";
-        assert!(!keeps_errors(never_set, "last"));
+        assert!(!keeps(never_set, "last"));
     }
 }

@@ -36,6 +36,10 @@ pub(crate) enum Known {
     Settled,
     /// A list of such.
     AllSettled,
+    /// A list of a name and a value.
+    Pair,
+    /// A list of such, as `Object.entries` gives it.
+    Pairs,
 }
 
 impl Known {
@@ -45,6 +49,7 @@ impl Known {
             Known::Dates => Known::Date,
             Known::Matches => Known::Match,
             Known::AllSettled => Known::Settled,
+            Known::Pairs => Known::Pair,
             _ => Known::Nothing,
         }
     }
@@ -55,6 +60,7 @@ impl Known {
             Known::Date => Known::Dates,
             Known::Match => Known::Matches,
             Known::Settled => Known::AllSettled,
+            Known::Pair => Known::Pairs,
             _ => Known::Nothing,
         }
     }
@@ -156,6 +162,7 @@ impl<'a> Lowerer<'a> {
         if let Some(namespace) = self.free_name(member.object.get_inner_expression()) {
             return match (namespace, name) {
                 ("Promise", "allSettled") => Known::AllSettled,
+                ("Object", "entries") => Known::Pairs,
                 ("Date", "now" | "parse" | "UTC") | ("Math", _) => Known::Number,
                 ("Number", "parseInt" | "parseFloat") => Known::Number,
                 ("Array", "from") if call.arguments.len() == 1 => match first {
@@ -228,8 +235,8 @@ impl<'a> Lowerer<'a> {
     /// Notes what a variable surely is that is only set where it is declared.
     pub(crate) fn note_known(&mut self, js: &str, known: Known) {
         if known != Known::Nothing
-            && !self.assigned.contains(js)
             && let Some(id) = self.lookup(js)
+            && !self.is_set(id)
         {
             self.bindings[id].known = known;
         }

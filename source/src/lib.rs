@@ -23,6 +23,7 @@
 
 mod asked;
 mod atom;
+mod bits;
 mod bodies;
 mod call;
 mod callback;
@@ -59,6 +60,8 @@ mod promise;
 mod quote;
 mod reduce;
 mod regex;
+mod required;
+mod scoping;
 mod slips;
 mod sort;
 mod spell;
@@ -82,6 +85,7 @@ use lower::{Lowerer, MAX_NESTING, place};
 use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::SourceType;
+use scoping::Scoping;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tree::Names;
 
@@ -99,6 +103,9 @@ const STACK: usize = 64 << 20;
 /// memory being new each time.
 const SHALLOW: u32 = 32;
 
+/// Nesting of a source whose names are resolved.
+const MAX_SCOPING: u32 = 2 * MAX_NESTING;
+
 /// Bytes of the JSON of a program.
 const MAX_PROGRAM: usize = 16 << 20;
 
@@ -112,6 +119,9 @@ pub struct Program {
     pub places: Vec<(u32, u32)>,
     /// What means something else than in JavaScript.
     pub warnings: Diagnostics,
+    /// Arguments that the program reads as if they were always given, and where each is named:
+    /// they have no default, and nothing asks whether they are there.
+    pub required: Vec<(String, u32)>,
 }
 
 /// Reads a source for these atoms.
@@ -201,7 +211,13 @@ fn lower(
     if parsed.panicked || parsed.diagnostics.has_errors() {
         return Some(Err(refused(source, &parsed.diagnostics)));
     }
-    let mut lowerer = Lowerer::new(source, atoms, words, most);
+    // Nesting is counted with some to spare: beyond that names count as set, as the stack
+    // might not do.
+    let scoping = match words.nesting <= MAX_SCOPING {
+        true => Scoping::read(&parsed.program),
+        false => Scoping::default(),
+    };
+    let mut lowerer = Lowerer::new(source, atoms, (words, scoping), most);
     let root = lowerer.module(&parsed.program);
     if lowerer.is_too_deep {
         return None;
@@ -232,12 +248,14 @@ fn lower(
         let message = format!("the program is larger than {MAX_PROGRAM} bytes");
         return Some(Err(Diagnostic::error(codes::TOO_LARGE, message, "").into()));
     }
+    let required = lowerer.required_arguments();
     let mut warnings = Diagnostics(lowerer.found);
     warnings.locate(source.as_bytes());
     Some(Ok(Program {
         json,
         places,
         warnings,
+        required,
     }))
 }
 

@@ -3,6 +3,7 @@
 use crate::codes;
 use crate::expr::{MAX_PARTS, unescape};
 use crate::iterable::Iterable;
+use crate::known::Known;
 use crate::lower::{Lowerer, place};
 use crate::pattern::{method, of};
 use crate::tree::{Data, Place, Tree};
@@ -101,6 +102,13 @@ impl<'a> Lowerer<'a> {
             if !is_spread {
                 self.warn_of_match(expr);
             } else {
+                if !matches!(
+                    self.sort_of(expr),
+                    Iterable::List | Iterable::Text | Iterable::Set
+                ) && self.known(expr) != Known::Match
+                {
+                    value = self.items_of(value);
+                }
                 // Taken here: what follows may change the list.
                 let place = value.place.clone();
                 value = Value::node(of("Array", "from", vec![value.operand()], &place));
@@ -198,7 +206,7 @@ impl<'a> Lowerer<'a> {
         let fresh = Value::new(Kind::Map(Vec::new()), &at).operand();
         let is_new = |tree: &Tree| {
             tree.tag() == Some("object")
-                || tree.tag().is_none()
+                || tree.tag().is_none() && matches!(tree.data, Data::Map(_))
                 || tree.get("method").and_then(Tree::as_str) == Some("fromEntries")
         };
         if parts.len() == 1 && is_new(&parts[0]) {

@@ -10,6 +10,7 @@ use crate::higher::Copied;
 use crate::iterable::Iterable;
 use crate::known::Known;
 use crate::leave::{Crossing, Left};
+use crate::scoping::Scoping;
 pub(crate) use crate::steps::{branch, for_each, named, set};
 use crate::stmt::Update;
 use crate::tree::{Place, Tree};
@@ -195,10 +196,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) found_in: Vec<usize>,
     /// Names in the source, and those that were given.
     pub(crate) taken: HashSet<String>,
-    /// Names that are set behind their declaration, and some others.
-    pub(crate) assigned: HashSet<String>,
-    /// Names on which setters of dates are called.
-    pub(crate) changed_dates: HashSet<&'a str>,
+    /// Which declaration each name stands for.
+    pub(crate) scoping: Scoping,
     /// Whether anything may be a date.
     pub(crate) has_dates: bool,
     /// Where dates that setters change may be read, as nothing there keeps them.
@@ -229,8 +228,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) places: HashSet<BindingId>,
     /// The literals of constants that are regular expressions.
     pub(crate) regexes: HashMap<BindingId, &'a RegExpLiteral<'a>>,
-    /// Whether variables of these names keep errors.
-    pub(crate) kept_errors: HashMap<String, bool>,
+    /// Whether the variables that are declared at these places keep errors.
+    pub(crate) kept_errors: HashMap<u32, bool>,
     /// Calls of `exec` that tests of loops are: all matches, and the variable with the number
     /// of the next.
     pub(crate) stepped: HashMap<u32, (crate::value::Value, String)>,
@@ -238,6 +237,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) argument_sorts: HashMap<String, Iterable>,
     /// Arguments of the run that became variables: name, variable.
     pub(crate) arguments: Vec<(String, String)>,
+    /// Arguments of an agent without types that have no default, and where they are named.
+    pub(crate) named_arguments: Vec<(String, u32)>,
     /// The method whose callback is lowered next, and what its items surely are.
     pub(crate) given: (&'a str, Known),
     /// Types by their names.
@@ -263,7 +264,7 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn new(
         source: &'a str,
         ops: &'a (dyn Signatures + Sync),
-        names: crate::guard::Words<'a>,
+        (names, scoping): (crate::guard::Words<'a>, Scoping),
         most: u32,
     ) -> Lowerer<'a> {
         Lowerer {
@@ -272,8 +273,7 @@ impl<'a> Lowerer<'a> {
             found: Vec::new(),
             found_in: Vec::new(),
             taken: names.all.into_iter().map(str::to_owned).collect(),
-            assigned: names.assigned.into_iter().map(str::to_owned).collect(),
-            changed_dates: crate::dates::changed_dates(source).collect(),
+            scoping,
             has_dates: crate::dates::has_dates(source),
             permitted: HashSet::new(),
             variables: HashSet::new(),
@@ -295,6 +295,7 @@ impl<'a> Lowerer<'a> {
             stepped: HashMap::new(),
             argument_sorts: HashMap::new(),
             arguments: Vec::new(),
+            named_arguments: Vec::new(),
             given: ("", Known::Nothing),
             types: HashMap::new(),
             comments: HashMap::new(),
@@ -537,6 +538,11 @@ impl<'a> Lowerer<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a variable may be set elsewhere than in its declaration.
+    pub(crate) fn is_set(&self, id: BindingId) -> bool {
+        self.scoping.is_set(self.bindings[id].at)
     }
 
     /// Notes that the function at hand reads a variable.

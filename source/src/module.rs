@@ -366,6 +366,10 @@ impl<'a> Lowerer<'a> {
                     self.unsupported(other.span(), "this parameter of the agent", help);
                 }
             }
+            if param.type_annotation.is_some() {
+                // The type says what must be given.
+                self.named_arguments.clear();
+            }
             self.optional_defaults(&param.pattern, schema.as_mut());
         }
         let Some(docs) = docs else {

@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::iterable::Iterable;
+use crate::known::Known;
 use crate::lower::{Code, Lowerer, What, place, set};
 use crate::tree::{Place, Tree};
 use crate::value::{Kind, Value};
@@ -9,6 +10,9 @@ use oxc_ast::ast::{
     ArrayPattern, AssignmentPattern, BindingPattern, Expression, ObjectPattern, PropertyKey,
 };
 use oxc_span::{GetSpan, Span};
+
+/// Bytes of a source that name a value in a message.
+const MAX_NAME: usize = 60;
 
 impl<'a> Lowerer<'a> {
     /// Declares the parameters of a helper: their names, and steps for defaults and
@@ -115,8 +119,8 @@ impl<'a> Lowerer<'a> {
                 self.bind_object(object, &from, is_const, out);
             }
             BindingPattern::ArrayPattern(list) => {
-                let from = self.named(value, out);
-                self.bind_list(list, &from, is_const, out);
+                let items = self.items_of(value);
+                self.bind_items(list, items, is_const, out);
             }
         }
         self.leave();
@@ -185,6 +189,47 @@ impl<'a> Lowerer<'a> {
         let name = self.variable(id.name.as_str(), id.span, is_const);
         step.put("result", Tree::text(&name, &at));
         out.push(step);
+    }
+
+    /// The items of a value that JavaScript iterates: a list is itself, and what has none is an
+    /// error that names it.
+    pub(crate) fn items_of(&mut self, value: Value) -> Value {
+        let at = value.place.clone();
+        let text = self.text_of(Span::new(at.start, at.end));
+        // A pattern is no name of the value that it takes apart.
+        let is_name =
+            text.len() <= MAX_NAME && !text.contains('\n') && !text.starts_with(['[', '{']);
+        let name = if is_name { text } else { "the value" };
+        let arguments = vec![value.operand(), Value::text(name, &at).operand()];
+        Value::node(of("Array", "items", arguments, &at))
+    }
+
+    /// `const { a } = value`, where the value is surely a list of those if the pattern is one.
+    pub(crate) fn bind_known(
+        &mut self,
+        pattern: &'a BindingPattern<'a>,
+        (value, known): (Value, Known),
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) {
+        match (pattern, known) {
+            (BindingPattern::ArrayPattern(list), Known::Pair | Known::Pairs | Known::Match) => {
+                self.bind_items(list, value, is_const, out);
+            }
+            _ => self.bind_pattern(pattern, value, is_const, out),
+        }
+    }
+
+    /// Declares the names of a pattern and sets them to the items of a list.
+    pub(crate) fn bind_items(
+        &mut self,
+        list: &'a ArrayPattern<'a>,
+        items: Value,
+        is_const: bool,
+        out: &mut Vec<Tree>,
+    ) {
+        let from = self.named(items, out);
+        self.bind_list(list, &from, is_const, out);
     }
 
     fn bind_list(
@@ -319,6 +364,7 @@ impl<'a> Lowerer<'a> {
                     if let Some(sort) = self.argument_sorts.get(&key).copied() {
                         self.note_sort(js, sort);
                     }
+                    self.named_arguments.push((key.clone(), id.span.start));
                     self.arguments.push((name, key));
                 }
                 BindingPattern::AssignmentPattern(with)

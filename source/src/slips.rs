@@ -188,13 +188,13 @@ impl<'a> Lowerer<'a> {
                     .source
                     .get(variable.span.end as usize..)
                     .unwrap_or_default();
-                let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-                let next = rest.match_indices(name).find(|(at, _)| {
-                    let before = rest[..*at].chars().next_back();
-                    let after = rest[at + name.len()..].chars().next();
-                    !before.is_some_and(part) && !after.is_some_and(part)
-                });
-                let Some((at, _)) = next else { continue };
+                let end = variable.span.end;
+                let places = self.scoping.variable(variable.id.span().start);
+                let mut places = places.map_or(&[][..], |one| &one.places).iter();
+                let Some(at) = places.find(|at| **at >= end) else {
+                    continue;
+                };
+                let at = (at - end) as usize;
                 let after = rest[at + name.len()..].trim_start();
                 let adds = ["+=", "-=", "*=", "/=", "++", "--"];
                 let Some(sign) = adds.iter().find(|sign| after.starts_with(**sign)) else {

@@ -80,7 +80,7 @@ impl<'a> Lowerer<'a> {
         });
         let elements: Vec<(&'a Expression<'a>, bool)> = elements.collect();
         let (items, known) = match &elements[..] {
-            [(list, _)] => (self.expr(list, out), self.known(list).item()),
+            [(list, _)] => (self.iterated(list, out), self.known(list).item()),
             _ => (self.elements(&elements, &at, out), Known::Nothing),
         };
         let best = self.target(hint);

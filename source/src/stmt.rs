@@ -280,12 +280,12 @@ impl<'a> Lowerer<'a> {
                 let is_const = declaration.kind == VariableDeclarationKind::Const;
                 let mut pattern = declaration.declarations.first().map(|d| &d.id);
                 if let Some((_, number, item)) = counted {
-                    index = Some(self.item(number, is_const, &mut body));
+                    index = Some(self.item(number, Known::Number, is_const, &mut body));
                     pattern = Some(item);
                 }
                 match pattern {
                     Some(pattern) => {
-                        let name = self.item(pattern, is_const, &mut body);
+                        let name = self.item(pattern, known, is_const, &mut body);
                         if let BindingPattern::BindingIdentifier(id) = pattern {
                             self.note_known(id.name.as_str(), known);
                         }
@@ -314,6 +314,7 @@ impl<'a> Lowerer<'a> {
     fn item(
         &mut self,
         pattern: &'a BindingPattern<'a>,
+        known: Known,
         is_const: bool,
         body: &mut Vec<Tree>,
     ) -> String {
@@ -322,7 +323,7 @@ impl<'a> Lowerer<'a> {
         }
         let name = self.fresh();
         let item = Value::ident(&name, &place(pattern.span()));
-        self.bind_pattern(pattern, item, is_const, body);
+        self.bind_known(pattern, (item, known), is_const, body);
         name
     }
 
@@ -358,13 +359,12 @@ impl<'a> Lowerer<'a> {
             if self.arguments_pattern(&one.id, init, is_const, out) {
                 return;
             }
-            let mut value = self.expr(init, out);
-            if let (BindingPattern::ArrayPattern(_), Iterable::Set) = (&one.id, self.sort_of(init))
-            {
-                let from = vec![value.operand()];
-                value = Value::node(crate::pattern::of("Array", "from", from, &at));
-            }
-            return self.bind_pattern(&one.id, value, is_const, out);
+            let value = self.expr(init, out);
+            let known = match self.sort_of(init) {
+                Iterable::List => Known::Pair,
+                _ => self.known(init),
+            };
+            return self.bind_known(&one.id, (value, known), is_const, out);
         };
         let js = id.name.as_str();
         let init = one.init.as_ref().map(Expression::get_inner_expression);
@@ -375,7 +375,9 @@ impl<'a> Lowerer<'a> {
             Some(Expression::FunctionExpression(function)) if is_const => {
                 self.named_function(js, Code::Function(function), id.span);
             }
-            Some(Expression::RegExpLiteral(regex)) if is_const || !self.assigned.contains(js) => {
+            Some(Expression::RegExpLiteral(regex))
+                if is_const || !self.scoping.is_set(id.span.start) =>
+            {
                 let binding = self.declare(js, id.span, What::Regex, true);
                 self.bindings[binding].is_ready = true;
                 self.regexes.insert(binding, regex);
@@ -385,8 +387,8 @@ impl<'a> Lowerer<'a> {
                 let name = self.bindings[binding].name.clone();
                 self.check_text_total(js, one);
                 self.check_logged(init);
-                self.bindings[binding].changes = self.is_changed_date(js, init);
-                if is_const || !self.assigned.contains(js) {
+                self.bindings[binding].changes = self.is_changed_date(id.span, init);
+                if is_const || !self.is_set(binding) {
                     self.bindings[binding].known = self.known(init);
                     self.bindings[binding].sort = self.sort_of(one.init.as_ref().unwrap_or(init));
                     self.check_length_kept(js, one);

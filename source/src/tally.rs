@@ -2,25 +2,17 @@
 //! something for some items only, objects that lack what a function takes.
 
 use crate::code::{only_expression, statements};
-use crate::lower::{Code, Lowerer};
+use crate::lower::{BindingId, Code, Lowerer};
 use a99_core::diag::{Diagnostic, codes as found, excerpt};
 use oxc_ast::ast::{Argument, BindingPattern, CallExpression, Expression, PropertyKey, Statement};
 use oxc_span::{GetSpan as _, Span};
+use std::ops::Range;
 
 /// Bytes before a place that are looked through.
 const MAX_TEXT: usize = 16_000;
 
 fn is_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
-}
-
-/// What stands behind each use of a name, and before it.
-fn uses<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
-    text.match_indices(name).filter_map(move |(at, _)| {
-        let (before, after) = (&text[..at], &text[at + name.len()..]);
-        let whole = !before.ends_with(|c| is_part(c) || c == '.') && !after.starts_with(is_part);
-        whole.then_some((before, after))
-    })
 }
 
 /// What stands behind the bracket that a text begins with.
@@ -45,16 +37,33 @@ impl<'a> Lowerer<'a> {
         self.find(Diagnostic::warning(code, message, ""), at, help);
     }
 
+    /// What stands before and behind the places of a variable in a part of the source.
+    fn uses(
+        &self,
+        id: BindingId,
+        within: Range<usize>,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let source = self.source;
+        let variable = self.scoping.variable(self.bindings[id].at);
+        let places = variable.map_or(&[][..], |variable| &variable.places).iter();
+        let places = places
+            .map(|at| *at as usize)
+            .filter(move |at| within.contains(at));
+        places.filter_map(move |at| {
+            let (before, name) = source.split_at_checked(at)?;
+            let end = name.find(|c: char| !is_part(c)).unwrap_or(name.len());
+            Some((before, &name[end..]))
+        })
+    }
+
     /// Whether a variable is an object that begins empty, and no member was set before.
     fn is_empty_yet(&self, name: &str, at: Span) -> bool {
-        let Some(before) = self.source.get(..at.start as usize) else {
+        let before = 0..at.start as usize;
+        let Some(id) = self.lookup(name).filter(|_| before.end <= MAX_TEXT) else {
             return false;
         };
-        if before.len() > MAX_TEXT {
-            return false;
-        }
         let mut begins = false;
-        for (start, after) in uses(before, name) {
+        for (start, after) in self.uses(id, before) {
             let after = after.trim_start();
             let declared = start.trim_end();
             let is_new = declared.ends_with("const") || declared.ends_with("let");
@@ -85,9 +94,9 @@ impl<'a> Lowerer<'a> {
             }
         }
         // What stands behind may set the member for the next turn.
-        let rest = self.source.get(at.end as usize..).unwrap_or_default();
-        let later = rest.get(..rest.len().min(MAX_TEXT)).unwrap_or_default();
-        let sets_later = uses(later, name).any(|(_, after)| {
+        let end = at.end as usize;
+        let mut later = self.uses(id, end..end + MAX_TEXT);
+        let sets_later = later.any(|(_, after)| {
             after.starts_with('[')
                 && behind_brackets(after).is_some_and(|rest| {
                     rest.starts_with('=') && !rest.starts_with("==") || rest.starts_with("??=")

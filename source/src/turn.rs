@@ -41,12 +41,16 @@ impl<'a> Lowerer<'a> {
         };
         match callback {
             Callback::Code(code) => {
-                self.turn_params(&mut turn, code.params(), given);
                 let items = match method {
                     "sort" | "toSorted" => 0..2,
                     "reduce" => 1..2,
                     _ => 0..1,
                 };
+                let known = |index| match items.contains(&index) {
+                    true => item,
+                    false => Known::Nothing,
+                };
+                self.turn_params(&mut turn, code.params(), given, known);
                 for (index, param) in code.params().items.iter().enumerate() {
                     if let BindingPattern::BindingIdentifier(id) = &param.pattern {
                         let js = id.name.as_str();
@@ -78,7 +82,13 @@ impl<'a> Lowerer<'a> {
         turn
     }
 
-    fn turn_params(&mut self, turn: &mut Turn<'a>, params: &'a FormalParameters<'a>, given: usize) {
+    fn turn_params(
+        &mut self,
+        turn: &mut Turn<'a>,
+        params: &'a FormalParameters<'a>,
+        given: usize,
+        known: impl Fn(usize) -> Known,
+    ) {
         for (index, param) in params.items.iter().enumerate() {
             if index >= given {
                 let help = "the method hands over less: name what it needs in a constant";
@@ -97,7 +107,8 @@ impl<'a> Lowerer<'a> {
                 self.default(&name, default, &at, &mut steps);
             }
             if let Some(pattern) = pattern {
-                self.bind_pattern(pattern, Value::ident(&name, &at), false, &mut steps);
+                let value = (Value::ident(&name, &at), known(index));
+                self.bind_known(pattern, value, false, &mut steps);
             }
             turn.steps.append(&mut steps);
             turn.names.push(name);
@@ -153,7 +164,7 @@ impl<'a> Lowerer<'a> {
         if let Callback::Code(code) = turn.callback
             && let Some(param) = code.params().items.get(index)
             && let BindingPattern::BindingIdentifier(id) = &param.pattern
-            && (param.initializer.is_some() || self.assigned.contains(id.name.as_str()))
+            && (param.initializer.is_some() || self.scoping.is_set(id.span.start))
         {
             let at = place(id.span);
             let item = self.fresh();

@@ -261,6 +261,22 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// What works in place of a member that a namespace does not have.
+pub(crate) fn member_help(namespace: &str, name: &str) -> Option<&'static str> {
+    Some(match (namespace, name) {
+        ("Object", "create") => "write the object: `{ a: 1 }`",
+        ("Object", "prototype" | "getPrototypeOf" | "setPrototypeOf") | ("Array", "prototype") => {
+            "there are no prototypes: objects have their own members only"
+        }
+        ("Object", "defineProperty" | "defineProperties") => "set the member: `o.name = value`",
+        ("Object", "freeze" | "seal" | "preventExtensions") => {
+            "leave it out: nobody else sees the object"
+        }
+        ("Object", "is") => "write `===`, and `Number.isNaN(x)` for NaN",
+        _ => return None,
+    })
+}
+
 /// What works in place of a library that is not there.
 pub(crate) fn library_help(name: &str) -> Option<&'static str> {
     find(LIBRARIES, name)

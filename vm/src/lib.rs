@@ -57,6 +57,7 @@ pub mod atom;
 pub mod bound;
 pub mod builtins;
 pub mod coerce;
+pub mod console;
 pub mod convert;
 mod copies;
 mod describe;
@@ -72,6 +73,7 @@ pub mod member;
 mod mismatch;
 pub mod native;
 pub mod options;
+pub mod progress;
 pub mod run;
 pub mod schema;
 mod spare;
@@ -80,22 +82,26 @@ pub mod template;
 #[cfg(feature = "jit")]
 mod tier;
 pub mod trace;
+mod trace_lines;
 #[cfg(feature = "typed")]
 pub mod typed;
 pub mod vm;
 
 pub use a99_events::{
-    CallEnd, EventLimits, EventSink, EventStream, MAX_TEXT_BYTES, RunEvent, RunEventKind,
-    event_channel,
+    CallEnd, EventLimits, EventSink, EventStream, LogLevel, LogLine, MAX_TEXT_BYTES, RunEvent,
+    RunEventKind, event_channel,
 };
 pub use args::{Args, JsonText};
 pub use bound::{Arg, Bound, Caller, Part, Reply, ResultSlot};
+pub use console::ConsoleSink;
 pub use driver::AbortSignal;
 pub use host_state::HostState;
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};
+pub use progress::{Progress, RunProgress};
 pub use run::{Answer, Call, CallCharges, Next, Run, RunClock, RunFault, RunMemory, SnapshotError};
 #[cfg(feature = "jit")]
 pub use tier::CompiledTier;
-pub use trace::{TraceCall, TraceCallEnd, TraceEvent, TraceSink};
+pub use trace::{TraceCall, TraceCallEnd, TraceEvent, TraceSink, TraceStep};
+pub use trace_lines::TraceLines;
 pub use vm::{Environment, Pool, ProgramLoader, Vm};

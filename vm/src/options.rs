@@ -1,10 +1,12 @@
 //! What a host says about one run, and what it gets back.
 
 use crate::atom::Grants;
+use crate::console::ConsoleSink;
 use crate::convert::BoundaryLimits;
 use crate::driver::AbortSignal;
 use crate::heap::DEFAULT_HEAP_LIMIT;
 use crate::host_state::HostState;
+use crate::progress::RunProgress;
 use crate::trace::{TraceEvent, TraceSink};
 use crate::vm::Environment;
 use a99_account::{Account, Usage};
@@ -15,7 +17,7 @@ use a99_core::fuel::{Fuel, FuelError, cost_from_f64};
 use a99_core::sig::AtomTimeout;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
-use a99_events::{EventSink, RunEvent};
+use a99_events::{EventSink, LogLine, RunEvent};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
@@ -176,6 +178,10 @@ pub struct RunOptions {
     pub trace_to: Option<Arc<Box<dyn TraceSink>>>,
     /// Where events of the run go while it goes on (D87).
     pub events: Option<EventSink>,
+    /// Where lines go that programs write by `console`.
+    pub console: Option<ConsoleSink>,
+    /// Counters that show how far the run is.
+    pub progress: Option<Arc<RunProgress>>,
     /// The meaning of `==`.
     pub equality: Equality,
     /// How deep this run itself is nested in sub-agents.
@@ -210,6 +216,8 @@ impl Default for RunOptions {
             trace: false,
             trace_to: None,
             events: None,
+            console: None,
+            progress: None,
             equality: Equality::Loose,
             depth: 0,
             parent: None,
@@ -437,6 +445,21 @@ impl RunOptions {
         self
     }
 
+    /// Calls a function with each line that programs write by `console`, soon after. Its time is
+    /// the run's. The outcome has them as well ([`Outcome::logs`]), and events tell of them.
+    #[must_use]
+    pub fn console(mut self, write: impl Fn(&LogLine) + Send + Sync + 'static) -> RunOptions {
+        self.console = Some(ConsoleSink::new(write));
+        self
+    }
+
+    /// Has the run count what it does, for another thread to read: see [`RunProgress`].
+    #[must_use]
+    pub fn progress(mut self, progress: Arc<RunProgress>) -> RunOptions {
+        self.progress = Some(progress);
+        self
+    }
+
     /// Calls a function with each event of the run. Its time is the run's:
     /// [`EventSink::to_function`].
     ///
@@ -505,6 +528,9 @@ pub struct Outcome {
     pub trace: Option<Vec<TraceEvent>>,
     /// Warnings.
     pub warnings: Vec<Text>,
+    /// What the program wrote by `console`, at most [`MAX_KEPT`](crate::console::MAX_KEPT)
+    /// bytes; of a run that was restored since then.
+    pub logs: Box<[LogLine]>,
     /// What the run and its sub-agents used: of a run with an account, or with a call of
     /// the host.
     pub usage: Option<Box<Usage>>,
@@ -513,7 +539,7 @@ pub struct Outcome {
 /// Outcomes and errors are returned by value through every layer: growth of
 /// them is a decision. Bytes on a 64-bit machine.
 const _: () = {
-    assert!(size_of::<Outcome>() <= 200);
+    assert!(size_of::<Outcome>() <= 216);
     assert!(size_of::<RunError>() <= 112);
 };
 
@@ -526,7 +552,8 @@ impl Serialize for Outcome {
 impl Outcome {
     /// The form for machines, that of `a99 run --json`: an object of `result`, or
     /// of `error` ([`RunError::to_json`]) if the run failed; `fuel_used`, a number
-    /// of units; `warnings`, an array of strings; `usage` ([`Usage::to_json`]), if there
+    /// of units; `warnings`, an array of strings; `logs`, an array of [`LogLine::to_json`], if the
+    /// program wrote any; `usage` ([`Usage::to_json`]), if there
     /// were sub-agents, or tokens or money were used; and `trace`, an array of [`TraceEvent::to_json`], if one was
     /// kept. An `undefined` result is left out.
     #[must_use]
@@ -539,6 +566,10 @@ impl Outcome {
         map.insert("fuel_used", self.fuel_used.to_f64());
         let warnings = self.warnings.iter().cloned().map(Value::from);
         map.insert("warnings", Value::Array(warnings.collect()));
+        if !self.logs.is_empty() {
+            let logs = self.logs.iter().map(LogLine::to_json);
+            map.insert("logs", Value::Array(logs.collect()));
+        }
         if let Some(usage) = self.usage.as_ref().filter(|usage| !usage.is_plain()) {
             map.insert("usage", usage.to_json());
         }

@@ -1,13 +1,18 @@
 //! The trace: one event for each step that ran, in order of completion
 //! (language section 4.10); where it goes and what is kept of it.
 
+use crate::link::Executable;
+use crate::machine::{index_of, step_input};
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
 use a99_core::fuel::Fuel;
-use a99_core::value::Value;
+use a99_core::program::Step;
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
 pub(crate) use a99_events::CALL_BYTES;
 use a99_events::{EventSink, RunEventKind};
 pub use a99_events::{TraceCall, TraceCallEnd, TraceEvent};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 /// Writes the call.
@@ -65,11 +70,96 @@ pub trait TraceSink: Send + Sync {
     /// Takes an event.
     fn event(&self, event: &TraceEvent);
 
+    /// Takes the end of a step, of which most sinks want the event; one that writes many of
+    /// them takes only what it needs.
+    fn step(&self, step: &TraceStep<'_>) {
+        self.event(&step.to_event());
+    }
+
     /// A call of the host is made; its step will have it in its event.
     fn call_started(&self, _call: &TraceCall) {}
 
     /// The run takes the answer of a call.
     fn call_ended(&self, _call: &TraceCall) {}
+}
+
+/// The end of a step, as [`TraceEvent`] has it, before anything of it is copied.
+#[derive(Copy, Clone, Debug)]
+pub struct TraceStep<'a> {
+    /// The number of the event in its run.
+    pub sequence: u64,
+    /// In how many steps the step lies that have not ended.
+    pub depth: u32,
+    /// Variables of its scope that it changed, with their new values.
+    pub state_diff: &'a Map,
+    /// The value it returned.
+    pub result: &'a Value,
+    /// The message it failed with, if it failed itself.
+    pub error: Option<&'a Text>,
+    /// Fuel left before its own price was taken.
+    pub fuel_before: Fuel,
+    /// Fuel left when it ended.
+    pub fuel_after: Fuel,
+    /// When it ended, in milliseconds since 1970.
+    pub time: f64,
+    /// Calls of the host that it made, in their order.
+    pub calls: &'a [TraceCall],
+    pub(crate) exe: &'a Arc<Executable>,
+    pub(crate) function: usize,
+    pub(crate) step: u32,
+    pub(crate) is_main: bool,
+}
+
+impl TraceStep<'_> {
+    fn place(&self) -> &Step {
+        &self.exe.program().functions[self.function].steps[self.step as usize]
+    }
+
+    /// RFC 6901 pointer to the step in its program, where that has a source.
+    #[must_use]
+    pub fn pointer(&self) -> Option<String> {
+        self.exe.program().source.pointer(self.place().node)
+    }
+
+    /// Line and column in the text that the program was made of, where that is no JSON.
+    #[must_use]
+    pub fn line_col(&self) -> Option<(u32, u32)> {
+        self.exe.program().source.line_col(self.place().node)
+    }
+
+    /// The name of its op.
+    #[must_use]
+    pub fn op(&self) -> &[u8] {
+        let program = self.exe.program();
+        program.text(program.ops[self.place().op as usize].name)
+    }
+
+    /// The step as written, without `op` and `result`.
+    #[must_use]
+    pub fn input(&self) -> Value {
+        step_input(self.exe.program(), self.place(), self.is_main)
+    }
+
+    /// The event with copies of all that.
+    #[must_use]
+    pub fn to_event(&self) -> TraceEvent {
+        let pointer = self.pointer();
+        TraceEvent {
+            sequence: self.sequence,
+            depth: self.depth,
+            index: pointer.as_deref().and_then(index_of),
+            pointer,
+            op: Text::from_wtf8(self.op().to_vec()),
+            input: self.input(),
+            state_diff: self.state_diff.clone(),
+            result: self.result.clone(),
+            error: self.error.cloned(),
+            fuel_before: self.fuel_before,
+            fuel_after: self.fuel_after,
+            timestamp: a99_ecma::date::to_iso(self.time),
+            calls: self.calls.to_vec(),
+        }
+    }
 }
 
 impl<F: Fn(&TraceEvent) + Send + Sync> TraceSink for F {

@@ -103,13 +103,50 @@ fn to_text(section: &Section<'_>, row: &Code<'_>) -> String {
     if let Some(alias) = row.alias {
         let _ = write!(out, " (also {alias})");
     }
-    let _ = writeln!(out, "\n\n{}", row.meaning);
+    let _ = writeln!(out, "\n\n{}", plain(row.meaning));
     if !row.help.is_empty() {
-        let _ = writeln!(out, "What helps: {}.", row.help);
+        let _ = writeln!(out, "What helps: {}.", plain(row.help));
     }
-    let _ = writeln!(out, "\n{}: {}", section.title, section.about);
+    let _ = writeln!(out, "\n{}: {}", section.title, plain(section.about));
     let _ = writeln!(out, "All codes: {PAGE}");
     out
+}
+
+/// Text of a page without marks of Markdown: links as their text, emphasis as it is read. What
+/// stands in backticks is code, and stays.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', '`', '*']) {
+        let (before, mark) = rest.split_at(at);
+        out += before;
+        let inner = &mark[1..];
+        rest = match mark.as_bytes()[0] {
+            b'[' => match inner.split_once(']') {
+                Some((label, behind)) => {
+                    out += label;
+                    let target = behind.strip_prefix('(').and_then(|to| to.split_once(')'));
+                    target.map_or(behind, |(_, behind)| behind)
+                }
+                None => {
+                    out.push('[');
+                    inner
+                }
+            },
+            b'`' => match inner.split_once('`') {
+                Some((code, behind)) => {
+                    let _ = write!(out, "`{code}`");
+                    behind
+                }
+                None => {
+                    out.push('`');
+                    inner
+                }
+            },
+            _ => inner,
+        };
+    }
+    out + rest
 }
 
 fn to_json(section: &Section<'_>, row: &Code<'_>) -> Map {
@@ -140,12 +177,26 @@ fn list(sections: &[Section<'_>], json: bool) {
     let width = rows.map(|row| row.name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for section in sections {
-        let _ = writeln!(out, "{}: {}", section.title, section.about);
+        let _ = writeln!(out, "{}: {}", section.title, plain(section.about));
         for row in &section.rows {
-            let _ = writeln!(out, "  {:width$}  {}", row.name, row.meaning);
+            let _ = writeln!(out, "  {:width$}  {}", row.name, plain(row.meaning));
         }
         out.push('\n');
     }
     out.truncate(out.trim_end().len() + 1);
     output::out(&out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn u7_markdown_is_plain_text() {
+        assert_eq!(
+            plain("see [codes](errors.md), [`Engine::run`] and *all* of `a[0] * 2`"),
+            "see codes, `Engine::run` and all of `a[0] * 2`"
+        );
+        assert_eq!(plain("a [b c"), "a [b c");
+    }
 }

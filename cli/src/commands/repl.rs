@@ -160,10 +160,13 @@ impl Session {
         for warning in &outcome.warnings {
             output::note("warning", &warning.to_string_lossy());
         }
+        if !self.json {
+            outcome.logs.iter().for_each(crate::stream::log);
+        }
         if let Some(error) = &mut outcome.error {
             // Its place is one in a program that nobody wrote.
             error.pointer = None;
-            crate::help::advise(error, &input::Source::none());
+            crate::help::advise(error, &input::Source::none(), self.engine.atoms());
             let exit = Exit::of(error.code);
             if self.json {
                 let mut map = Map::new();

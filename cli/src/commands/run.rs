@@ -12,21 +12,22 @@ use crate::pretty::pretty;
 use crate::progress::Progress;
 use crate::script::Script;
 use crate::store::{self, StorePlace};
-use crate::stream::Stream;
+use crate::stream::{self, Stream};
 use crate::{agents, embed, help, models, network, output};
 use a99_core::diag::{Diagnostic, excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::account::{Account, AccountLimits, Money};
 use agent99::{
     AbortSignal, Agent, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome,
-    RunError, RunOptions, Text, Value,
+    RunError, RunOptions, Text, TraceLines, Value,
 };
 use std::collections::HashSet;
 use std::fs::File;
 use std::future::{Future, poll_fn};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -76,8 +77,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let trace = trace.transpose()?;
     let signal = AbortSignal::new();
     let options = options(args, &config, input.context)?.signal(signal.clone());
+    let options = match args.program.json {
+        true => options,
+        false => options.console(stream::log),
+    };
     // What sub-agents run with; their steps are no lines of this run's trace.
-    let inherited = options.clone().trace(false);
+    let inherited = options.clone();
     let options = options.account(Account::new("", account_limits(&config)?));
     let mut notes = undeclared(&agent, &input.args);
     notes.extend(network::unused_headers(&config));
@@ -85,7 +90,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .progress
         .then(|| Progress::start(config.set.fuel.unwrap_or(FUEL)));
     let options = match &progress {
-        Some(progress) => options.trace_to(progress.sink()),
+        Some(progress) => options.progress(progress.counters()),
+        None => options,
+    };
+    let trace = trace.map(|(name, file)| (name, Arc::new(TraceLines::new(file))));
+    let options = match &trace {
+        Some((_, lines)) => options.trace_to(Arc::clone(lines)),
         None => options,
     };
 
@@ -115,7 +125,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         Ok(engine.run(&agent, input.args, options, granted).await)
     });
     if let Some(progress) = progress {
-        progress.end();
+        let used = outcome.as_ref().ok().map(|end| end.fuel_used.to_f64());
+        progress.end(used);
     }
     if let Some(stream) = stream {
         stream.end();
@@ -128,7 +139,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     // Read before the end, which is no failure.
     if let Some(error) = &mut outcome.error {
         computer.explain(error);
-        help::advise(error, &source);
+        help::advise(error, &source, engine.atoms());
         place = error.pointer.as_deref().and_then(|at| agent.line_col(at));
     } else if outcome.result.is_undefined() {
         outcome.result = Value::Null;
@@ -136,12 +147,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     runtime.block_on(computer.stop());
 
-    if let (Some((name, file)), Some(events)) = (trace, outcome.trace.take()) {
-        let lines = events.iter().map(|event| {
-            let place = event.pointer.as_deref().and_then(|at| agent.line_col(at));
-            with_place(event.to_json(), place).to_json_string()
-        });
-        write_lines(file, lines).map_err(|error| Failure::about(&name, error))?;
+    if let Some((name, lines)) = trace {
+        match lines.finish() {
+            // A reader that goes away has what it wants.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                return Err(Failure::about(&name, error));
+            }
+            _ => {}
+        }
     }
     if args.program.json {
         let found = agent.warnings().iter().cloned().chain(notes);
@@ -382,25 +395,13 @@ fn open_trace(args: &RunArgs, config: &InForce, path: &Path) -> Result<(String, 
     }
 }
 
-/// Writes lines; a reader that goes away has what it wants.
-fn write_lines(file: File, mut lines: impl Iterator<Item = String>) -> std::io::Result<()> {
-    let mut out = BufWriter::new(file);
-    let written = lines
-        .try_for_each(|line| writeln!(out, "{line}"))
-        .and_then(|()| out.flush());
-    match written {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
-}
-
 fn options(
     args: &RunArgs,
     config: &InForce,
     context: Option<Value>,
 ) -> Result<RunOptions, Failure> {
     let set = &config.set;
-    let mut options = limits(config)?.trace(args.trace.is_some());
+    let mut options = limits(config)?;
     // What waits for others needs more time than its fuel stands for.
     let waits = !set.allow.is_empty() || set.llm.is_some() || config.models.is_some();
     let usual = waits.then_some(WITH_NETWORK);
@@ -488,15 +489,13 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The outcome as JSON: [`Outcome::to_json`] without the trace, and `diagnostics`.
+/// The outcome as JSON: [`Outcome::to_json`], and `diagnostics`.
 fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics, place: Option<(u32, u32)>) -> Value {
     let mut json = outcome.to_json();
     if let Value::Object(map) = &mut json {
         if let (Some(error), Some(_)) = (map.get("error").cloned(), place) {
             map.insert("error", with_place(error, place));
         }
-        // It has a file of its own.
-        map.remove("trace");
         map.insert("diagnostics", diagnostics.to_json());
     }
     json
@@ -538,7 +537,11 @@ pub(crate) fn error_text(error: &RunError, place: Option<(&str, (u32, u32))>) ->
     let shown = |text: &str| escape_for_terminal(text);
     let (code, message) = (error.code, error.message.to_string_lossy());
     let mut text = format!("error[{code}]: {}\n", shown(&message));
-    let op = shown(&error.op.to_string_lossy());
+    let op = match &*error.op.to_string_lossy() {
+        // The run itself, which is no step of the program.
+        "vm.run" => "the run".to_owned(),
+        op => shown(op),
+    };
     text += &match (&error.pointer, place) {
         (Some(pointer), Some((name, (line, column)))) => {
             let name = shown(name);

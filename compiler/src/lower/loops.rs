@@ -65,7 +65,8 @@ impl<'a> Lower<'_, 'a> {
         let src = self.value_or_undefined(step, "items");
         between(self);
         self.e.at = Some((step, None));
-        self.start_iteration(it, src, &format!("{form}: items is not an array"));
+        let wrong = self.s.doc.not_items(step, form);
+        self.start_iteration(it, src, &wrong);
         self.release(inner);
         let counts = form == "forEach" || (self.s.version_4 && form != "callAll");
         let index = counts.then(|| index_name(self.s.doc, step, self.s.arena));

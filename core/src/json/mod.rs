@@ -17,6 +17,7 @@ mod filter;
 mod format;
 mod index;
 mod number;
+mod origin;
 mod parse;
 mod recover;
 mod string;

@@ -37,9 +37,15 @@ pub fn any_text(data: &[u8]) {
         let error = outcome.error.as_ref();
         error.is_some_and(|error| error.code == ErrorCode::RunTimeout)
     };
-    if !is_late(&source) && !is_late(&json) {
+    // The texts of errors name what is written, so that a program that catches one may go on
+    // differently.
+    let catches = data.windows(5).any(|word| word == b"catch");
+    if !is_late(&source) && !is_late(&json) && !catches {
         assert_eq!(source.fuel_used, json.fuel_used);
-        let text = |outcome: &Outcome| outcome.result.to_json_string();
+        let text = |outcome: &Outcome| match &outcome.error {
+            Some(error) => error.code.to_string(),
+            None => outcome.result.to_json_string(),
+        };
         assert_eq!(text(&source), text(&json));
     }
 }

@@ -56,6 +56,7 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("console", "warn", &[Any]),
     ("console", "error", &[Any]),
     ("console", "info", &[Any]),
+    ("console", "debug", &[Any]),
     ("Array", "isArray", &[Any]),
     ("Array", "from", &[List, Bool]),
     ("Array", "of", &[Any, Any]),
@@ -98,6 +99,7 @@ pub const FUNCTIONS: &[FunctionRow] = &[
     ("", "String", &[Any]),
     ("", "Boolean", &[Any]),
     ("Date", "tryParse", &[Any]),
+    ("Array", "items", &[Any]),
 ];
 
 /// The methods that programs of the generator call, for each kind of receiver.

@@ -7,8 +7,8 @@ use super::meter::{Meter, pay_metered, pay_texts};
 use super::strings::Args;
 use super::value::{Fail, OVal, Obj, Res, array_index, fail, js, lossy, ordered_keys, to_wtf8};
 use super::{dates, schemas};
-use a99_core::builtins::FUNCTIONS;
-use a99_core::costs::{JSON_LISTED, READ, Sizes};
+use a99_core::builtins::{FUNCTIONS, Reads};
+use a99_core::costs::{Formula, JSON_LISTED, READ, Sizes};
 use a99_ecma::arith::{self, Math1};
 use a99_ecma::number_text::{LocaleOptions, LocaleWords};
 use a99_ecma::{number_parse, number_text, uri};
@@ -58,12 +58,13 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
         "JSON" if name == "parse" => json::parse(&args.text(0)?),
         "JSON" if name == "stringify" => stringify(&args),
         "console" => match name {
-            "log" | "warn" | "error" | "info" => Ok(OVal::Undef),
+            "log" | "warn" | "error" | "info" | "debug" => Ok(OVal::Undef),
             _ => unknown(ns, name),
         },
         "Array" => match name {
             "isArray" => Ok(OVal::Bool(matches!(args.get(0), OVal::Arr(_)))),
             "of" => Ok(OVal::array(arguments.to_vec())),
+            "items" => items(m, &args),
             "from" => arrays::from(m, &args, &mut |m, f, a| call_value(m, f, a)),
             _ => unknown(ns, name),
         },
@@ -82,6 +83,27 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
 /// A function that the tables of `core` have and the oracle lacks.
 fn unknown(ns: &str, name: &str) -> Res<OVal> {
     fail(a99_core::builtins::unknown_member(ns, name))
+}
+
+/// `Array.items`: a list is itself, what else has items becomes one.
+fn items(m: &mut Meter, args: &Args<'_>) -> Res<OVal> {
+    let value = args.get(0);
+    let has_items = match &value {
+        OVal::Arr(_) => return Ok(value),
+        OVal::Str(_) | OVal::Set(_) => true,
+        OVal::Obj(obj) => obj.get(&js("length")).is_some(),
+        _ => false,
+    };
+    if !has_items {
+        let name = match args.get(1) {
+            OVal::Str(name) => lossy(&name),
+            _ => "the value".to_owned(),
+        };
+        return fail(format!("{name} is not iterable"));
+    }
+    m.reads(Formula::Keys(24), Reads::First, None, args.0)?;
+    let only = [value];
+    arrays::from(m, &Args(&only), &mut |m, f, a| call_value(m, f, a))
 }
 
 fn math(name: &str, args: &Args<'_>) -> Res<OVal> {

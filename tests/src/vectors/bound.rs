@@ -45,6 +45,7 @@ pub(super) async fn called(
         fuel_used,
         trace: None,
         warnings: Vec::new(),
+        logs: Box::default(),
         usage: None,
     })
 }

@@ -5,7 +5,7 @@ use a99_testkit::a99b::{File, Pages, Tree, fingerprint, read};
 use a99_testkit::vectors::{Subject, read_file};
 use agent99::artifact::sign::{SecretKey, sign};
 use agent99::artifact::{DecodeOptions, EncodeOptions};
-use agent99::{Agent, Binding, Engine, Params, artifact};
+use agent99::{Agent, Binding, Engine, Params, RunOptions, artifact, json};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::fs;
@@ -218,6 +218,24 @@ fn annotated(file: &File, bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// Stored programs outlive an update that only adds builtins or raises prices.
+#[test]
+fn e1_artifacts_of_earlier_instruction_sets_run() {
+    let path = root().join("tests/goldens/a99b/earlier.a99b");
+    let bytes = fs::read(path).expect("the golden file");
+    let set = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes"));
+    assert!(artifact::EARLIER_SETS.contains(&set), "{set:016x}");
+    let engine = Engine::new();
+    let earlier = engine.load(&bytes).expect("an earlier artifact");
+    let now = engine.compile(PROGRAM).expect("a program");
+    let run = |agent: &Agent| {
+        let outcome = engine.run_sync(agent, json!({"n": 3}), RunOptions::new());
+        let error = outcome.error.as_ref().map(ToString::to_string);
+        (outcome.result.to_json_string(), error, outcome.fuel_used)
+    };
+    assert_eq!(run(&earlier), run(&now));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod compiled;
 mod complete;
 mod differential;
 mod events;
+mod help;
 mod json_args;
 mod lint;
 mod migration;

@@ -3,12 +3,14 @@
 
 use super::{AnyFn, FunctionFn, arg, charge_text, trimmed_range};
 use crate::coerce::{self, to_number, to_str};
+use crate::console::log;
 use crate::convert::{BoundaryLimits, cut};
 use crate::heap::{Str, Val, array_index};
 use crate::native::{Cx, Fault};
 use a99_ecma::arith::to_uint32;
 use a99_ecma::uri::{self, UriError};
 use a99_ecma::{number_parse, number_text, wtf8};
+use a99_events::LogLevel;
 use std::borrow::Cow;
 
 /// Namespace, name and code of each function.
@@ -67,10 +69,15 @@ pub(super) const FUNCTIONS: &[(&str, &str, FunctionFn)] = &[
     }),
     ("String", "fromCharCode", from_char_code),
     ("String", "fromCodePoint", from_code_point),
-    ("console", "log", |_, _| Ok(Val::Undefined)),
-    ("console", "warn", |_, _| Ok(Val::Undefined)),
-    ("console", "error", |_, _| Ok(Val::Undefined)),
-    ("console", "info", |_, _| Ok(Val::Undefined)),
+    ("console", "debug", |cx, args| {
+        log(cx, LogLevel::Debug, args)
+    }),
+    ("console", "log", |cx, args| log(cx, LogLevel::Log, args)),
+    ("console", "warn", |cx, args| log(cx, LogLevel::Warn, args)),
+    ("console", "error", |cx, args| {
+        log(cx, LogLevel::Error, args)
+    }),
+    ("console", "info", |cx, args| log(cx, LogLevel::Info, args)),
 ];
 
 /// The methods of every value that is not nullish and not a builtin. An

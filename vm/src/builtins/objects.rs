@@ -24,6 +24,7 @@ type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
 pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
     ("Array", "from", array_from::from),
     ("Array", "isArray", is_array),
+    ("Array", "items", array_from::items),
     ("Array", "of", array_of),
     ("Object", "assign", assign),
     ("Object", "entries", entries),

@@ -74,8 +74,7 @@ struct Cell {
     cap: u32,
 }
 
-/// The buffers may have spare room of one part in so many of the ceiling
-/// beyond it.
+/// The part of the ceiling that buffers may have as spare room beyond it.
 const SPARE_PARTS: usize = 16;
 
 /// Work of dropping a host value.
@@ -114,6 +113,7 @@ pub struct Heap {
     left: Vec<Value>,
     /// Where members lie that were read before.
     caches: caches::Caches,
+    pub(crate) console: crate::console::Console,
 }
 
 impl Default for Heap {
@@ -141,6 +141,7 @@ impl Heap {
             places: places::UnitPositions::default(),
             left: Vec::new(),
             caches: caches::Caches::default(),
+            console: crate::console::Console::default(),
         }
     }
 }
@@ -191,6 +192,7 @@ impl Heap {
         self.places.clear();
         self.left = Vec::new();
         self.caches.clear();
+        self.console.clear();
     }
 
     /// Bytes held now, garbage included.

@@ -72,6 +72,8 @@ impl Machine {
             .tracer
             .take()
             .and_then(|tracer| tracer.into_events(&mut warnings));
+        self.hand_over_lines();
+        let logs = self.heap.console.take(&mut warnings);
         let fuel_used = self.fuel_used();
         let usage = self.usage(fuel_used, clock, error.is_some());
         self.reset();
@@ -81,7 +83,17 @@ impl Machine {
             fuel_used,
             trace,
             warnings,
+            logs,
             usage,
+        }
+    }
+
+    /// Gives the host the lines that the program wrote since it was last given some.
+    #[inline]
+    pub(crate) fn hand_over_lines(&mut self) {
+        if self.heap.console.has_fresh() {
+            let freed = self.heap.console.hand_over(&self.options);
+            self.heap.sub_external(freed);
         }
     }
 

@@ -91,7 +91,7 @@ impl Machine {
                 };
                 // What it found is told where the error is seen from outside.
                 let help = match help {
-                    None if code.is_catchable() && self.is_uncaught() => self.found(),
+                    None if code.is_catchable() && self.is_uncaught() => self.found(code),
                     given => given,
                 };
                 let mut error = self.located(code, message, op);
@@ -107,8 +107,7 @@ impl Machine {
         let mb = |bytes: usize| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
         let message = format!(
             "Heap limit exceeded: guest state holds ~{}MB, limit {}MB. Fuel bounds total work; \
-             this bounds peak memory. Raise it with the maxHeapBytes run option if the workload \
-             genuinely needs it.",
+             this bounds peak memory.",
             mb(self.heap.used()),
             mb(self.heap.limit()),
         );
@@ -244,10 +243,7 @@ impl Machine {
             ),
             (StopReason::Deadline, Some(ms)) => (
                 ErrorCode::RunTimeout,
-                format!(
-                    "Execution timeout after {ms}ms. Pass a higher `timeoutMs` to vm.run() or set \
-                     per-atom `timeoutOverrides` for slow IO atoms."
-                ),
+                format!("Execution timeout after {ms}ms"),
             ),
         };
         self.end_with(RunError::new(code, RUN, message));

@@ -6,6 +6,8 @@
 use super::Machine;
 use crate::heap::Val;
 use a99_core::diag::{excerpt, suggest};
+use a99_core::error::ErrorCode;
+use a99_core::json::{Document, NodeId};
 use a99_core::program::{ConstIdx, Op, Program, Reg};
 use a99_core::sig::{AtomInput, JsonKinds, Params};
 use a99_core::text::wtf8_to_string_lossy;
@@ -63,8 +65,13 @@ impl Machine {
         }
     }
 
-    /// What the instruction that failed found.
-    pub(super) fn found(&self) -> Option<String> {
+    /// What the instruction that failed with this code found. Of a program that was made of a
+    /// source only names are said that stand there.
+    pub(super) fn found(&self, code: ErrorCode) -> Option<String> {
+        // Where a capability is missing, inputs are not evaluated.
+        if code == ErrorCode::Capability {
+            return None;
+        }
         let frame = self.frame();
         let (exe, program, f) = self.program_of(frame);
         match *f.code.get(frame.pc as usize)? {
@@ -92,9 +99,11 @@ impl Machine {
                     }
                     let found = self.described(val);
                     let text = self.unbound(program, node, param.name, val);
+                    let Some(input_name) = self.input_name(program, node, param.name) else {
+                        continue;
+                    };
                     wrong.push(format!(
-                        "`{}` is {found}{}, and wants {}",
-                        param.name,
+                        "`{input_name}` is {found}{}, and wants {}",
                         text.unwrap_or_default(),
                         wanted(input)
                     ));
@@ -103,10 +112,15 @@ impl Machine {
                 if wrong.is_empty() {
                     let native = !atom.body.waits();
                     let first = params.first().filter(|_| given > 0 && native)?;
+                    let first = self.input_name(program, node, first.name)?;
                     let found = self.described(self.register(base));
-                    return Some(format!("{name}: `{}` is {found}", first.name));
+                    wrong.push(format!("`{first}` is {found}"));
                 }
-                Some(format!("{name}: {}", wrong.join("; ")))
+                let wrong = wrong.join("; ");
+                Some(match self.is_written(program, node, name) {
+                    true => format!("{name}: {wrong}"),
+                    false => wrong,
+                })
             }
             Op::IterInit { src, .. } => {
                 let val = self.register(src);
@@ -114,16 +128,22 @@ impl Machine {
                 let node = f.steps.get(step as usize).map(|step| step.node);
                 let text = self.unbound(program, node, "items", val);
                 let found = self.described(val);
-                Some(format!("`items` is {found}{}", text.unwrap_or_default()))
+                let name = self.input_name(program, node, "items")?;
+                Some(format!("`{name}` is {found}{}", text.unwrap_or_default()))
             }
             Op::CheckMethod { obj, method } => {
-                Some(self.of_method(self.register(obj), method.0 as u16))
+                self.of_method(self.register(obj), method.0 as u16, &[])
             }
-            Op::CallMethod { base, method, .. } => {
-                Some(self.of_method(self.register(base), method.0 as u16))
+            Op::CallMethod {
+                base, n, method, ..
+            } => {
+                let first = self.frame().base as usize + base.at();
+                let arguments = self.stack.get(first + 1..first + n.at());
+                let arguments = arguments.unwrap_or_default();
+                self.of_method(self.register(base), method.0 as u16, arguments)
             }
             Op::WideMethod { obj, method, .. } => {
-                Some(self.of_method(self.register(obj), method.0 as u16))
+                self.of_method(self.register(obj), method.0 as u16, &[])
             }
             Op::Member { obj, .. }
             | Op::Index { obj, .. }
@@ -134,18 +154,71 @@ impl Machine {
             }
             Op::CheckReturn { src } => {
                 let found = self.described(self.register(src));
-                Some(format!(
-                    "this returns {found}: give it a name, `\"value\": {{\"name\": ...}}`"
-                ))
+                let example = match self.of_source(program) {
+                    Some(_) => "return { name: value }",
+                    None => "\"value\": {\"name\": ...}",
+                };
+                Some(format!("this returns {found}: give it a name, `{example}`"))
             }
             _ => None,
         }
     }
 
-    fn of_method(&self, receiver: Val, method: u16) -> String {
+    /// The document of a program that was made of a source.
+    fn of_source<'p>(&self, program: &'p Program) -> Option<&'p Document> {
+        program.source.document().filter(|doc| doc.has_origin())
+    }
+
+    /// Whether a name stands in the text of a node.
+    fn is_written(&self, program: &Program, node: Option<NodeId>, name: &str) -> bool {
+        let Some(doc) = self.of_source(program) else {
+            return true;
+        };
+        let text = node
+            .and_then(|node| doc.origin_part(node))
+            .unwrap_or_default();
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+        text.match_indices(name).any(|(at, _)| {
+            !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
+        })
+    }
+
+    /// What an input is called: its name, or where that does not stand in the source, the
+    /// text of its value, if that is short.
+    fn input_name<'p>(
+        &self,
+        program: &'p Program,
+        node: Option<NodeId>,
+        input: &'p str,
+    ) -> Option<&'p str> {
+        let Some(doc) = self.of_source(program) else {
+            return Some(input);
+        };
+        let value = node.and_then(|node| doc.get(node, input));
+        let text = value.and_then(|value| doc.origin_text(value));
+        // Of a key that is written the value's place is its own.
+        let is_key = self.is_written(program, node, input) && text != Some(input);
+        match text {
+            Some(text) if !is_key => Some(text),
+            _ => is_key.then_some(input),
+        }
+    }
+
+    fn of_method(&self, receiver: Val, method: u16, arguments: &[Val]) -> Option<String> {
         use a99_core::builtins::{METHODS, Receiver, method_name};
         let name = method_name(method);
+        let frame = self.frame();
+        let (_, program, f) = self.program_of(frame);
+        let node = Program::place_at(f, frame.pc).map(|place| place.node);
+        if matches!(receiver, Val::Builtin(_)) {
+            let first = self.described(*arguments.first()?);
+            let first = format!("the first argument is {first}");
+            return self.is_written(program, node, name).then_some(first);
+        }
         let found = self.described(receiver);
+        if !self.is_written(program, node, name) {
+            return Some(format!("the value is {found}"));
+        }
         let kind = match receiver {
             Val::Str(_) => Some(Receiver::Text),
             Val::Arr(_) => Some(Receiver::Array),
@@ -159,10 +232,10 @@ impl Machine {
             .filter(|row| kind.is_some_and(|kind| row.on.contains(&kind)));
         let has = own.clone().any(|row| row.name == name);
         let near = suggest(name, own.map(|row| row.name)).filter(|_| !has);
-        match near {
+        Some(match near {
             Some(near) => format!("`{name}` is called on {found}: did you mean `{near}`?"),
             None => format!("`{name}` is called on {found}"),
-        }
+        })
     }
 
     /// For a text that is written at an input and that no variable has as its name:
@@ -170,12 +243,13 @@ impl Machine {
     fn unbound(
         &self,
         program: &Program,
-        node: Option<a99_core::json::NodeId>,
+        node: Option<NodeId>,
         input: &str,
         val: Val,
     ) -> Option<String> {
         let Val::Str(s) = val else { return None };
-        let doc = program.source.document()?;
+        // Texts of a source are no names.
+        let doc = program.source.document().filter(|doc| !doc.has_origin())?;
         let written = doc.get(node?, input).and_then(|node| doc.str(node))?;
         if self.heap.bytes(s) != written || written.len() > SHOWN_BYTES {
             return None;
@@ -187,8 +261,11 @@ impl Machine {
             .map(|(name, _)| wtf8_to_string_lossy(program.const_text(ConstIdx(*name))).into_owned())
             .collect();
         let shown = wtf8_to_string_lossy(written);
+        // One of another scope has it.
+        if names.iter().any(|name| *name == shown) {
+            return None;
+        }
         let near = suggest(&shown, names.iter().map(String::as_str));
-        let near = near.filter(|near| *near != *shown);
         Some(match near {
             Some(near) => format!(", no variable has this name (did you mean `{near}`?)"),
             None => ", no variable has this name".to_owned(),

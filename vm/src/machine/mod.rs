@@ -46,6 +46,7 @@ pub(crate) use end::release;
 use end::{End, Failed};
 pub(crate) use saved::save_prepared;
 pub(crate) use suspend::CodePlace;
+pub(crate) use tracing::{index_of, step_input};
 
 /// Registers that an instruction can name.
 const WINDOW: usize = 256;

@@ -6,6 +6,7 @@ use super::{Machine, Request, WINDOW, frame_size};
 use crate::atom::AtomDef;
 use crate::heap::Val;
 use crate::link::Executable;
+use crate::options::RunOptions;
 use a99_core::fuel::Fuel;
 use a99_core::program::{Op, Program};
 use std::cell::RefCell;
@@ -30,6 +31,35 @@ pub(crate) struct CodePlace {
 }
 
 impl CodePlace {
+    /// The program.
+    pub(crate) fn executable(&self) -> &Arc<Executable> {
+        &self.exe
+    }
+
+    /// Another place in the same program.
+    pub(crate) fn moved_to(&mut self, other: &CodePlace) {
+        (self.function, self.pc) = (other.function, other.pc);
+    }
+
+    /// The op of its step.
+    pub(crate) fn op(&self) -> Option<String> {
+        let program = self.exe.program();
+        let function = program.functions.get(self.function as usize)?;
+        let step = function
+            .steps
+            .get(Program::step_at(function, self.pc)? as usize)?;
+        let name = program.text(program.ops[step.op as usize].name);
+        Some(a99_core::text::wtf8_to_string_lossy(name).into_owned())
+    }
+
+    /// Line and column of its step, as an error has them.
+    pub(crate) fn line_col(&self) -> Option<(u32, u32)> {
+        let program = self.exe.program();
+        let function = program.functions.get(self.function as usize)?;
+        let place = Program::place_at(function, self.pc)?;
+        program.source.line_col(place.node)
+    }
+
     /// The atom that a call of this program's is one of.
     pub(crate) fn atom_of(&self, request: &Request) -> &AtomDef {
         self.exe.atom(request.op)
@@ -140,6 +170,16 @@ impl Machine {
         self.budget += added;
         self.meter.fuel += added;
         Fuel::from_micro(added)
+    }
+
+    /// Fuel that the run has left, about, and what it was given; in micro-units.
+    pub(crate) fn fuel_of_budget(&self) -> (i64, i64) {
+        (self.meter.fuel, self.budget)
+    }
+
+    /// What the host says of the run.
+    pub(crate) fn run_options(&self) -> &RunOptions {
+        &self.options
     }
 
     /// Fuel that the run has left, with what it has prepaid; in micro-units.

@@ -14,7 +14,8 @@ use crate::options::RunOptions;
 use crate::run::Answered;
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
 use crate::trace::{
-    CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent, TraceLog, TraceSink, load_calls, save_call,
+    CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent, TraceLog, TraceSink, TraceStep, load_calls,
+    save_call,
 };
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Function, Location, Op, Program, Step};
@@ -23,6 +24,9 @@ use a99_core::value::{Map, Value};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+/// Work that telling an event stands for.
+const EVENT_WORK: usize = 512;
 
 /// A step that was entered and not left.
 #[derive(Debug)]
@@ -79,11 +83,11 @@ impl Tracer {
         })
     }
 
-    /// Numbers an event and sends it out.
-    fn send(&mut self, event: &mut TraceEvent) {
-        event.sequence = self.sequence;
+    /// The number of the next event.
+    fn next(&mut self) -> u64 {
+        let number = self.sequence;
         self.sequence += 1;
-        self.tell(|sink| sink.event(event));
+        number
     }
 
     /// Tells the sink something; host code may do anything there.
@@ -197,13 +201,13 @@ impl Tracer {
 }
 
 /// The index that a pointer ends with.
-fn index_of(pointer: &str) -> Option<u32> {
+pub(crate) fn index_of(pointer: &str) -> Option<u32> {
     pointer.rsplit('/').next()?.parse().ok()
 }
 
 /// A step's input as the trace and cost functions see it: the step without
 /// `op` and `result`; empty for a program without source.
-pub(super) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value {
+pub(crate) fn step_input(program: &Program, step: &Step, is_main: bool) -> Value {
     let mut map = Map::new();
     let Some(doc) = program.source.document() else {
         return Value::Object(map);
@@ -419,18 +423,27 @@ impl Machine {
     }
 
     fn record(&mut self, mut event: TraceEvent) {
-        let size = event.held_bytes();
-        self.meter.did(size);
         let Some(tracer) = &mut self.tracer else {
             return;
         };
-        tracer.send(&mut event);
-        let Some(log) = &mut tracer.log else {
+        event.sequence = tracer.next();
+        tracer.tell(|sink| sink.event(&event));
+        self.keep(event);
+    }
+
+    /// Adds an event to the log, if there is one.
+    fn keep(&mut self, event: TraceEvent) {
+        let size = event.held_bytes();
+        self.meter.did(size);
+        let Some(log) = self.tracer.as_mut().and_then(|tracer| tracer.log.as_mut()) else {
             return;
         };
         let now = log.push(event, size);
         // The log has a limit of its own; what it holds counts as held by the
         // run, and a run that is full already fails at its next allocation.
+        let Some(tracer) = &mut self.tracer else {
+            return;
+        };
         let before = std::mem::replace(&mut tracer.counted, now);
         self.heap.sub_external(before);
         self.heap.force_external(now);
@@ -489,24 +502,31 @@ impl Machine {
         }
         let result = returned.map_or(Value::Undefined, show);
         drop(copies);
-        let pointer = program.source.pointer(step.node);
-        let depth = self.tracer.as_ref().map_or(0, |tracer| tracer.open.len());
-        let event = TraceEvent {
-            sequence: 0,
-            depth: depth as u32,
-            index: pointer.as_deref().and_then(index_of),
-            pointer,
-            op: Text::from_wtf8(program.text(program.ops[step.op as usize].name).to_vec()),
-            input: step_input(program, step, self.in_main_program()),
-            state_diff,
-            result,
-            error,
+        let (function, is_main) = (self.frame().function as usize, self.in_main_program());
+        let Some(tracer) = &mut self.tracer else {
+            return;
+        };
+        let ended = TraceStep {
+            sequence: tracer.next(),
+            depth: tracer.open.len() as u32,
+            state_diff: &state_diff,
+            result: &result,
+            error: error.as_ref(),
             fuel_before: Fuel::from_micro(open.fuel),
             fuel_after: Fuel::from_micro(self.meter.fuel),
-            timestamp: a99_ecma::date::to_iso(host.now_ms()),
-            calls: open.calls,
+            time: host.now_ms(),
+            calls: &open.calls,
+            exe,
+            function,
+            step: open.step,
+            is_main,
         };
-        self.record(event);
+        tracer.tell(|sink| sink.step(&ended));
+        self.meter.did(EVENT_WORK);
+        if tracer.log.is_some() {
+            let event = ended.to_event();
+            self.keep(event);
+        }
     }
 
     /// An error leaves the top frame's steps up to the handler's code, or all

@@ -450,6 +450,7 @@ fn over() -> Outcome {
         fuel_used: Fuel::ZERO,
         trace: None,
         warnings: Vec::new(),
+        logs: Box::default(),
         usage: None,
     }
 }

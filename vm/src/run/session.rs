@@ -157,6 +157,7 @@ impl Session {
         answer: Answered,
     ) -> Turn {
         let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
+        self.machine.report_answers();
         if self.machine.is_traced() {
             self.machine
                 .trace_answers(std::slice::from_ref(&answer), &host);
@@ -184,6 +185,7 @@ impl Session {
         answers: Result<Vec<Answered>, usize>,
     ) -> Turn {
         let host = host_of(&self.signal, &self.environment, self.deadline, vm, clock);
+        self.machine.report_answers();
         match answers {
             Ok(answers) => {
                 self.machine.trace_answers(&answers, &host);
@@ -228,12 +230,17 @@ fn turn(
     mut step: Step,
 ) -> Turn {
     loop {
+        machine.hand_over_lines();
         step = match step {
             Step::Done => return Turn::Done,
-            Step::Yield => return Turn::Pause,
+            Step::Yield => {
+                machine.report();
+                return Turn::Pause;
+            }
             Step::Call(mut request) => {
                 request.call.id = CallId::new(parent.clone(), *calls, 0);
                 *calls += 1;
+                machine.report_call(&request);
                 if machine.is_traced() {
                     machine.trace_call(&request, host);
                 }
@@ -242,6 +249,7 @@ fn turn(
             Step::CallAll(mut requests) => {
                 for one in &mut requests.calls {
                     one.request.call.id = CallId::new(parent.clone(), *calls, one.place);
+                    machine.report_call(&one.request);
                     machine.trace_call(&one.request, host);
                 }
                 *calls += 1;

@@ -132,6 +132,7 @@ fn stopped() -> Outcome {
         fuel_used: Fuel::ZERO,
         trace: None,
         warnings: Vec::new(),
+        logs: Box::default(),
         usage: None,
     }
 }

@@ -1,11 +1,13 @@
 //! `Array.from` and what it shares with others that take a list: the items of
 //! arrays, sets and texts.
 
-use super::super::{arg, call_builtin_value, charge_list, is_callable};
+use super::super::{arg, call_builtin_value, charge_list, charge_reads, is_callable};
 use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
+use a99_core::builtins::Reads;
+use a99_core::costs::Formula;
 
 /// The largest `length` of ECMA-262 §7.1.20 ToLength.
 const MAX_LENGTH: f64 = 9_007_199_254_740_991.0;
@@ -42,6 +44,38 @@ pub(super) fn from(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
         }
     }
     Ok(Val::Arr(cx.list(&items)?))
+}
+
+/// `Array.items(source, name?)`: what JavaScript iterates, as a list. An array is that already;
+/// matches, which are objects here, count as the arrays that they stand for.
+pub(super) fn items(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let source = arg(args, 0);
+    let is_match = |cx: &Cx<'_>, r| cx.heap.get_text(r, b"length").is_some();
+    match source {
+        Val::Arr(_) => Ok(source),
+        Val::Obj(r) if !is_match(cx, r) => Err(not_iterable(cx, arg(args, 1))),
+        Val::Set(_) | Val::Str(_) | Val::Obj(_) => {
+            charge_reads(cx, AS_FROM, Reads::First, None, args)?;
+            from(cx, &[source])
+        }
+        _ => Err(not_iterable(cx, arg(args, 1))),
+    }
+}
+
+/// The price of making a list of what is none.
+const AS_FROM: Formula = Formula::Keys(24);
+
+/// Bytes of a name that are shown.
+const NAME_BYTES: usize = 80;
+
+#[cold]
+fn not_iterable(cx: &Cx<'_>, name: Val) -> Fault {
+    let name = match name {
+        Val::Str(s) => cx.bytes(s),
+        _ => b"the value",
+    };
+    let name = a99_core::text::wtf8_to_string_lossy(&name[..name.len().min(NAME_BYTES)]);
+    Fault::throw(format!("{name} is not iterable"))
 }
 
 /// The elements of an object with a `length`. The length alone decides the

@@ -1,0 +1,197 @@
+//! What programs write by `console`: lines for the host, bounded in length and number.
+
+use crate::heap::{Heap, Val};
+use crate::native::{Cx, Fault};
+use crate::options::RunOptions;
+use a99_core::json::write_json_string;
+use a99_core::text::Text;
+use a99_events::{LogLevel, LogLine, RunEventKind};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Bytes of one line.
+pub const MAX_LINE: usize = 16 << 10;
+
+/// Bytes of lines that the outcome has.
+pub const MAX_KEPT: usize = 256 << 10;
+
+/// Bytes that a line takes beside its text.
+const LINE_BYTES: usize = 64;
+
+/// Levels of lists and objects that a line shows.
+const MAX_DEPTH: usize = 8;
+
+/// The lines of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Console {
+    /// Those that the host was not given yet.
+    fresh: Vec<LogLine>,
+    kept: Vec<LogLine>,
+    kept_bytes: usize,
+    dropped: u64,
+}
+
+impl Console {
+    pub(crate) fn clear(&mut self) {
+        if !self.fresh.is_empty() || !self.kept.is_empty() {
+            *self = Console::default();
+        }
+    }
+
+    pub(crate) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Gives the host what is new; bytes that are held no longer.
+    #[cold]
+    pub(crate) fn hand_over(&mut self, options: &RunOptions) -> usize {
+        let mut freed = 0;
+        for line in std::mem::take(&mut self.fresh) {
+            if let Some(console) = &options.console {
+                console.write(&line);
+            }
+            if let Some(events) = &options.events {
+                events.try_send(RunEventKind::Log(line.clone()));
+            }
+            let bytes = line.text.len_bytes() + LINE_BYTES;
+            if self.kept_bytes + bytes > MAX_KEPT {
+                self.dropped += 1;
+                freed += bytes;
+            } else {
+                self.kept_bytes += bytes;
+                self.kept.push(line);
+            }
+        }
+        freed
+    }
+
+    /// The lines for the outcome, and a warning if there were more.
+    pub(crate) fn take(&mut self, warnings: &mut Vec<Text>) -> Box<[LogLine]> {
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            warnings.push(Text::from(format!(
+                "console: the last {dropped} lines are not in the outcome, which has at most {} KiB \
+                 of them",
+                MAX_KEPT >> 10
+            )));
+        }
+        self.kept_bytes = 0;
+        std::mem::take(&mut self.kept).into()
+    }
+}
+
+/// Where lines go while a run goes on.
+#[derive(Clone)]
+pub struct ConsoleSink(Arc<dyn Fn(&LogLine) + Send + Sync>);
+
+impl ConsoleSink {
+    /// A sink that calls a function.
+    pub fn new(write: impl Fn(&LogLine) + Send + Sync + 'static) -> ConsoleSink {
+        ConsoleSink(Arc::new(write))
+    }
+
+    /// Host code may do anything there.
+    fn write(&self, line: &LogLine) {
+        let _ = catch_unwind(AssertUnwindSafe(|| (self.0)(line)));
+    }
+}
+
+impl fmt::Debug for ConsoleSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConsoleSink")
+    }
+}
+
+impl Cx<'_> {
+    /// Writes a line of these values to the run's console, as `console.log` does.
+    ///
+    /// # Errors
+    /// The run has no memory for it, or must stop.
+    pub fn log(&mut self, level: LogLevel, args: &[Val]) -> Result<(), Fault> {
+        log(self, level, args).map(|_| ())
+    }
+}
+
+/// Writes a line of these values. They are paid before; nothing fails once the line is there.
+pub(crate) fn log(cx: &mut Cx<'_>, level: LogLevel, args: &[Val]) -> Result<Val, Fault> {
+    let mut out = Vec::new();
+    for (at, arg) in args.iter().enumerate() {
+        if at > 0 {
+            out.push(b' ');
+        }
+        match arg {
+            Val::Str(s) => {
+                let bytes = cx.heap.bytes(*s);
+                let room = MAX_LINE.saturating_sub(out.len());
+                out.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            other => show(cx.heap, *other, MAX_DEPTH, &mut out),
+        }
+        if out.len() >= MAX_LINE {
+            break;
+        }
+    }
+    if out.len() >= MAX_LINE {
+        out.truncate(MAX_LINE);
+        out.extend_from_slice("…".as_bytes());
+    }
+    cx.work(out.len() as i64 / 4)?;
+    let text = Text::from(a99_core::text::wtf8_to_string_lossy(&out).into_owned());
+    cx.heap.add_external(text.len_bytes() + LINE_BYTES)?;
+    cx.heap.console.fresh.push(LogLine { level, text });
+    Ok(Val::Undefined)
+}
+
+/// A value as JSON writes it, as far as there is room and depth.
+fn show(heap: &Heap, val: Val, depth: usize, out: &mut Vec<u8>) {
+    if out.len() >= MAX_LINE {
+        return;
+    }
+    match val {
+        Val::Undefined | Val::Unbound => out.extend_from_slice(b"undefined"),
+        Val::Null => out.extend_from_slice(b"null"),
+        Val::Bool(b) => out.extend_from_slice(if b { b"true" } else { b"false" }),
+        Val::Num(n) => {
+            out.extend_from_slice(a99_ecma::number_text::number_to_string(n).as_bytes());
+        }
+        Val::Str(s) => {
+            let bytes = heap.bytes(s);
+            write_json_string(&bytes[..bytes.len().min(MAX_LINE)], out);
+        }
+        Val::Date(r) => out.extend_from_slice(a99_ecma::date::to_iso(heap.date_ms(r)).as_bytes()),
+        Val::Builtin(_) => out.extend_from_slice(b"[function]"),
+        Val::Arr(_) | Val::Set(_) | Val::Obj(_) if depth == 0 => {
+            out.extend_from_slice("…".as_bytes());
+        }
+        Val::Arr(r) | Val::Set(r) => {
+            out.push(b'[');
+            for (at, item) in heap.items(r).iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                show(heap, *item, depth - 1, out);
+                if out.len() >= MAX_LINE {
+                    return;
+                }
+            }
+            out.push(b']');
+        }
+        Val::Obj(r) => {
+            out.push(b'{');
+            for (at, (key, item)) in heap.entries(r).enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                let name = heap.shapes.key_text(key);
+                write_json_string(&name[..name.len().min(MAX_LINE)], out);
+                out.push(b':');
+                show(heap, item, depth - 1, out);
+                if out.len() >= MAX_LINE {
+                    return;
+                }
+            }
+            out.push(b'}');
+        }
+    }
+}
