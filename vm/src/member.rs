@@ -111,17 +111,11 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
     let mut text = Vec::new();
     match key {
         Val::Str(s) => {
-            // Longer than any name that means something, and objects are
-            // looked up without copying.
+            // Longer than any name that means something.
             if let Val::Obj(r) = object
                 && !is_forbidden(cx.bytes(s))
             {
-                cx.charge_name(s)?;
-                let found = match cx.find_name(s)? {
-                    Some(key) => cx.heap.member(r, key).copied(),
-                    None => None,
-                };
-                return Ok(found.unwrap_or(Val::Undefined));
+                return named(cx, r, s);
             }
             let name = cx.bytes(s);
             text.extend_from_slice(&name[..name.len().min(MAX_NAME_BYTES)]);
@@ -160,19 +154,29 @@ pub fn own_text(cx: &mut Cx<'_>, object: Val, key: &[u8]) -> Result<Val, Fault> 
     member_text(cx, object, key)
 }
 
-/// As [`index`], but a refused name is read where an object has that member itself (D68).
+/// As [`index`], but a computed key is data whatever it spells: where a value has no such
+/// member, it is `undefined` (D105).
 ///
 /// # Errors
-/// As [`index`], if it has not.
+/// As [`index`]; the refused names of namespaces and functions.
 #[inline]
 pub fn own_index(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
-    if let (Val::Obj(r), Val::Str(name)) = (object, key)
-        && is_forbidden(cx.bytes(name))
-        && let Some(val) = cx.heap.get_text(r, cx.bytes(name))
-    {
-        return Ok(val);
+    match (object, key) {
+        (Val::Obj(r), Val::Str(name)) => named(cx, r, name),
+        (Val::Builtin(_), _) => index(cx, object, key),
+        (_, Val::Str(name)) if is_forbidden(cx.bytes(name)) => Ok(Val::Undefined),
+        _ => index(cx, object, key),
     }
-    index(cx, object, key)
+}
+
+/// The member of this name, or `undefined`: objects are looked up without copying.
+fn named(cx: &mut Cx<'_>, r: Ref, name: Str) -> Result<Val, Fault> {
+    cx.charge_name(name)?;
+    let found = match cx.find_name(name)? {
+        Some(key) => cx.heap.member(r, key).copied(),
+        None => None,
+    };
+    Ok(found.unwrap_or(Val::Undefined))
 }
 
 /// As [`walk`], with own members whatever their names (D68).

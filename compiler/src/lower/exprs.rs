@@ -397,7 +397,7 @@ impl<'a> Lower<'_, 'a> {
         });
     }
 
-    /// Reads a member by a computed key; in version 4 any own member (D68).
+    /// Reads a member by a computed key; in version 4 the key is data (D105).
     fn read_index(&mut self, dst: Reg, obj: Reg, idx: Reg) {
         self.e.emit(match self.s.version_4 {
             true => Op::OwnIndex { dst, obj, idx },

@@ -473,7 +473,7 @@ op_table! {
     Path { dst: ReadWrite, root: Read, path: Path }
     #[doc = "dst = obj.key where obj has that member itself; else an error: the name is refused (D68)."]
     OwnMember { dst: Write, obj: Read, key: Key }
-    #[doc = "As Index, but a refused name is read where obj has that member itself (D68)."]
+    #[doc = "As Index, but a key is data whatever it spells: undefined where obj has no such member (D105)."]
     OwnIndex { dst: Write, obj: Read, idx: Read }
     #[doc = "dst = the value at the path below root, null-safe; a refused name is read where an object has that member itself, else an error (D68)."]
     OwnPath { dst: Write, root: Read, path: Path }

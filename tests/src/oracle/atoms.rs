@@ -302,7 +302,6 @@ impl Machine<'_> {
                     let key = to_str(key)?;
                     super::meter::pay_name(&key)?;
                     let value = super::expr::member(&obj, &key)?;
-                    statics::refuse_forbidden(&key)?;
                     out.insert(key, value);
                 }
                 Ok(OVal::object(out))

@@ -432,7 +432,12 @@ impl Machine<'_> {
             },
             false => to_str(&from_value(property))?,
         };
-        self.refuse_member(&object, &key)?;
+        // What a program computes is data (D105).
+        let is_data =
+            computed && self.frame.version_4 && !matches!(object, OVal::Fn(_) | OVal::Ns(_));
+        if !is_data {
+            self.refuse_member(&object, &key)?;
+        }
         if computed && matches!(object, OVal::Obj(_)) {
             meter::pay_name(&key)?;
         }

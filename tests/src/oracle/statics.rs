@@ -233,7 +233,6 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
             let out = Obj::new();
             for entry in arrays::iterate(&args.get(0))? {
                 let (k, v) = pair(&entry)?;
-                refuse_forbidden(&k)?;
                 super::meter::pay_name(&k)?;
                 out.insert(k, v);
             }

@@ -14,6 +14,7 @@ mod help;
 mod json_args;
 mod lint;
 mod migration;
+mod names;
 mod options;
 mod oracle;
 mod pages;
