@@ -102,24 +102,41 @@ impl<'a> Lower<'_, 'a> {
     }
 
     fn args_string(&mut self, text: &'a [u8], path: &'a [u8]) -> Reg {
-        let shadow = self.vars.chain(b"args");
-        if shadow.is_empty() {
-            self.lint_argument(path);
-            return self.arg(path, ArgFallback::Undefined);
+        if !self.vars.chain(b"args").is_empty() {
+            return self.dotted(text);
         }
-        let segments: Vec<&[u8]> = text.split(|b| *b == b'.').skip(1).collect();
-        let bad = segments.iter().find(|s| builtins::is_forbidden(s));
-        if let Some(bad) = bad.filter(|_| !self.s.version_4) {
-            return self.forbidden_path(bad);
-        }
-        let dst = self.temp();
+        self.lint_argument(path);
+        self.arg(path, ArgFallback::Undefined)
+    }
+
+    /// What a path is where its root has no value: its own text, or the argument that it
+    /// names while no variable `args` hides the arguments.
+    fn without_root(&mut self, dst: Reg, text: &'a [u8], root: &[VarId]) {
+        let path = text.strip_prefix(b"args.");
+        let bound = root.last().is_some_and(|id| self.vars.is_bound(*id));
+        let Some(path) = path.filter(|_| !bound) else {
+            let whole = self.name_or_text(text);
+            return self.mov(dst, whole);
+        };
         let mark = self.mark();
+        // Falsy where `args` is bound to `undefined`; another value replaces `dst` afterwards.
+        let free = self.chained(root, |l, dst| l.load_const(dst, Const::Bool(true)));
+        let (hidden, end) = (self.e.label(), self.e.label());
+        self.e.jump(
+            Op::JFalse {
+                src: free,
+                to: Target(0),
+            },
+            hidden,
+        );
         let value = self.arg(path, ArgFallback::Undefined);
         self.mov(dst, value);
-        let root = self.root_or_unbound(&shadow);
-        self.path_of(dst, root, &segments);
+        self.e.jump(Op::Jmp { to: Target(0) }, end);
+        self.e.bind(hidden);
+        let whole = self.name_or_text(text);
+        self.mov(dst, whole);
+        self.e.bind(end);
         self.release(mark);
-        dst
     }
 
     fn root_or_unbound(&mut self, chain: &[VarId]) -> Reg {
@@ -161,8 +178,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let dst = self.temp();
         let mark = self.mark();
-        let whole = self.name_or_text(text);
-        self.mov(dst, whole);
+        self.without_root(dst, text, &root_chain);
         let root = self.root_or_unbound(&root_chain);
         self.path_of(dst, root, &segments[1..]);
         if self.caught.contains(&segments[0]) && segments[1..] == [b"message".as_slice()] {

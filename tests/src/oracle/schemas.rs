@@ -110,16 +110,23 @@ pub(super) fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), St
             false => here("Const mismatch"),
         };
     }
-    let types: Vec<String> = match get(schema, "type") {
-        Some(OVal::Arr(list)) => list
-            .borrow()
-            .iter()
-            .filter_map(|t| text(Some(t.clone())))
-            .collect(),
-        other => text(other).into_iter().collect(),
+    let given = get(schema, "type");
+    let kind = match &given {
+        Some(OVal::Arr(list)) => text(list.borrow().first().cloned()),
+        other => text(other.clone()),
     };
     if value.is_nullish() {
-        if types.is_empty() || types.iter().any(|t| t == "null") {
+        let wants_undefined = get(schema, "x-tjs-undefined").is_some_and(|v| v.truthy());
+        let fits = match (&given, kind.as_deref()) {
+            (Some(OVal::Arr(list)), _) => {
+                let list = list.borrow();
+                list.iter()
+                    .any(|t| text(Some(t.clone())).as_deref() == Some("null"))
+            }
+            (_, Some("null")) => wants_undefined == value.is_undef(),
+            (_, kind) => kind.is_none(),
+        };
+        if fits {
             return Ok(());
         }
         let word = if value.is_undef() {
@@ -137,7 +144,7 @@ pub(super) fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), St
     {
         return here("Enum mismatch");
     }
-    let kind = types.first().map_or("", String::as_str);
+    let kind = kind.as_deref().unwrap_or_default();
     let fits = match (kind, value) {
         ("", _) => true,
         ("integer", OVal::Num(n)) => n.is_finite() && n.fract() == 0.0,
