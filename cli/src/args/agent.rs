@@ -200,6 +200,10 @@ pub(crate) struct HostArgs {
     /// What a power cut may take [default: process]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub durability: Option<DurabilityArg>,
+    /// Take the store as it is though its file was moved to another disk, restored or copied:
+    /// no other copy of it is hosted, or both are meant to be
+    #[arg(long)]
+    pub moved: bool,
     /// How long turns that run may take to end when the host ends, or their agent is changed
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", allow_hyphen_values = true)]
     pub drain: Duration,

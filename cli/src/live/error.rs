@@ -42,6 +42,7 @@ const KNOWN: &[&str] = &[
     "provider-not-found",
     "store.changed_body",
     "store.conflict",
+    "store.copied",
     "store.fenced",
     "store.in_doubt",
     "store.input",
@@ -104,6 +105,10 @@ fn help(code: &str) -> &'static str {
         "store.unreadable" => {
             "put a backup of the file in its place; `a99 agent checkpoint KEY --set N` sets an \
              agent back that is beyond its log"
+        }
+        "store.copied" => {
+            "host the other one; or take this one: `a99 agent host --moved`, once, with the same \
+             `--store` or `--config`"
         }
         "store.changed_body" => "give another `--key`: this one names another message",
         "store.not_found" => "make the folder first, or name another file with `--store FILE`",

@@ -60,6 +60,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let durability = args.durability.map_or(file.durability, Into::into);
     let options = StoreOptions {
         durability,
+        refuses_copies: !args.moved,
         ..StoreOptions::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

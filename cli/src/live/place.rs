@@ -93,7 +93,11 @@ impl Place {
             if let Some(client) = Client::of(self)? {
                 return Ok(Reached::Host(client));
             }
-            match SqliteRuntime::open(&self.store, StoreOptions::default()) {
+            let options = StoreOptions {
+                refuses_copies: true,
+                ..StoreOptions::default()
+            };
+            match SqliteRuntime::open(&self.store, options) {
                 Ok(store) => return Ok(Reached::Store(Opened(store))),
                 Err(error) if error.code() == StoreCode::Locked && Instant::now() < until => {
                     pause(attempt);

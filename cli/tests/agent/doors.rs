@@ -6,6 +6,7 @@ use crate::hosted::Hosted;
 use crate::said;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 /// The agent that `agent new` writes. Gives where it is.
 fn new(folder: &Sandbox) -> String {
@@ -389,4 +390,62 @@ fn t6_send_says_which_agents_failed() {
     assert_eq!(last["failed"][0]["key"], "a/c/a", "{last}");
     assert!(last["failed"][0]["code"].is_string(), "{last}");
     host.end();
+}
+
+#[test]
+fn t9_a_copied_store_is_hosted_only_where_that_is_meant() {
+    let folder = Sandbox::new("agent-forked");
+    let config = new(&folder);
+    let wait = ["send", "general", "one", "--wait", "--timeout", "120s"];
+    let host = Hosted::start(&["--config", &config]);
+    assert_eq!(agent(&wait, &config).code, 0);
+    host.end();
+    let copied = Command::new("cp")
+        .args(["-r", &folder.path("echo"), &folder.path("fork")])
+        .status();
+    assert!(copied.expect("cp runs").success());
+    let fork = folder.path("fork/agents.toml");
+    // The copy is neither hosted nor changed, and can be read.
+    let refused = agent(&["host", "--json"], &fork);
+    let error = &refused.json()["error"];
+    assert_eq!(
+        (refused.code, &error["code"]),
+        (2, &"store.copied".into()),
+        "{refused:?}"
+    );
+    let text = error["message"].as_str().unwrap_or_default();
+    assert!(text.contains("echo/agents.db"), "{text}");
+    let refused = agent(&["send", "general", "two", "--timeout", "1s"], &fork);
+    assert!(
+        refused.code == 2 && refused.err.contains("a99 agent host --moved"),
+        "{refused:?}"
+    );
+    let shown = agent(&["inspect", "echo", "--json"], &fork);
+    assert_eq!(shown.json()["state"]["count"], 1, "{shown:?}");
+    // The original goes on, and where the copy is meant, both do.
+    let first = Hosted::start(&["--config", &config]);
+    let second = Hosted::start(&["--config", &fork, "--moved"]);
+    for config in [&config, &fork] {
+        let sent = agent(&wait, config);
+        assert!(sent.code == 0 && sent.out.contains("#2: one"), "{sent:?}");
+    }
+    first.end();
+    second.end();
+    // It is asked once; a folder that was renamed is the same.
+    std::fs::rename(folder.path("fork"), folder.path("moved")).expect("renamed");
+    let moved = folder.path("moved/agents.toml");
+    Hosted::start(&["--config", &moved]).end();
+    let sent = agent(&["send", "general", "three"], &moved);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    // A backup that was put back.
+    let (store, backup) = (folder.path("moved/agents.db"), folder.path("backup"));
+    std::fs::copy(&store, &backup).expect("copied");
+    std::fs::rename(&backup, &store).expect("restored");
+    let refused = agent(&["host"], &moved);
+    assert!(
+        refused.code == 2 && refused.err.contains("restored"),
+        "{refused:?}"
+    );
+    Hosted::start(&["--config", &moved, "--moved"]).end();
+    Hosted::start(&["--config", &moved]).end();
 }

@@ -46,6 +46,9 @@ pub enum StoreCode {
     Interrupted,
     /// Another process has the store open.
     Locked,
+    /// The store is in another file than the one in which it was opened last: it was copied,
+    /// moved to another disk, or restored.
+    Copied,
 }
 
 impl StoreCode {
@@ -65,6 +68,7 @@ impl StoreCode {
             StoreCode::Constraint => "store.constraint",
             StoreCode::Interrupted => "store.interrupted",
             StoreCode::Locked => "store.locked",
+            StoreCode::Copied => "store.copied",
         }
     }
 }
@@ -473,6 +477,11 @@ pub trait AgentStore: Send + Sync {
 
     /// Whether the last owner was cut off instead of closing the store.
     fn was_cut_off(&self) -> bool;
+
+    /// Why the store is in another file than when its last owner opened it, if it is.
+    fn moved(&self) -> Option<String> {
+        None
+    }
 
     /// Waits until everything that was acknowledged is as durable as it will be.
     fn flush(&self) -> Reply<'_, ()>;

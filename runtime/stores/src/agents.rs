@@ -398,6 +398,10 @@ impl AgentStore for SqliteRuntime {
         self.shared().was_cut_off
     }
 
+    fn moved(&self) -> Option<String> {
+        self.shared().moved.clone()
+    }
+
     fn flush(&self) -> Reply<'_, ()> {
         self.flushed()
     }

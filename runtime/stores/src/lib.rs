@@ -34,6 +34,7 @@ mod channels;
 mod check;
 mod commit;
 mod fault;
+mod home;
 mod journal;
 mod kill;
 mod lock;

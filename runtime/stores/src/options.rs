@@ -25,6 +25,11 @@ pub struct StoreOptions {
     pub max_file_bytes: Option<u64>,
     /// What agents may keep in tables of their own.
     pub tables: TableLimits,
+    /// Whether a file is refused ([`StoreCode::Copied`](a99_runtime_engine::StoreCode::Copied))
+    /// that is not the one which an owner opened last: a copy, a restored backup, a file from
+    /// another disk. Otherwise it is taken, and the host's log says so once. A file that was
+    /// renamed is the same one.
+    pub refuses_copies: bool,
 }
 
 impl Default for StoreOptions {
@@ -36,6 +41,7 @@ impl Default for StoreOptions {
             has_channels: true,
             max_file_bytes: None,
             tables: TableLimits::default(),
+            refuses_copies: false,
         }
     }
 }

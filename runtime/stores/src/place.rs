@@ -41,13 +41,13 @@ impl Place {
 }
 
 #[cfg(unix)]
-fn inode(file: &Path) -> Option<Inode> {
+pub(crate) fn inode(file: &Path) -> Option<Inode> {
     use std::os::unix::fs::MetadataExt as _;
     let found = file.metadata().ok()?;
     Some((found.dev(), found.ino()))
 }
 
 #[cfg(not(unix))]
-fn inode(_: &Path) -> Option<Inode> {
+pub(crate) fn inode(_: &Path) -> Option<Inode> {
     None
 }

@@ -1,6 +1,7 @@
 //! Store in a file: opening, owning and closing it, and work on its threads.
 
 use crate::fault::{Fault, fault, of_file, of_write};
+use crate::home::Home;
 use crate::lock::{FileLock, canonical_path, check_names, failed};
 use crate::options::StoreOptions;
 use crate::place::Place;
@@ -36,6 +37,7 @@ static RUNTIME: Component = Component {
         crate::tables::SHARED,
         crate::timers::HOPS,
         crate::journal::REPLAYS,
+        crate::home::HOME,
     ],
 };
 
@@ -68,6 +70,8 @@ pub(crate) struct Shared {
     /// Of each shard, since this handle opened the file.
     epochs: Vec<u64>,
     pub(crate) was_cut_off: bool,
+    /// Why it is another file than before, if it is.
+    pub(crate) moved: Option<String>,
     /// Whether this handle only reads.
     is_reader: bool,
 }
@@ -157,7 +161,8 @@ impl SqliteRuntime {
     /// [`StoreCode::Locked`] if a process owns it, this one too, with its number;
     /// [`StoreCode::Unreadable`] if the file is damaged, another's or of a later version;
     /// [`StoreCode::NotFound`] if there is no such folder; [`StoreCode::Unavailable`] if it
-    /// cannot be read and written, or has several names (hard links).
+    /// cannot be read and written, or has several names (hard links); [`StoreCode::Copied`] if
+    /// the options refuse copies.
     pub fn open(
         path: impl AsRef<Path>,
         options: StoreOptions,
@@ -200,6 +205,7 @@ impl SqliteRuntime {
             options,
             epochs: Vec::new(),
             was_cut_off: false,
+            moved: None,
             is_reader: true,
         };
         Ok(SqliteRuntime(Arc::new(Inner {
@@ -235,20 +241,19 @@ impl SqliteRuntime {
             ..SqliteOptions::default()
         };
         let database = Database::open(path, sqlite).map_err(|error| of_file(&error))?;
-        let migrated = database.migrate(&RUNTIME).wait();
-        let taken = migrated.and_then(|()| database.write(take_over).wait());
-        let (was_cut_off, epochs) = match taken {
+        let (moved, was_cut_off, epochs) = match take(&database, path, &options) {
             Ok(taken) => taken,
             Err(error) => {
                 // Before the lock is left.
                 database.close();
-                return Err(of_file(&error));
+                return Err(error);
             }
         };
         let shared = Shared {
             options,
             epochs,
             was_cut_off,
+            moved,
             is_reader: false,
         };
         let store = SqliteRuntime(Arc::new(Inner {
@@ -461,6 +466,35 @@ fn reader(path: &Path) -> Result<Database, StoreError> {
         ),
     };
     Err(StoreError::new(code, format!("{}: {text}", path.display())))
+}
+
+/// Makes the tables and takes the store for this process: why it is another file than before,
+/// whether the last owner was cut off, and the epochs of its shards.
+fn take(
+    database: &Database,
+    path: &Path,
+    options: &StoreOptions,
+) -> Result<(Option<String>, bool, Vec<u64>), StoreError> {
+    let failed = |error: SqliteError| of_file(&error);
+    database.migrate(&RUNTIME).wait().map_err(failed)?;
+    let home = Home::of(path);
+    let found = home.clone();
+    let moved = database.read(move |tx| match &found {
+        Some(home) => home.moved(tx),
+        None => Ok(None),
+    });
+    let moved = moved.wait().map_err(failed)?;
+    if let (Some(why), true) = (&moved, options.refuses_copies) {
+        return Err(StoreError::new(StoreCode::Copied, why));
+    }
+    let taken = database.write(move |tx| {
+        if let Some(home) = &home {
+            home.keep(tx)?;
+        }
+        take_over(tx)
+    });
+    let (was_cut_off, epochs) = taken.wait().map_err(failed)?;
+    Ok((moved, was_cut_off, epochs))
 }
 
 /// Takes all shards: whether the last owner was cut off, and their epochs.

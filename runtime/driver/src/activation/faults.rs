@@ -17,7 +17,8 @@ pub(super) fn fault(error: &StoreError) -> CommitFault {
         | StoreCode::Unreadable
         | StoreCode::Input
         | StoreCode::Constraint
-        | StoreCode::Interrupted => CommitFault::Refused,
+        | StoreCode::Interrupted
+        | StoreCode::Copied => CommitFault::Refused,
     }
 }
 

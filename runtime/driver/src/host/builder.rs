@@ -10,7 +10,7 @@ use crate::options::HostOptions;
 use crate::runner::Typed;
 use crate::shared::Shared;
 use a99_capabilities::{AiProvider, Clock};
-use a99_runtime_engine::{AgentStore, ChannelStore, Damaged};
+use a99_runtime_engine::{AgentStore, ChannelStore, Damaged, StoreCode};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use tokio::runtime::Handle;
@@ -134,6 +134,10 @@ impl HostBuilder {
             let message = format!("a row of {table} for {key:?} is passed over: {error}");
             let log = &inner.shared.log;
             log.say(LogLevel::Error, None, error.code().name(), &message);
+        }
+        if let Some(why) = inner.shared.agents().moved() {
+            let code = StoreCode::Copied.name();
+            inner.shared.log.say(LogLevel::Warn, None, code, &why);
         }
         inner.catch_up().await?;
         timers::spawn(&inner);

@@ -1,11 +1,11 @@
 //! Two owners of one store: the later one has it, the earlier one changes nothing more.
 
-use crate::script::{Call, Script, is, text, until};
+use crate::script::{Call, Script, closed, is, text, until};
 use crate::support::{
     Counter, Files, LONG, ann, builder, counted, key, messages, quick, say, says, store,
 };
-use a99_runtime::{Delivery, SendOptions};
-use a99_runtime_engine::{AgentStore, Trigger};
+use a99_runtime::{Delivery, LogEntry, SendOptions};
+use a99_runtime_engine::{AgentStore, StoreCode, Trigger};
 use a99_runtime_stores::{SqliteRuntime, StoreOptions};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -194,4 +194,40 @@ async fn a_turn_that_kills_the_process_takes_no_other_with_it() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         abandoned.push(host);
     }
+}
+
+#[tokio::test]
+async fn t9_a_copied_store_is_noticed() {
+    let files = Files::new();
+    let first = store(&files.path());
+    let host = builder().start(Arc::clone(&first)).await.expect("a host");
+    say(&host, "c", "one").await;
+    closed(host, first).await;
+    let copy = files.path().with_extension("copy");
+    std::fs::copy(files.path(), &copy).expect("copied");
+    let strict = StoreOptions {
+        refuses_copies: true,
+        ..StoreOptions::default()
+    };
+    let refused = SqliteRuntime::open(&copy, strict.clone()).expect_err("a copy");
+    assert_eq!(refused.code(), StoreCode::Copied);
+    SqliteRuntime::open_reader(&copy, strict.clone()).expect("readable");
+    // Where it is taken, that is said, once.
+    let said = async |options: StoreOptions| {
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::clone(&told);
+        let store = Arc::new(SqliteRuntime::open(&copy, options).expect("a store"));
+        let host = builder().logger(move |entry: &LogEntry<'_>| {
+            log.lock().expect("a log").push(entry.code.to_owned());
+        });
+        let host = host.start(Arc::clone(&store)).await.expect("a host");
+        closed(host, store).await;
+        told.lock()
+            .expect("a log")
+            .contains(&"store.copied".to_owned())
+    };
+    assert!(said(StoreOptions::default()).await);
+    assert!(!said(strict.clone()).await);
+    // The original is as it was.
+    SqliteRuntime::open(files.path(), strict).expect("the original");
 }

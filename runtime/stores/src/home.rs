@@ -1,0 +1,103 @@
+//! Home of a store: the file in which an owner opened it last, by path, device and inode. A
+//! store that is found in another file was copied, moved or restored, and the other one may be
+//! at work.
+
+use a99_sqlite::rusqlite::{OptionalExtension as _, params};
+use a99_sqlite::{SqliteError, Tx};
+use std::path::Path;
+
+/// The table that keeps it.
+pub(crate) const HOME: &str = "CREATE TABLE store_home (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    path BLOB NOT NULL,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL
+) STRICT";
+
+/// The file of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    path: Vec<u8>,
+    device: i64,
+    inode: i64,
+}
+
+impl Home {
+    /// The file of a path, where files have identities.
+    pub(crate) fn of(store: &Path) -> Option<Home> {
+        let (device, inode) = crate::place::inode(store)?;
+        Some(Home {
+            path: store.as_os_str().as_encoded_bytes().to_vec(),
+            device: device.cast_signed(),
+            inode: inode.cast_signed(),
+        })
+    }
+
+    /// Why this is another file than the one that an owner opened last, if it is: it may have
+    /// been renamed on its disk, and a disk may have another number after a start.
+    pub(crate) fn moved(&self, tx: &Tx<'_>) -> Result<Option<String>, SqliteError> {
+        let sql = "SELECT path, device, inode FROM store_home";
+        let last = tx.query_row(sql, [], |row| {
+            Ok(Home {
+                path: row.get(0)?,
+                device: row.get(1)?,
+                inode: row.get(2)?,
+            })
+        });
+        let last = last.optional()?;
+        Ok(last.and_then(|last| self.differs(&last)))
+    }
+
+    fn differs(&self, last: &Home) -> Option<String> {
+        let shown = |home: &Home| String::from_utf8_lossy(&home.path).into_owned();
+        let here = shown(self);
+        let is_here = self.path == last.path;
+        if self.inode == last.inode && (is_here || self.device == last.device) {
+            return None;
+        }
+        Some(match is_here {
+            true => format!(
+                "{here}: another file was opened here last: this one was restored, or copied"
+            ),
+            false => format!(
+                "{here}: it is a copy of {}, or was moved from there; where both are at work, \
+                 agents do everything twice",
+                shown(last)
+            ),
+        })
+    }
+
+    /// Notes that an owner opened it.
+    pub(crate) fn keep(&self, tx: &Tx<'_>) -> Result<(), SqliteError> {
+        let sql = "INSERT INTO store_home VALUES (1, ?1, ?2, ?3) ON CONFLICT DO UPDATE SET
+                   path = excluded.path, device = excluded.device, inode = excluded.inode";
+        tx.execute(sql, params![self.path, self.device, self.inode])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Home;
+
+    #[test]
+    fn a_renamed_file_is_the_same_and_a_copy_is_not() {
+        let home = |path: &str, device, inode| Home {
+            path: path.into(),
+            device,
+            inode,
+        };
+        let last = home("/a", 1, 7);
+        for same in [home("/a", 1, 7), home("/b", 1, 7), home("/a", 2, 7)] {
+            assert_eq!(same.differs(&last), None, "{same:?}");
+        }
+        for (other, told) in [
+            (home("/a", 1, 8), "restored"),
+            (home("/b", 1, 8), "a copy of /a"),
+            (home("/b", 2, 7), "a copy of /a"),
+        ] {
+            let why = other.differs(&last).expect("another");
+            assert!(why.contains(told), "{why}");
+        }
+    }
+}
