@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs;
 use tempfile::tempdir;
 
-/// A program that asks nobody.
+/// A program that asks no model.
 const SILENT: &str = r#"{"a99": 4, "op": "seq", "steps": [{"op": "return", "value": 1}]}"#;
 
 /// The exit code of a run with these options, and what it prints.

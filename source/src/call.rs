@@ -265,7 +265,7 @@ impl<'a> Lowerer<'a> {
             }
             ("Object", "assign") => self.check_assign(call),
             ("Object", "freeze") => {
-                let help = "constants are enough: nobody else sees the object";
+                let help = "constants are enough: no other code sees the object";
                 self.unsupported(call.span, "`Object.freeze`", help);
             }
             ("Object", "groupBy") => return self.group_by(call, hint, out),

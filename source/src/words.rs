@@ -270,7 +270,7 @@ pub(crate) fn member_help(namespace: &str, name: &str) -> Option<&'static str> {
         }
         ("Object", "defineProperty" | "defineProperties") => "set the member: `o.name = value`",
         ("Object", "freeze" | "seal" | "preventExtensions") => {
-            "leave it out: nobody else sees the object"
+            "leave it out: no other code sees the object"
         }
         ("Object", "is") => "write `===`, and `Number.isNaN(x)` for NaN",
         _ => return None,

@@ -260,7 +260,7 @@ impl Paid {
         };
         if !(is_whole && tells_answer && reported.completion_tokens >= least) {
             let mut came = received.likely;
-            // It used all that it might, or nobody knows for what.
+            // It used all that was reserved, or its use is unknown.
             let all = answer.stop_reason == Some(StopReason::MaxTokens) || received.most == 0;
             let is_bounded = self.is_limited || self.request.max_tokens.is_some();
             if is_whole && all && is_bounded {

@@ -83,7 +83,7 @@ impl Hosted {
         Hosted::of(spawn(&[&["agent", "host", "--json"], place].concat()))
     }
 
-    /// Starts a host whose files may have so many blocks.
+    /// Starts a host whose files may have this many blocks at most.
     pub fn limited(place: &[&str], blocks: u32) -> Hosted {
         let script = format!("ulimit -f {blocks} && exec \"$@\"");
         let child = Command::new("sh")

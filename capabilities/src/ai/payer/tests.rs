@@ -203,7 +203,7 @@ fn d2_money_is_reserved_at_the_price_of_the_model_that_answers() {
     let model = Model::says("ok", Some((20, 100)));
     let metered = MeteredAi::new(model.clone(), account.clone());
     block_on(metered.generate_text(TextRequest::new("hi").role("smart"))).unwrap();
-    // 17 tokens of the prompt leave so many of the 1,000 that a million pays.
+    // Of the 1,000 tokens that the money pays, the prompt takes 17.
     assert_eq!(model.requests()[0].max_tokens, Some(983));
     assert_eq!(account.usage().spent.money, Money::from_micro(120_000));
     // A model without a price is not asked.

@@ -123,7 +123,7 @@ pub(super) struct Outgoing {
 }
 
 /// Bytes that are gone and still there, at most: moving what waits to the front costs
-/// little beside sending so many.
+/// little beside sending them.
 const MAX_TAKEN: usize = 64 << 10;
 
 impl Outgoing {

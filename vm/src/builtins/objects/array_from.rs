@@ -62,7 +62,7 @@ pub(super) fn items(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     }
 }
 
-/// The price of making a list of what is none.
+/// The price of making a list of a text, a set or matches.
 const AS_FROM: Formula = Formula::Keys(24);
 
 /// Bytes of a name that are shown.
