@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Input, Kind, native, opt, req};
 use crate::objects::array_index;
-use a99_core::costs::{BOTH, MICRO, READ, Sizes, WRITTEN};
+use a99_core::costs::{BOTH, FEW_HOLES, HOLE, MICRO, READ, Sizes, WRITTEN};
 use a99_core::sig::Binding;
 use a99_core::sig::{Gives, JsonKinds};
 use a99_vm::atom::{AtomDef, Scope};
@@ -112,6 +112,8 @@ fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
 /// The same of a constant, whose holes are known, and what stands behind them.
 fn linked(cx: &mut Cx<'_>, text: Str, holes: &[Hole], rest: Str, vars: Val) -> Result<Val, Fault> {
     cx.charge(BOTH, Sizes::units(text.units()))?;
+    let more = holes.len().saturating_sub(FEW_HOLES);
+    cx.charge(READ, Sizes::elements(HOLE * more))?;
     let mut filled = Filled::default();
     for hole in holes {
         let value = match (vars, hole.key) {
@@ -237,6 +239,9 @@ fn replace(
             let names = cx.bytes(text)[hole.clone()].iter();
             let dots = names.filter(|b| **b == b'.').count();
             cx.charge(READ, Sizes::elements(PATH_NAME * dots))?;
+        }
+        if holes >= FEW_HOLES {
+            cx.charge(READ, Sizes::elements(HOLE))?;
         }
         let value = show(cx, text, &hole, holes)?;
         holes += 1;

@@ -146,6 +146,26 @@ pub const fn taken_apart(units: usize) -> usize {
     units.saturating_mul(5)
 }
 
+/// The units that looking for a text in one of so many units beyond ASCII counts for, beyond
+/// the reading of it: `halves` where the text that is looked for begins or ends with half of a
+/// surrogate pair.
+#[must_use]
+pub const fn searched_units(units: usize, halves: bool) -> usize {
+    if halves { taken_apart(units) } else { units }
+}
+
+/// Holes of a template that its other prices pay for.
+pub const FEW_HOLES: usize = 32;
+/// The elements that each further hole counts for.
+pub const HOLE: usize = 4;
+
+/// Digits of a number that are found without long arithmetic.
+pub const FEW_DIGITS: usize = 17;
+/// Digits of a number in another base than ten that are found without it.
+pub const FEW_RADIX_DIGITS: usize = 64;
+/// The text of a number with more digits.
+pub const MANY_DIGITS: i64 = 50_000;
+
 /// The units that looking up a name of so many bytes counts for.
 #[must_use]
 pub const fn name_units(bytes: usize) -> usize {
@@ -153,10 +173,10 @@ pub const fn name_units(bytes: usize) -> usize {
 }
 
 /// The units that comparing two different texts for people counts for, beyond
-/// the reading of both.
+/// the reading of both: three times as many if one is beyond ASCII.
 #[must_use]
-pub const fn collated_units(units: usize) -> usize {
-    units.saturating_mul(15)
+pub const fn collated_units(units: usize, ascii: bool) -> usize {
+    units.saturating_mul(if ascii { 15 } else { 45 })
 }
 
 /// A text, array, set, object or date that is copied between a program and its

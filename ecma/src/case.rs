@@ -1,15 +1,12 @@
-//! Letter case and normalisation forms of Unicode (ECMA-262 §22.1.3.15, .28
-//! and .30).
+//! Letter case of Unicode (ECMA-262 §22.1.3.28 and .30).
 //!
 //! The full, language-independent mappings with their special cases: final
-//! sigma, `ß` to `SS`. Lone surrogates have no case and no decomposition; they
-//! pass unchanged. Locales have no influence.
+//! sigma, `ß` to `SS`. Lone surrogates have no case; they pass unchanged.
+//! Locales have no influence.
 
-use crate::RangeError;
+use crate::pages::Pages;
 use crate::tick::{PIECE, Tick, whole};
 use std::borrow::Cow;
-use std::sync::{LazyLock, OnceLock};
-use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
 /// The text in lower case.
 #[must_use]
@@ -66,51 +63,10 @@ fn alone(mut chars: impl Iterator<Item = char>) -> Option<char> {
     if chars.next().is_some() { None } else { first }
 }
 
-/// What a table has for each code point of a page, once the page was asked for.
-type Page<T> = OnceLock<Box<[Option<T>; PAGE]>>;
-
-/// What characters map to, in pages that are made when a character of theirs is met: looking
-/// one up takes a few nanoseconds, searching the tables of the standard library many.
-struct Pages<T: 'static> {
-    pages: LazyLock<Box<[Page<T>]>>,
-    map: fn(char) -> Option<T>,
-}
-
-/// Characters of a page.
-const PAGE: usize = 256;
-
-/// Pages that are kept: of the planes that have letters with two cases.
-const PAGES: usize = 0x2_0000 / PAGE;
-
-impl<T: Copy> Pages<T> {
-    const fn new(map: fn(char) -> Option<T>) -> Pages<T> {
-        Pages {
-            pages: LazyLock::new(|| (0..PAGES).map(|_| OnceLock::new()).collect()),
-            map,
-        }
-    }
-
-    fn of(&self, c: char) -> Option<T> {
-        let at = c as usize;
-        let Some(page) = self.pages.get(at / PAGE) else {
-            return (self.map)(c);
-        };
-        page.get_or_init(|| self.page(at / PAGE))[at % PAGE]
-    }
-
-    fn page(&self, page: usize) -> Box<[Option<T>; PAGE]> {
-        let mapped = |at: usize| {
-            let c = char::from_u32((page * PAGE + at) as u32);
-            c.and_then(|c| (self.map)(c))
-        };
-        Box::new(std::array::from_fn(mapped))
-    }
-}
-
 /// The one letter whose lower case depends on its neighbours.
 const SIGMA: char = 'Σ';
 
-fn push(out: &mut Vec<u8>, c: char) {
+pub(crate) fn push(out: &mut Vec<u8>, c: char) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
@@ -174,7 +130,8 @@ fn map_case<'a, E, T: Tick<E>>(
 
 /// The character at a place, if it is none half of a surrogate pair, and how
 /// many bytes it takes.
-fn char_at(text: &[u8], at: usize) -> (Option<char>, usize) {
+#[inline]
+pub(crate) fn char_at(text: &[u8], at: usize) -> (Option<char>, usize) {
     match crate::wtf8::decode(text, at) {
         Some((code_point, length)) => (char::from_u32(code_point), length),
         None => (None, 1),
@@ -246,144 +203,6 @@ fn precedes_letter<E>(text: &[u8], end: usize, tick: &mut impl Tick<E>) -> Resul
 /// What a character that is skipped counts, in bytes.
 const SKIPPED: usize = 64;
 
-/// A normalisation form (Unicode Standard Annex 15).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Canonical composition, the default of `normalize`.
-    Nfc,
-    /// Canonical decomposition.
-    Nfd,
-    /// Compatibility composition.
-    Nfkc,
-    /// Compatibility decomposition.
-    Nfkd,
-}
-
-impl Form {
-    /// The form that an argument of `normalize` names.
-    ///
-    /// # Errors
-    /// Any other text.
-    pub fn from_name(name: &[u8]) -> Result<Self, RangeError> {
-        match name {
-            b"NFC" => Ok(Self::Nfc),
-            b"NFD" => Ok(Self::Nfd),
-            b"NFKC" => Ok(Self::Nfkc),
-            b"NFKD" => Ok(Self::Nfkd),
-            _ => Err(RangeError::new(
-                "argument does not match any normalization form",
-            )),
-        }
-    }
-}
-
-/// The text in a normalisation form.
-#[must_use]
-pub fn normalize(form: Form, text: &[u8]) -> Cow<'_, [u8]> {
-    whole(normalize_with(form, text, &mut |_| Ok(())))
-}
-
-/// The same of text that may be long.
-///
-/// # Errors
-/// Those of `tick`.
-pub fn normalize_with<'a, E>(
-    form: Form,
-    text: &'a [u8],
-    tick: &mut impl Tick<E>,
-) -> Result<Cow<'a, [u8]>, E> {
-    if is_normal(form, text, tick)? {
-        return Ok(Cow::Borrowed(text));
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    loop {
-        // A lone surrogate neither combines with its neighbours nor has a
-        // decomposition: the stretches between them are mapped.
-        let mut failed = None;
-        let stretch = Stretch {
-            text,
-            at: &mut at,
-            failed: &mut failed,
-            tick,
-        };
-        match form {
-            Form::Nfc => stretch.nfc().for_each(|c| push(&mut out, c)),
-            Form::Nfd => stretch.nfd().for_each(|c| push(&mut out, c)),
-            Form::Nfkc => stretch.nfkc().for_each(|c| push(&mut out, c)),
-            Form::Nfkd => stretch.nfkd().for_each(|c| push(&mut out, c)),
-        }
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        if at >= text.len() {
-            return Ok(Cow::Owned(out));
-        }
-        let (_, length) = char_at(text, at);
-        out.extend_from_slice(&text[at..at + length]);
-        at += length;
-    }
-}
-
-/// Whether it is quickly seen that a text is in a form already.
-fn is_normal<E>(form: Form, text: &[u8], tick: &mut impl Tick<E>) -> Result<bool, E> {
-    let mut ascii = true;
-    for part in text.chunks(PIECE) {
-        tick(part.len() / 8)?;
-        ascii &= part.is_ascii();
-        if !ascii {
-            break;
-        }
-    }
-    if ascii {
-        return Ok(true);
-    }
-    let (mut at, mut failed) = (0, None);
-    let stretch = Stretch {
-        text,
-        at: &mut at,
-        failed: &mut failed,
-        tick,
-    };
-    let quick = match form {
-        Form::Nfc => is_nfc_quick(stretch),
-        Form::Nfkc => is_nfkc_quick(stretch),
-        Form::Nfd | Form::Nfkd => return Ok(false),
-    };
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(quick == IsNormalized::Yes && at == text.len()),
-    }
-}
-
-/// The characters up to the next lone surrogate, or to an error.
-struct Stretch<'a, 't, E, T> {
-    text: &'a [u8],
-    at: &'t mut usize,
-    failed: &'t mut Option<E>,
-    tick: &'t mut T,
-}
-
-impl<E, T: Tick<E>> Iterator for Stretch<'_, '_, E, T> {
-    type Item = char;
-
-    fn next(&mut self) -> Option<char> {
-        let (code_point, length) = crate::wtf8::decode(self.text, *self.at)?;
-        let c = char::from_u32(code_point)?;
-        let before = *self.at;
-        *self.at += length;
-        if before / PIECE != *self.at / PIECE
-            && let Err(error) = (self.tick)(4 * PIECE)
-        {
-            *self.failed = Some(error);
-        }
-        match self.failed {
-            Some(_) => None,
-            None => Some(c),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -448,14 +267,6 @@ mod tests {
             if left == 0 { Err(()) } else { Ok(()) }
         };
         assert!(to_lower_with(text.as_bytes(), &mut tick).is_err());
-        for form in [Form::Nfc, Form::Nfd] {
-            let mut bytes = 0;
-            let mut tick = |n| {
-                bytes += n;
-                if bytes > 100_000 { Err(()) } else { Ok(()) }
-            };
-            assert!(normalize_with(form, text.as_bytes(), &mut tick).is_err());
-        }
     }
 
     #[test]
@@ -463,37 +274,5 @@ mod tests {
         let text = [b'A', 0xED, 0xA0, 0xBD, 0xC3, 0x89, 0xED, 0xB8, 0x80];
         let expected = [b'a', 0xED, 0xA0, 0xBD, 0xC3, 0xA9, 0xED, 0xB8, 0x80];
         assert_eq!(&*to_lower(&text), &expected);
-        assert_eq!(&*normalize(Form::Nfc, &text), &text);
-        assert_eq!(normalize(Form::Nfd, &text).len(), text.len() + 1);
-    }
-
-    #[test]
-    fn forms() {
-        let cases = [
-            (Form::Nfc, "e\u{301}", "é"),
-            (Form::Nfd, "é", "e\u{301}"),
-            (Form::Nfkc, "ﬁ①", "fi1"),
-            (Form::Nfkd, "ﬁé", "fie\u{301}"),
-            (Form::Nfc, "\u{1E9B}\u{323}", "\u{1E9B}\u{323}"),
-            (Form::Nfkc, "\u{1E9B}\u{323}", "\u{1E69}"),
-            (Form::Nfd, "가", "\u{1100}\u{1161}"),
-            (Form::Nfc, "plain", "plain"),
-        ];
-        for (form, text, expected) in cases {
-            assert_eq!(
-                &*normalize(form, text.as_bytes()),
-                expected.as_bytes(),
-                "{form:?}"
-            );
-        }
-        assert_eq!(Form::from_name(b"NFKD"), Ok(Form::Nfkd));
-        assert!(Form::from_name(b"nfc").is_err());
-    }
-
-    #[test]
-    fn long_runs_of_marks_are_quick() {
-        let marks = "\u{301}\u{316}".repeat(200_000);
-        let text = format!("a{marks}");
-        assert_eq!(normalize(Form::Nfd, text.as_bytes()).len(), text.len());
     }
 }

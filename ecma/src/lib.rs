@@ -19,8 +19,10 @@
 pub mod arith;
 pub mod case;
 pub mod date;
+pub mod forms;
 pub mod number_parse;
 pub mod number_text;
+mod pages;
 pub mod text_index;
 pub mod tick;
 pub mod uri;

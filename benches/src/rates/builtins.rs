@@ -75,6 +75,14 @@ fn argument_lists() -> Vec<Vec<Arg>> {
         &[Small],
         &[Piece, Small],
         &[Small, Small],
+        &[Half1],
+        &[Letter],
+        &[Half, Letter],
+        &[Halves],
+        &[Accents],
+        &[Marks],
+        &[Sigmas],
+        &[Letter, Accents],
     ]
     .iter()
     .map(|shapes| values(shapes))
@@ -82,6 +90,14 @@ fn argument_lists() -> Vec<Vec<Arg>> {
     for callback in callbacks() {
         lists.push(vec![callback.clone()]);
         lists.push(vec![callback, Arg::Value(Zero)]);
+    }
+    for form in ["NFC", "NFD", "NFKC", "NFKD"] {
+        lists.push(vec![Arg::Expr(form, lit(form))]);
+    }
+    // Digits and bases of numbers, and depths.
+    for number in [3, 36, 100] {
+        let name = ["3", "36", "100"][usize::from(number > 3) + usize::from(number > 36)];
+        lists.push(vec![Arg::Expr(name, lit(number))]);
     }
     lists.push(vec![Arg::Expr("set of numbers", id("s"))]);
     lists.push(vec![Arg::Expr(
@@ -93,13 +109,14 @@ fn argument_lists() -> Vec<Vec<Arg>> {
 }
 
 /// The receivers of methods.
-const RECEIVERS: [Shape; 17] = [
+const RECEIVERS: [Shape; 26] = [
     Text, Wide, Commas, Spaces, Quotes, Digits, Numbers, Fractions, Texts, LongTexts, Flags,
-    Nested, Pairs, Objects, Record, Number, Small,
+    Nested, Pairs, Objects, Record, Number, Small, Accents, Marks, Sigmas, Capitals, Halves,
+    Letters, Deep, Tiny, Huge,
 ];
 
 /// What functions are applied to.
-const SUBJECTS: [Shape; 22] = [
+const SUBJECTS: [Shape; 27] = [
     Number,
     Text,
     Wide,
@@ -122,6 +139,11 @@ const SUBJECTS: [Shape; 22] = [
     Numbered,
     Small,
     Commas,
+    Accents,
+    Halves,
+    Tiny,
+    Huge,
+    Deep,
 ];
 
 /// Arguments as expressions; values are the variables `p`, `q` and `w`.

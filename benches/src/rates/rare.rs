@@ -12,6 +12,99 @@ pub(crate) fn cases() -> Vec<Case> {
     out.extend(found());
     out.extend(parts());
     out.extend(rare());
+    out.extend(large());
+    out
+}
+
+/// What is dear in great numbers or depth only.
+fn large() -> Vec<Case> {
+    let mut out = Vec::new();
+    // Arrays in each other, and beside each other on the way down.
+    for (variant, item) in [
+        ("one", json!([id("p")])),
+        ("many", json!([1, id("p"), id("p")])),
+    ] {
+        let nest = json!({"op": "while", "condition": "d < 90", "body": [
+            set("p", item.clone()),
+            set("d", binary("+", id("d"), lit(1))),
+        ]});
+        let nest = match variant {
+            "one" => nest,
+            _ => json!({"op": "while", "condition": "d < 12", "body": nest["body"]}),
+        };
+        let flat = method(id("p"), "flat", vec![id("Infinity")]);
+        let case = Case::expr("methods", "flat", &format!("deep {variant}"), &flat);
+        out.push(
+            case.first(set("p", json!([1])))
+                .first(set("d", lit(0)))
+                .first(nest),
+        );
+    }
+    let mut template = |variant: &str, tmpl: Json, vars: Json, root: Option<Json>| {
+        let step = json!({"op": "template", "tmpl": tmpl, "vars": vars, "result": "t"});
+        let case = Case::steps("atoms", "template", variant, vec![step]);
+        out.push(Case { root, ..case }.var("a", Holes).var("p", Piece));
+    };
+    let newest = Some(json!({"a99": 4}));
+    template("any holes", id("a"), json!({"p": id("p")}), None);
+    template(
+        "any holes of paths",
+        id("a"),
+        json!({"p": id("p")}),
+        newest.clone(),
+    );
+    template("holes of numbers", id("a"), json!({"p": 0.1}), None);
+    for n in [60, 5_000] {
+        let text = "{{p}}".repeat(n);
+        template(
+            &format!("{n} holes"),
+            json!(text),
+            json!({"p": id("p")}),
+            None,
+        );
+        let text: String = (0..n).map(|i| format!("{{{{k{}}}}}", i % 200)).collect();
+        let vars: Json = (0..200).map(|i| (format!("k{i}"), id("p"))).collect();
+        template(&format!("{n} holes of 200"), json!(text), vars, None);
+        let text = "{{p.length.x}}".repeat(n);
+        template(
+            &format!("{n} paths"),
+            json!(text),
+            json!({"p": id("p")}),
+            newest.clone(),
+        );
+    }
+    // Sub-agents that do next to nothing.
+    let empty = json!({"op": "seq", "steps": []});
+    let returns = json!({"op": "seq", "steps": [
+        {"op": "return", "value": {"x": 1}}]});
+    for (variant, program) in [("nothing", empty), ("returns", returns)] {
+        let step = json!({"op": "agentRun", "agentId": program, "input": {}, "result": "t"});
+        let name = format!("that does {variant}");
+        out.push(Case::steps("atoms", "agentRun", &name, vec![step]));
+        let stored = json!({"op": "storeProcedure", "ast": program, "result": "token"});
+        let step = json!({"op": "agentRun", "agentId": "token", "input": {}, "result": "t"});
+        let case = Case::steps("atoms", "agentRun", &format!("stored {name}"), vec![step]);
+        out.push(case.first(stored));
+    }
+    // Objects of ever other shapes.
+    let key = |n: usize| binary("+", lit("k"), binary("%", id("i"), lit(n)));
+    for n in [7, 1_000, 1_000_000] {
+        let member = json!({"$expr": "object", "properties": [{"key": key(n), "value": 1}]});
+        let case = Case::steps(
+            "growth",
+            "shapes",
+            &format!("{n}"),
+            vec![
+                set("t", member),
+                set("n", method(id("l"), "push", vec![id("t")])),
+            ],
+        );
+        let case = Case {
+            root: newest.clone(),
+            ..case
+        };
+        out.push(case.first(set("l", json!([]))));
+    }
     out
 }
 

@@ -1,6 +1,6 @@
 //! Values by shape and size: what `cargo xtask rates` and `cargo xtask search` work on.
 
-use agent99::Value;
+use agent99::{Text, Value};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 
@@ -106,6 +106,26 @@ pub enum Shape {
     DateTexts,
     /// n arrays of nothing.
     Hollow,
+    /// n units of letters with composed accents, syllables and ligatures.
+    Accents,
+    /// n units: letters with many combining marks behind each, out of order.
+    Marks,
+    /// n units of Greek capitals and sigmas with marks between them.
+    Sigmas,
+    /// n units of capital letters, most of them beyond the first plane.
+    Capitals,
+    /// n halves of surrogate pairs.
+    Halves,
+    /// One half of a pair.
+    Half1,
+    /// One letter beyond ASCII.
+    Letter,
+    /// The smallest number, of many digits.
+    Tiny,
+    /// The largest number.
+    Huge,
+    /// n holes of a template.
+    Holes,
 }
 
 impl Shape {
@@ -131,6 +151,13 @@ impl Shape {
         Shape::Piece,
         Shape::Comma,
         Shape::Empty,
+        Shape::Accents,
+        Shape::Marks,
+        Shape::Sigmas,
+        Shape::Capitals,
+        Shape::Halves,
+        Shape::Half1,
+        Shape::Letter,
     ];
 
     /// Those that are arrays.
@@ -169,6 +196,8 @@ impl Shape {
         Shape::Half,
         Shape::Last,
         Shape::Twice,
+        Shape::Tiny,
+        Shape::Huge,
     ];
 }
 
@@ -176,14 +205,20 @@ impl Shape {
     /// Whether it grows with n.
     pub fn scales(self) -> bool {
         use Shape::*;
-        !matches!(self, Zero | Number | Minus | Comma | Empty | Piece | Small)
+        !matches!(
+            self,
+            Zero | Number | Minus | Comma | Empty | Piece | Small | Half1 | Letter | Tiny | Huge
+        )
     }
 
     /// The value of this size.
     fn make(self, n: usize) -> Value {
         let text = |piece: &str| piece.chars().cycle().take(n).collect::<String>();
         let ascii = |n: usize| text("lorem ipsum dolor sit amet, ")[..n].to_owned();
+        let halves = |n: usize| Value::from(Text::copy_wtf8(&b"\xED\xA0\xBD".repeat(n)));
         let json: Json = match self {
+            Shape::Halves => return halves(n),
+            Shape::Half1 => return halves(1),
             Shape::Zero => json!(0),
             Shape::Number => json!(7.25),
             Shape::Minus => json!(-1),
@@ -282,6 +317,20 @@ impl Shape {
                 )
             })),
             Shape::Hollow => Json::from_iter((0..n).map(|_| json!([]))),
+            Shape::Accents => json!(text("é각ṩǖ\u{fdfa}ﬃẤô")),
+            Shape::Marks => json!(text(
+                "a\u{301}\u{316}\u{301}\u{5b0}\u{345}\u{327}\u{301}\u{316}"
+            )),
+            Shape::Sigmas => json!(text("ΑΣ\u{301}'Σ.\u{301}Σ\u{301}")),
+            Shape::Capitals => {
+                let mut out: String = "𐐀𐐁Ж𐐂É".chars().cycle().take(n / 8 * 5).collect();
+                out.push_str(&"Ж".repeat(n - out.encode_utf16().count()));
+                json!(out)
+            }
+            Shape::Letter => json!("é"),
+            Shape::Tiny => json!(f64::from_bits(1)),
+            Shape::Huge => json!(f64::MAX),
+            Shape::Holes => json!("{{p}}".repeat(n)),
         };
         Value::from(json)
     }

@@ -11,7 +11,8 @@ use super::steps::{Node, binding};
 use super::value::{Fail, OVal, Obj, Res, fail, from_wtf8, js, lossy, to_text, to_wtf8};
 use super::{coerce, regex, statics, strings};
 use a99_core::costs::{
-    BOTH, CostModel, DIGEST, JOIN, MEMBERS, PARSE, READ, SPLIT, STRINGIFY, Sizes, WRITTEN,
+    BOTH, CostModel, DIGEST, FEW_HOLES, HOLE, JOIN, MEMBERS, PARSE, READ, SPLIT, STRINGIFY, Sizes,
+    WRITTEN,
 };
 use a99_core::value::Value;
 
@@ -259,7 +260,7 @@ impl Machine<'_> {
             _ => self.resolve(vars, scope)?,
         };
         self.meter.charge(READ, Sizes::units(text.len()))?;
-        let (mut out, mut i) = (Vec::new(), 0);
+        let (mut out, mut i, mut holes) = (Vec::new(), 0, 0);
         while i < text.len() {
             let Some(name) = hole_at(&text[i..], paths) else {
                 out.push(text[i]);
@@ -269,6 +270,10 @@ impl Machine<'_> {
             let word = name.len();
             let dots = name.iter().filter(|u| **u == 46).count();
             super::meter::pay(READ, Sizes::elements(3 * dots))?;
+            holes += 1;
+            if holes > FEW_HOLES {
+                super::meter::pay(READ, Sizes::elements(HOLE))?;
+            }
             if resolved.is_nullish() {
                 return fail("undefined is not an object (evaluating 'vars[key]')");
             }

@@ -8,7 +8,9 @@ use super::strings::Args;
 use super::value::{Fail, OVal, Obj, Res, array_index, fail, js, lossy, ordered_keys, to_wtf8};
 use super::{dates, schemas};
 use a99_core::builtins::{FUNCTIONS, Reads};
-use a99_core::costs::{Formula, JSON_LISTED, READ, Sizes};
+use a99_core::costs::{
+    FEW_DIGITS, FEW_RADIX_DIGITS, Formula, JSON_LISTED, MANY_DIGITS, READ, Sizes,
+};
 use a99_ecma::arith::{self, Math1};
 use a99_ecma::number_text::{LocaleOptions, LocaleWords};
 use a99_ecma::{number_parse, number_text, uri};
@@ -448,12 +450,26 @@ pub(super) fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res
         (_, "valueOf") => Ok(Some(value.clone())),
         (OVal::Num(n), "toString") => match args.optional(0)? {
             None => Ok(Some(OVal::Str(to_str(value)?))),
-            Some(radix) => out(number_text::to_radix(*n, radix)),
+            Some(radix) => {
+                let text = number_text::to_radix(*n, radix);
+                if text.as_ref().is_ok_and(|t| t.len() > FEW_RADIX_DIGITS) {
+                    pay_metered(MANY_DIGITS)?;
+                }
+                out(text)
+            }
         },
         (_, "toString") => Ok(Some(OVal::Str(to_str(value)?))),
-        (OVal::Num(n), "toFixed") => out(number_text::to_fixed(*n, args.integer(0)?)),
-        (OVal::Num(n), "toExponential") => out(number_text::to_exponential(*n, args.optional(0)?)),
-        (OVal::Num(n), "toPrecision") => out(number_text::to_precision(*n, args.optional(0)?)),
+        (OVal::Num(n), "toFixed" | "toExponential" | "toPrecision") => {
+            let digits = args.optional(0)?;
+            if digits.is_some_and(|digits| digits > FEW_DIGITS as f64) {
+                pay_metered(MANY_DIGITS)?;
+            }
+            out(match name {
+                "toFixed" => number_text::to_fixed(*n, digits.unwrap_or(0.0)),
+                "toExponential" => number_text::to_exponential(*n, digits),
+                _ => number_text::to_precision(*n, digits),
+            })
+        }
         (OVal::Num(n), "toLocaleString") => {
             let options = locale_options(arguments)?;
             Ok(Some(OVal::str(&number_text::to_locale_text(*n, &options))))

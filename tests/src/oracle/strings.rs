@@ -4,8 +4,8 @@
 use super::coerce::{bytes, to_num, to_str};
 use super::meter::Meter;
 use super::value::{Fail, JsStr, OVal, Res, fail, js, to_wtf8};
-use a99_core::costs::{READ, Sizes, WRITTEN, collated_units, taken_apart};
-use a99_ecma::{arith, case, text_index, wtf8};
+use a99_core::costs::{READ, Sizes, WRITTEN, collated_units, searched_units, taken_apart};
+use a99_ecma::{arith, case, forms, text_index, wtf8};
 use std::cmp::Ordering;
 
 /// The longest text that an engine makes.
@@ -56,9 +56,28 @@ fn part(s: &[u16], range: std::ops::Range<usize>) -> OVal {
     OVal::Str(s[range].into())
 }
 
+fn is_ascii(s: &[u16]) -> bool {
+    s.iter().all(|u| *u < 0x80)
+}
+
+/// [`find`] where the program looks for a text, which is owed for beyond ASCII.
+fn look(text: &[u16], needle: &[u16], from: usize) -> Option<usize> {
+    owe_search(text, needle);
+    find(text, needle, from)
+}
+
+fn owe_search(text: &[u16], needle: &[u16]) {
+    let halves = matches!(needle.first(), Some(0xDC00..=0xDFFF))
+        || matches!(needle.last(), Some(0xD800..=0xDBFF));
+    if !is_ascii(text) {
+        let units = searched_units(text.len(), halves);
+        super::meter::owe(READ.price(Sizes::units(units)));
+    }
+}
+
 /// Owes for taking a text beyond ASCII apart.
 pub(super) fn owe_units(s: &[u16]) {
-    if s.iter().any(|u| *u > 0x7F) {
+    if !is_ascii(s) {
         let units = taken_apart(s.len());
         super::meter::owe(READ.price(Sizes::units(units)));
     }
@@ -70,6 +89,7 @@ pub(super) fn split(s: &[u16], sep: &[u16]) -> Vec<OVal> {
         owe_units(s);
         return s.iter().map(|u| OVal::units(vec![*u])).collect();
     }
+    owe_search(s, sep);
     let mut out = Vec::new();
     let mut start = 0;
     while let Some(at) = find(s, sep, start) {
@@ -181,6 +201,7 @@ fn replace(
     let needle = args.text(0)?;
     let callback = super::statics::as_function(&args.get(1)).is_some();
     let template = if callback { js("") } else { args.text(1)? };
+    owe_search(s, &needle);
     let (mut out, mut done, mut from) = (Vec::new(), 0, 0);
     while let Some(at) = find(s, &needle, from) {
         out.extend_from_slice(&s[done..at]);
@@ -248,7 +269,7 @@ fn html(s: &JsStr, name: &str, args: &Args<'_>) -> Res<Option<OVal>> {
 /// then case (lower first), then the code points.
 fn weights(text: &[u16]) -> [Vec<u32>; 4] {
     let plain = to_wtf8(text);
-    let parts = case::normalize(case::Form::Nfd, &plain).into_owned();
+    let parts = forms::normalize(forms::Form::Nfd, &plain).into_owned();
     let chars: Vec<char> = String::from_utf8_lossy(&parts).chars().collect();
     let is_mark = |c: char| matches!(c as u32, 0x300..=0x36F);
     let class = |c: char| match c {
@@ -326,11 +347,11 @@ pub(super) fn method(
         }
         "includes" => {
             let needle = args.text(0)?;
-            OVal::Bool(find(s, &needle, text_index::clamp(args.integer(1)?, len)).is_some())
+            OVal::Bool(look(s, &needle, text_index::clamp(args.integer(1)?, len)).is_some())
         }
         "indexOf" => {
             let needle = args.text(0)?;
-            index(find(s, &needle, text_index::clamp(args.integer(1)?, len)))
+            index(look(s, &needle, text_index::clamp(args.integer(1)?, len)))
         }
         "lastIndexOf" => {
             let needle = args.text(0)?;
@@ -340,6 +361,7 @@ pub(super) fn method(
             } else {
                 from.trunc()
             };
+            owe_search(s, &needle);
             let last = len
                 .checked_sub(needle.len())
                 .map(|l| l.min(text_index::clamp(from, len)));
@@ -348,7 +370,8 @@ pub(super) fn method(
         "localeCompare" => {
             let other = args.text(0)?;
             if *s != other {
-                let units = collated_units(s.len() + other.len());
+                let ascii = is_ascii(s) && is_ascii(&other);
+                let units = collated_units(s.len() + other.len(), ascii);
                 m.charge(READ, Sizes::units(units))?;
             }
             OVal::Num(locale_compare(s, &other))
@@ -359,7 +382,7 @@ pub(super) fn method(
             } else {
                 args.text(0)?
             };
-            match find(s, &needle, 0) {
+            match look(s, &needle, 0) {
                 Some(_) => OVal::array(vec![OVal::Str(needle)]),
                 None => OVal::Null,
             }
@@ -370,6 +393,7 @@ pub(super) fn method(
             } else {
                 args.text(0)?
             };
+            owe_search(s, &needle);
             let (mut out, mut from) = (Vec::new(), 0);
             while let Some(at) = find(s, &needle, from) {
                 out.push(OVal::array(vec![OVal::Str(needle.clone())]));
@@ -383,17 +407,18 @@ pub(super) fn method(
             } else {
                 args.text(0)?
             };
-            index(find(s, &needle, 0))
+            index(look(s, &needle, 0))
         }
         "normalize" => {
+            owe_units(s);
             let form = if args.get(0).is_undef() {
                 js("NFC")
             } else {
                 args.text(0)?
             };
             let form =
-                case::Form::from_name(&to_wtf8(&form)).map_err(|e| Fail::new(e.message()))?;
-            bytes(&case::normalize(form, &to_wtf8(s)))
+                forms::Form::from_name(&to_wtf8(&form)).map_err(|e| Fail::new(e.message()))?;
+            bytes(&forms::normalize(form, &to_wtf8(s)))
         }
         "padEnd" => pad(m, s, &args, false)?,
         "padStart" => pad(m, s, &args, true)?,

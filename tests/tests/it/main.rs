@@ -8,6 +8,7 @@ mod call_all;
 mod compacted;
 mod compiled;
 mod complete;
+mod dear;
 mod differential;
 mod events;
 mod help;

@@ -54,13 +54,14 @@ fn shared() -> Vec<(&'static str, String)> {
         REGEX_WAYS REGEX_WAY REGEX_PART
         COMMAND_SECOND COMMAND_BYTE STORE_BYTE COMPILE_ELEMENT COMPILE_UNIT SHORT_TEXT COMPARED_PIECE
         CROSSING_VALUE CROSSING_ELEMENT CROSSING_MEMBER CROSSING_RESULT JSON_LISTED
-        JSON_REPLACED PARSED_CONTAINER SORT_STEP
+        JSON_REPLACED PARSED_CONTAINER SORT_STEP FEW_DIGITS FEW_RADIX_DIGITS MANY_DIGITS FEW_HOLES
+        HOLE
     ];
     lines.extend(formulas![
         READ WRITTEN BOTH SPLIT JOIN MEMBERS LIST_TEXT PARSE STRINGIFY DIGEST XML NUMERAL FREE
     ]);
     lines.extend(functions![
-        compared_units taken_apart name_units collated_units crossing_text crossing_list
+        compared_units taken_apart name_units crossing_text crossing_list
         crossing_object formatted_units comparator_steps copied json_list json_object
         object_nodes
     ]);
@@ -88,6 +89,14 @@ fn shared() -> Vec<(&'static str, String)> {
             at_sizes(|n| costs::sorted_units(n, 5_000) as i64),
         ),
         ("data_nodes", format!("{}; {}", data(false), data(true))),
+        (
+            "collated_units",
+            at_sizes(|n| costs::collated_units(n, n > 2) as i64),
+        ),
+        (
+            "searched_units",
+            at_sizes(|n| costs::searched_units(n, n > 2) as i64),
+        ),
         ("node", both(costs::node)),
         ("loop_turn", both(costs::loop_turn)),
         ("work", both(|model| costs::work(100_001, model))),

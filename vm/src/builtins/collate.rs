@@ -7,7 +7,8 @@
 //! that of their code points; no locale has tailorings here.
 
 use crate::native::{Fault, Reading};
-use a99_ecma::case::{Form, normalize, to_lower};
+use a99_ecma::case::to_lower;
+use a99_ecma::forms::{Form, normalize};
 use a99_ecma::wtf8;
 use std::cmp::Ordering;
 

@@ -5,6 +5,7 @@ use super::{NumFn, arg, charge_text};
 use crate::coerce::{to_number, to_str, truthy};
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
+use a99_core::costs::{FEW_DIGITS, FEW_RADIX_DIGITS, MANY_DIGITS};
 use a99_ecma::number_text::{LocaleOptions, LocaleWords};
 use a99_ecma::{RangeError, number_text};
 
@@ -33,18 +34,29 @@ fn digits(cx: &mut Cx<'_>, args: &[Val]) -> Result<Option<f64>, Fault> {
     }
 }
 
+/// Pays for digits that long arithmetic finds.
+fn pay_digits(cx: &mut Cx<'_>, digits: f64) -> Result<(), Fault> {
+    match digits > FEW_DIGITS as f64 {
+        true => cx.pay_metered(MANY_DIGITS),
+        false => Ok(()),
+    }
+}
+
 fn to_fixed(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
     let digits = to_number(cx, arg(args, 0))?;
+    pay_digits(cx, digits)?;
     text(cx, number_text::to_fixed(n, digits))
 }
 
 fn to_exponential(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
     let digits = digits(cx, args)?;
+    pay_digits(cx, digits.unwrap_or(0.0))?;
     text(cx, number_text::to_exponential(n, digits))
 }
 
 fn to_precision(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
     let digits = digits(cx, args)?;
+    pay_digits(cx, digits.unwrap_or(0.0))?;
     text(cx, number_text::to_precision(n, digits))
 }
 
@@ -53,7 +65,11 @@ fn to_string(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
         None => paid(cx, &number_text::number_to_string(n)),
         Some(radix) => {
             let digits = number_text::to_radix(n, radix);
-            paid(cx, &digits.map_err(|e| Fault::throw(e.message()))?)
+            let digits = digits.map_err(|e| Fault::throw(e.message()))?;
+            if digits.len() > FEW_RADIX_DIGITS {
+                cx.pay_metered(MANY_DIGITS)?;
+            }
+            paid(cx, &digits)
         }
     }
 }

@@ -6,8 +6,9 @@ use super::{StrFn, arg, charge_text, collate};
 use crate::coerce::to_str;
 use crate::heap::{Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes, collated_units};
-use a99_ecma::case::{self, Form};
+use a99_core::costs::{READ, Sizes, collated_units, taken_apart};
+use a99_ecma::case;
+use a99_ecma::forms::{self, Form};
 use a99_ecma::wtf8;
 
 /// Code of the methods in this file.
@@ -68,8 +69,11 @@ fn normalize(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
             Form::from_name(cx.bytes(name)).map_err(|e| Fault::throw(e.message()))?
         }
     };
+    if !s.is_ascii() {
+        cx.pay_metered(READ.price(Sizes::units(taken_apart(s.units()))))?;
+    }
     mapped(cx, s, NORMAL_GROWTH, |text, mut tick| {
-        Ok(owned(case::normalize_with(form, text, &mut tick)?))
+        Ok(owned(forms::normalize_with(form, text, &mut tick)?))
     })
 }
 
@@ -127,7 +131,8 @@ fn locale_compare(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
         return Ok(Val::Num(0.0));
     }
     let units = s.units().saturating_add(other.units());
-    cx.charge(READ, Sizes::units(collated_units(units)))?;
+    let units = collated_units(units, s.is_ascii() && other.is_ascii());
+    cx.charge(READ, Sizes::units(units))?;
     let mut run = cx.reading();
     let heap = run.heap();
     let order = collate::compare(&mut run, heap.bytes(s), heap.bytes(other))?;

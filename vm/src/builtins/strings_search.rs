@@ -11,7 +11,7 @@ use super::{StrFn, arg, charge_list};
 use crate::coerce::{to_number, to_str};
 use crate::heap::{Oom, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes, taken_apart};
+use a99_core::costs::{READ, Sizes, searched_units, taken_apart};
 use a99_ecma::{arith::to_uint32, text_index, wtf8};
 
 /// Code of the methods in this file.
@@ -35,6 +35,15 @@ fn needle(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Str, Fault> {
     Ok(needle)
 }
 
+/// Pays for looking through a text beyond ASCII.
+fn pay_search(cx: &mut Cx<'_>, s: Str, needle: Str) -> Result<(), Fault> {
+    if s.is_ascii() {
+        return Ok(());
+    }
+    let halves = wtf8::has_surrogate_edge(cx.bytes(needle));
+    cx.pay_metered(READ.price(Sizes::units(searched_units(s.units(), halves))))
+}
+
 /// Where `needle` is found at or after the unit `from`.
 fn find_from(cx: &mut Cx<'_>, s: Str, needle: Str, from: usize) -> Result<Option<usize>, Fault> {
     if s.is_ascii() {
@@ -44,6 +53,7 @@ fn find_from(cx: &mut Cx<'_>, s: Str, needle: Str, from: usize) -> Result<Option
             Ok(None)
         };
     }
+    pay_search(cx, s, needle)?;
     if needle.is_empty() {
         return Ok(Some(from.min(s.units())));
     }
@@ -97,6 +107,7 @@ fn last_index_of(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 
 /// Where `needle` is found at or before the unit `last`.
 fn find_before(cx: &mut Cx<'_>, s: Str, needle: Str, last: usize) -> Result<Option<usize>, Fault> {
+    pay_search(cx, s, needle)?;
     if needle.is_empty() {
         return Ok(Some(last.min(s.units())));
     }
@@ -216,6 +227,7 @@ impl MatchPositions {
         max: usize,
     ) -> Result<MatchPositions, Fault> {
         cx.work((s.units() / 16) as i64)?;
+        pay_search(cx, s, needle)?;
         let mut starts = Vec::new();
         let edge = needle.is_empty() || wtf8::has_surrogate_edge(cx.bytes(needle));
         if edge && !s.is_ascii() {

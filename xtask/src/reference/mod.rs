@@ -20,11 +20,12 @@ use a99_core::builtins::{FUNCTIONS, METHODS, Reads};
 use a99_core::costs::{
     self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
     COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
-    CROSSING_VALUE, CostModel, DIGEST, ELEMENT, Formula, JSON_LISTED, JSON_REPLACED, LIST_TEXT,
-    MICROSECONDS_A_UNIT, NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART,
-    REGEX_POSITION, REGEX_STEP, REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ,
-    SCHEMA_REQUIRED, SHORT_TEXT, SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units,
-    comparator_steps, copied, data_nodes, json_list, json_object, object_nodes, read, regex_found,
+    CROSSING_VALUE, CostModel, DIGEST, ELEMENT, FEW_DIGITS, FEW_HOLES, FEW_RADIX_DIGITS, Formula,
+    HOLE, JSON_LISTED, JSON_REPLACED, LIST_TEXT, MANY_DIGITS, MICROSECONDS_A_UNIT, NODE_METERED,
+    NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART, REGEX_POSITION, REGEX_STEP,
+    REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED, SHORT_TEXT,
+    SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units, comparator_steps, copied,
+    data_nodes, json_list, json_object, object_nodes, read, regex_found, searched_units,
     taken_apart,
 };
 use a99_core::fuel::Fuel;
@@ -151,9 +152,12 @@ There are two cost models:
 
 * **metered** (the default): static prices, plus proportional prices for work
   that grows with its operands. They are charged before the work is done, from
-  sizes known by then. A unit of fuel buys at most BOUND microseconds of CPU time
-  on one core, whatever the program does: `cargo xtask rates` measures every
-  operation at sizes from a hundred to a million and fails above that.
+  sizes known by then. Prices are set so that a unit of fuel buys at most
+  BOUND microseconds of CPU time on one core. `cargo xtask rates` measures every
+  operation with operands of each class at sizes from a hundred to a million and
+  fails above that; [Measured](#measured) says what it found. What a host asks for,
+  such as a trace, is not part of that, nor is a heap of ever other shapes that
+  is almost at its ceiling.
 * **flat**: the static prices only. Hard limits on sizes stand in for the
   proportional prices. The conformance vectors state fuel in this model.
 
@@ -227,7 +231,10 @@ fn write_rates(out: &mut String) {
     let in_name = price(ELEMENT * (regex_found(0, 1) - regex_found(0, 0)) as i64);
     let part = price(ELEMENT * REGEX_PART as i64);
     let (short, piece) = (SHORT_TEXT, COMPARED_PIECE);
-    let collated = price(READ.price(Sizes::units(collated_units(1))));
+    let collated = price(READ.price(Sizes::units(collated_units(1, true))));
+    let accented = price(READ.price(Sizes::units(collated_units(1, false))));
+    let searched = price(READ.price(Sizes::units(searched_units(1, false))));
+    let many_digits = price(MANY_DIGITS);
     let sorting = price(SORT_STEP * ELEMENT);
     let node_price = price(NODE_METERED);
     let entry_price = price(object_nodes(1) as i64 * NODE_METERED);
@@ -283,7 +290,7 @@ fn write_rates(out: &mut String) {
          * by {}: all arguments with everything in them, a shared part once for each way to \
          it.\n\
          * by an atom: the widths of `str` and `sep` (split), `list` and `sep` (join), `tmpl` \
-         (template; in version 4 three elements for each name of a path behind the first), `keys` (pick), `key` (memberSet, memberDelete), `obj` (omit, keys), `a` and `b` (merge), `str` \
+         (template; {HOLE} elements for each hole behind the first {FEW_HOLES}, in version 4 three for each name of a path behind the first), `keys` (pick), `key` (memberSet, memberDelete), `obj` (omit, keys), `a` and `b` (merge), `str` \
          (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
          `text`, `pattern`, `flags` and `replacement` (regexFind and the like), `items` (sort, \
          groupBy, unique, sum), `by` and two elements for each of its names and item, and the \
@@ -324,14 +331,18 @@ fn write_rates(out: &mut String) {
          same beyond {crossing_result}.\n\
          * What `memoize` keeps, and gives once more, is a copy: {copied_one} for each array, \
          set, object and date in it and {copied_part} for each element and member.\n\
-         * Taking a text beyond ASCII apart into its units, by `split`, `omit` and `merge`: \
-         {apart} more for each unit.\n\
+         * Taking a text beyond ASCII apart into its units, by `split`, `omit` and `merge`, \
+         normalising it, and looking in it for a text that begins or ends with half of a \
+         surrogate pair: {apart} more for each unit; looking in it for another text {searched}.\n\
+         * `toFixed`, `toExponential` and `toPrecision` with more than {FEW_DIGITS} digits, and \
+         `toString` with a base whose text has more than {FEW_RADIX_DIGITS}: {many_digits} more.\n\
          * `sort` and `toSorted` with a function: {comparator} * n * ceil(log2 n).\n\
          * Comparing texts, by `==`, `<` and the like, is free for the first {short} bytes of \
          their UTF-8; then they are compared in pieces of {piece} bytes as far as they are the \
          same, a unit for 16 bytes. Texts of different lengths are never equal, and not looked \
          at. `sort` pays for a longer text as if it were compared ceil(log2 n) times, \
-         `localeCompare` {collated} for each unit of two texts that differ.\n\
+         `localeCompare` {collated} for each unit of two texts that differ, {accented} if one is \
+         beyond ASCII.\n\
          * A name that the program made and that is longer than {short} bytes, to look a member \
          up (`o[k]`, `Object.hasOwn`, `hasOwnProperty`), to name one (`pick`, `omit`, \
          `Object.fromEntries`), to list it (`keys`, `Object.keys`, `Object.entries`) or in a copy for the host or from it: a unit for 4 bytes.\n\
