@@ -1,5 +1,6 @@
 //! Errors of the server, of the way to it, and of what is kept on it.
 
+use crate::tls::DialError;
 use a99_capabilities::CapabilityError;
 use a99_core::diag::excerpt;
 use a99_core::text::{Text, escape_for_terminal};
@@ -251,6 +252,11 @@ impl From<tokio_postgres::Error> for PostgresError {
             let (code, fate) = judge(db.code());
             let message = format!("{} ({})", said(db.message()), db.code().code());
             return PostgresError::new(code, message).with_fate(fate);
+        }
+        let dialled = error.source().and_then(|cause| cause.downcast_ref());
+        if let Some(DialError::Broken(cause)) = dialled {
+            let message = format!("the connection broke ({})", said(&cause.to_string()));
+            return PostgresError::new(PostgresCode::Unreachable, message).with_fate(Fate::Lost);
         }
         let causes = std::iter::successors(error.source(), |&cause| cause.source());
         let cause = causes.last().map_or_else(String::new, ToString::to_string);

@@ -66,6 +66,7 @@
 
 mod entries;
 mod error;
+mod meter;
 mod options;
 mod pool;
 mod runtime;

@@ -6,7 +6,7 @@ use crate::options::PostgresOptions;
 use crate::tls::Tls;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     cancel: CancelToken,
     driver: JoinHandle<()>,
+    /// Why it ended, if it did by itself.
+    broken: Arc<OnceLock<PostgresError>>,
     pub(crate) statements: HashMap<&'static str, Statement>,
     used: Instant,
 }
@@ -86,9 +88,10 @@ impl Pool {
             // A server that vanished is no longer waited for.
             config.tcp_user_timeout(options.connect_timeout);
         }
+        let tls = Tls::new(options.verify, &options.trust)?.meter(&mut config);
         Ok(Pool {
             config,
-            tls: Tls::new(options.verify, &options.trust)?,
+            tls,
             settings: options.settings(),
             place: options.place(),
             connect_timeout: options.connect_timeout,
@@ -146,7 +149,7 @@ impl Pool {
                     lease.give_back();
                     return Ok(output);
                 }
-                Err(error) => error,
+                Err(error) => lease.connection()?.why(error),
             };
             if error.fate() != Fate::Lost {
                 lease.give_back();
@@ -223,18 +226,24 @@ impl Pool {
 
     async fn connect_once(&self) -> Result<Connection, PostgresError> {
         let (client, connection) = self.config.connect(self.tls.clone()).await?;
+        let broken = Arc::<OnceLock<PostgresError>>::default();
+        let why = Arc::clone(&broken);
         let driver = self.handle.spawn(async move {
-            // Its errors reach whoever waits for an answer.
-            drop(connection.await);
+            if let Err(error) = connection.await {
+                drop(why.set(error.into()));
+            }
         });
-        client.batch_execute(&self.settings).await?;
-        Ok(Connection {
+        let connection = Connection {
             cancel: client.cancel_token(),
             client,
             driver,
+            broken,
             statements: HashMap::new(),
             used: Instant::now(),
-        })
+        };
+        let set = connection.client.batch_execute(&self.settings).await;
+        set.map_err(|error| connection.why(error.into()))?;
+        Ok(connection)
     }
 
     /// Lets nobody in any more, and closes connections; waits for a moment until the
@@ -252,6 +261,14 @@ impl Pool {
 }
 
 impl Connection {
+    /// Why a connection was lost, of which a caller learns only that it is closed.
+    fn why(&self, error: PostgresError) -> PostgresError {
+        match self.broken.get() {
+            Some(broken) if error.fate() == Fate::Lost => broken.clone(),
+            _ => error,
+        }
+    }
+
     async fn close(self) {
         drop(self.client);
         drop(self.driver.await);

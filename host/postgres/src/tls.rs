@@ -2,6 +2,7 @@
 //! whole process.
 
 use crate::error::{PostgresCode, PostgresError};
+use crate::meter::Meter;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -16,9 +17,10 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::Socket;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::{Config, Socket};
 use tokio_rustls::TlsConnector;
 
 /// Bytes that a file of authorities has at most: some twenty times as many as that of a
@@ -44,16 +46,25 @@ pub(crate) enum Trust {
     File(PathBuf),
 }
 
+/// The request to encrypt a connection: its length, and a number in the place of a version.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
 /// How connections are encrypted, where they are.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
     config: Option<Arc<ClientConfig>>,
+    /// What is asked of the server here, and not by the client, before a connection is
+    /// encrypted.
+    negotiation: Option<(SslMode, SslNegotiation)>,
 }
 
 impl Tls {
     pub(crate) fn new(verify: Verify, trust: &Trust) -> Result<Tls, PostgresError> {
         if verify == Verify::Disable {
-            return Ok(Tls { config: None });
+            return Ok(Tls {
+                config: None,
+                negotiation: None,
+            });
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match verify {
@@ -74,7 +85,50 @@ impl Tls {
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Tls {
             config: Some(Arc::new(config)),
+            negotiation: None,
         })
+    }
+
+    /// Has the client make each connection here, whether it is encrypted or not, so that what
+    /// comes over it is metered. The client does so only where it expects TLS at once and a
+    /// server has a name: sockets of this machine are used as they are.
+    pub(crate) fn meter(mut self, config: &mut Config) -> Tls {
+        let is_tcp = |host: &Host| matches!(host, Host::Tcp(_));
+        if !config.get_hosts().iter().all(is_tcp) {
+            return self;
+        }
+        if config.get_hosts().is_empty() {
+            for address in config.get_hostaddrs().to_vec() {
+                config.host(address.to_string());
+            }
+        }
+        self.negotiation = Some((config.get_ssl_mode(), config.get_ssl_negotiation()));
+        config.ssl_mode(SslMode::Require);
+        config.ssl_negotiation(SslNegotiation::Direct);
+        self
+    }
+}
+
+/// Why a connection was not made.
+#[derive(Debug)]
+pub(crate) enum DialError {
+    /// It broke before TLS began.
+    Broken(io::Error),
+    /// TLS did not begin, or failed.
+    Tls(io::Error),
+}
+
+impl std::fmt::Display for DialError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (DialError::Broken(error) | DialError::Tls(error)) = self;
+        error.fmt(f)
+    }
+}
+
+impl std::error::Error for DialError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let (DialError::Broken(error) | DialError::Tls(error)) = self;
+        Some(error)
     }
 }
 
@@ -223,70 +277,132 @@ impl ServerCertVerifier for AnyName {
 pub(crate) struct Connector {
     config: Option<Arc<ClientConfig>>,
     name: Option<ServerName<'static>>,
+    negotiation: Option<(SslMode, SslNegotiation)>,
+}
+
+impl Connector {
+    /// Whether the connection is to be encrypted; asks the server, if that is not done yet.
+    async fn negotiate(&self, socket: &mut Socket) -> Result<bool, DialError> {
+        let tls = |text: &str| Err(DialError::Tls(io::Error::other(text)));
+        match self.negotiation {
+            None | Some((SslMode::Require, SslNegotiation::Direct)) => return Ok(true),
+            Some((SslMode::Disable, _)) => return Ok(false),
+            Some((_, SslNegotiation::Direct)) => {
+                return tls("sslnegotiation=direct needs sslmode=require or a stricter one");
+            }
+            Some(_) => {}
+        }
+        socket
+            .write_all(&SSL_REQUEST)
+            .await
+            .map_err(DialError::Broken)?;
+        let answer = socket.read_u8().await.map_err(DialError::Broken)?;
+        match (answer, self.negotiation) {
+            (b'S', _) => Ok(true),
+            (_, Some((SslMode::Prefer, _))) => Ok(false),
+            _ => tls("server does not support TLS"),
+        }
+    }
 }
 
 impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Encrypted;
+    type Stream = Metered;
     type TlsConnect = Connector;
-    type Error = io::Error;
+    type Error = DialError;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Connector, io::Error> {
+    fn make_tls_connect(&mut self, host: &str) -> Result<Connector, DialError> {
         Ok(Connector {
             config: self.config.clone(),
             name: ServerName::try_from(host.to_owned()).ok(),
+            negotiation: self.negotiation,
         })
     }
 }
 
 impl TlsConnect<Socket> for Connector {
-    type Stream = Encrypted;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
+    type Stream = Metered;
+    type Error = DialError;
+    type Future = Pin<Box<dyn Future<Output = Result<Metered, DialError>> + Send>>;
 
-    fn connect(self, socket: Socket) -> Self::Future {
+    fn connect(self, mut socket: Socket) -> Self::Future {
         Box::pin(async move {
-            let (Some(config), Some(name)) = (self.config, self.name) else {
-                return Err(io::Error::other("the server has no name that TLS knows"));
+            let way = match self.negotiate(&mut socket).await? {
+                false => Way::Plain(socket),
+                true => {
+                    let (Some(config), Some(name)) = (self.config, self.name) else {
+                        let text = "the server has no name that TLS knows";
+                        return Err(DialError::Tls(io::Error::other(text)));
+                    };
+                    let stream = TlsConnector::from(config).connect(name, socket).await;
+                    Way::Encrypted(Box::new(stream.map_err(DialError::Tls)?))
+                }
             };
-            let stream = TlsConnector::from(config).connect(name, socket).await?;
-            Ok(Encrypted(stream))
+            Ok(Metered {
+                way,
+                meter: Meter::default(),
+            })
         })
     }
 }
 
-/// An encrypted connection.
-pub(crate) struct Encrypted(tokio_rustls::client::TlsStream<Socket>);
+/// A connection whose server sends no more than it has reason to.
+pub(crate) struct Metered {
+    way: Way,
+    meter: Meter,
+}
 
-impl TlsStream for Encrypted {
+enum Way {
+    Plain(Socket),
+    Encrypted(Box<tokio_rustls::client::TlsStream<Socket>>),
+}
+
+impl TlsStream for Metered {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Encrypted {
+impl AsyncRead for Metered {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = match &mut self.way {
+            Way::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Way::Encrypted(stream) => Pin::new(stream).poll_read(cx, buffer),
+        };
+        match read {
+            Poll::Ready(Ok(())) => Poll::Ready(self.meter.take(&buffer.filled()[before..])),
+            other => other,
+        }
     }
 }
 
-impl AsyncWrite for Encrypted {
+impl AsyncWrite for Metered {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        match &mut self.way {
+            Way::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Way::Encrypted(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        match &mut self.way {
+            Way::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            Way::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        match &mut self.way {
+            Way::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            Way::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
     }
 }
