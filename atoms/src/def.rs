@@ -330,6 +330,9 @@ pub(crate) trait Adjust: Sized {
     fn paid_before(self, formula: a99_core::costs::Formula) -> Self;
     /// With this time limit in milliseconds.
     fn timeout_ms(self, ms: u64) -> Self;
+    /// With fingerprints that artifacts of before have, and how many inputs the atom had then.
+    /// Its body takes the others to be `undefined`.
+    fn earlier(self, known: &'static [(u64, u8)]) -> Self;
     /// Without a time limit of its own.
     fn untimed(self) -> Self;
     /// Marked as talking to the world.
@@ -358,6 +361,11 @@ impl Adjust for AtomDef {
 
     fn timeout_ms(mut self, ms: u64) -> Self {
         self.sig.timeout = AtomTimeout::Ms(ms);
+        self
+    }
+
+    fn earlier(mut self, known: &'static [(u64, u8)]) -> Self {
+        self.sig.earlier = known;
         self
     }
 

@@ -53,7 +53,8 @@ pub(crate) fn models(call: &HostCall) -> Option<Arc<dyn AiProvider>> {
 /// fuel.
 pub(crate) fn payer(call: &HostCall) -> Payer {
     let locals = Arc::clone(&call.locals);
-    Payer::new(call.account()).with_fuel(move |fuel| locals.charge(fuel))
+    let payer = Payer::new(call.account()).with_fuel(move |fuel| locals.charge(fuel));
+    payer.with_deadline(call.deadline)
 }
 
 /// Asks a model that reports no tokens, once what it is told is paid; what it says is paid by
@@ -73,6 +74,7 @@ pub(crate) async fn estimated(
             model: Some(model.to_owned()),
             prompt,
             max_tokens: None,
+            writes_cache: false,
             price: Arc::new(|_, _| None),
         })
         .await?;

@@ -91,7 +91,7 @@ impl Bench {
             args,
             options: Arc::new(self.options.clone()),
             locals: self.locals.clone(),
-            fuel_left: Fuel::from_micro(1_000_000),
+            fuel_left: Fuel::from_micro(100_000_000),
             depth: 0,
             cancelled: Cancelled::default(),
             now_ms: self.now_ms,

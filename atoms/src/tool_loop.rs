@@ -28,8 +28,9 @@ const MESSAGES: Input = opt(
     "The talk so far, as OpenAI's chat completions have it: `{role, content}`.",
 );
 
-/// What `llmChat` takes beside talk and tools, in its order.
-pub(crate) const MODEL_OPTIONS: [Input; 9] = [
+/// What `llmChat` takes beside talk and tools, in its order. New ones stand at the end
+/// ([`Adjust::earlier`]).
+pub(crate) const MODEL_OPTIONS: [Input; 11] = [
     opt("system", Kind::Text, "What the model is told first."),
     opt(
         "toolChoice",
@@ -59,18 +60,42 @@ pub(crate) const MODEL_OPTIONS: [Input; 9] = [
     opt(
         "temperature",
         Kind::Number,
-        "How freely the model chooses, from 0 on.",
+        "How freely the model chooses: from 0 to 2, or to 1 for Anthropic's.",
     ),
     opt(
         "seed",
         Kind::Number,
-        "The same seed asks for the same answer, where the model can.",
+        "A whole number; the same one asks for the same answer. Not every service has it.",
     ),
     opt("stop", Kind::Any, "Texts that end an answer.").told(Kind::TextOrTexts),
+    opt(
+        "topP",
+        Kind::Number,
+        "The part of the likeliest tokens that the model chooses from, from 0 to 1.",
+    ),
+    opt(
+        "effort",
+        Kind::Text,
+        "How much the model thinks; by default it decides. Each service has some of the values.",
+    )
+    .values(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
 ];
 
-/// How many inputs `llmChat` has: talk, tools and options.
-pub(crate) const CHAT_INPUTS: usize = 3 + MODEL_OPTIONS.len();
+/// Whether an answer has to have its form. `llmToolLoop` judges its answers itself.
+const REPAIR: Input = opt(
+    "repair",
+    Kind::Bool,
+    "Whether an answer without its `responseFormat` is sent back, twice at most, and an error \
+     then; `false` gives it as it is.",
+)
+.default("true");
+
+/// How many inputs `llmChat` has: talk, tools, options and `repair`.
+pub(crate) const CHAT_INPUTS: usize = 4 + MODEL_OPTIONS.len();
+
+/// What artifacts have that were compiled before `topP`.
+pub(crate) const EARLIER_CHAT: &[(u64, u8)] = &[(0xfeb6_3993_054f_e1b5, 12)];
+const EARLIER_LOOP: &[(u64, u8)] = &[(0x04d4_ee68_13d2_8df3, 17)];
 
 /// The inputs of `llmChat`.
 pub(crate) fn chat_inputs() -> Vec<Input> {
@@ -82,6 +107,7 @@ pub(crate) fn chat_inputs() -> Vec<Input> {
     .told(Kind::Records);
     let mut inputs = vec![PROMPT, MESSAGES, tools];
     inputs.extend(MODEL_OPTIONS);
+    inputs.push(REPAIR);
     inputs
 }
 
@@ -203,6 +229,7 @@ fn tool_loop() -> AtomDef {
         &inputs,
     )
     .gives(Gives::always(JsonKinds::OBJECT))
+    .earlier(EARLIER_LOOP)
 }
 
 /// An object of these members.

@@ -56,10 +56,16 @@ pub struct ChatOptions {
     pub seed: Operand,
     /// Texts that end an answer.
     pub stop: Operand,
+    /// The part of the likeliest tokens that the model chooses from.
+    pub top_p: Operand,
+    /// How much the model thinks: `low`, `medium`, `high`, and others.
+    pub effort: Operand,
+    /// `false` to have an answer of `llmChat` as it is, whether or not it has its form.
+    pub repair: Operand,
 }
 
 impl ChatOptions {
-    /// All but the talk.
+    /// All but the talk and `repair`.
     fn params(self) -> Vec<(&'static str, Operand)> {
         vec![
             ("system", self.system),
@@ -71,6 +77,8 @@ impl ChatOptions {
             ("temperature", self.temperature),
             ("seed", self.seed),
             ("stop", self.stop),
+            ("topP", self.top_p),
+            ("effort", self.effort),
         ]
     }
 }
@@ -229,7 +237,9 @@ impl Builder {
             ("messages", options.messages.clone()),
             ("tools", tools.into()),
         ];
+        let repair = options.repair.clone();
         params.extend(options.params());
+        params.push(("repair", repair));
         self.atom("llmChat", params)
     }
 

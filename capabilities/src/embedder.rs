@@ -35,6 +35,20 @@ pub trait Embedder: Send + Sync {
             self.embed(text).await
         })
     }
+
+    /// The vectors of many texts, in their order, each paid as [`Embedder::embed_paid`] does;
+    /// here one after another. A service embeds many with one request.
+    ///
+    /// The first error ends it.
+    fn embed_all<'a>(&'a self, texts: Vec<Value>, payer: &'a Payer) -> Reply<'a> {
+        Box::pin(async move {
+            let mut vectors = Vec::with_capacity(texts.len());
+            for text in texts {
+                vectors.push(self.embed_paid(text, payer).await?);
+            }
+            Ok(Value::Array(vectors))
+        })
+    }
 }
 
 /// Keeps what the embedding of a text may need.
@@ -48,11 +62,29 @@ pub async fn pay_for_text(
     model: Option<&str>,
     price: Option<PriceOf>,
 ) -> Result<Paid, AiError> {
-    let text = text.as_text().map(a99_core::text::Text::to_string_lossy);
+    pay_for_texts(payer, std::slice::from_ref(text), model, price).await
+}
+
+/// The same for a request with all of these texts.
+///
+/// # Errors
+/// Those of [`pay_for_text`].
+pub async fn pay_for_texts(
+    payer: &Payer,
+    texts: &[Value],
+    model: Option<&str>,
+    price: Option<PriceOf>,
+) -> Result<Paid, AiError> {
+    let of = |text: &Value| {
+        let text = text.as_text().map(a99_core::text::Text::to_string_lossy);
+        TokenEstimate::of_text(&text.unwrap_or_default())
+    };
+    let none = TokenEstimate::default();
     let request = Request {
         model: model.map(str::to_owned),
-        prompt: TokenEstimate::of_text(&text.unwrap_or_default()),
+        prompt: texts.iter().map(of).fold(none, TokenEstimate::plus),
         max_tokens: None,
+        writes_cache: false,
         price: price.unwrap_or_else(|| Arc::new(|_, _| None)),
     };
     payer.reserve_prompt(request).await

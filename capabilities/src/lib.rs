@@ -80,7 +80,7 @@ pub use ai::{AiCode, AiError, AiProvider, ScriptedAi};
 pub use clock::SystemClock;
 pub use clock::{Clock, FixedClock};
 pub use dom::{Dom, MemoryDom};
-pub use embedder::{Embedder, HashEmbedder, pay_for_text};
+pub use embedder::{Embedder, HashEmbedder, pay_for_text, pay_for_texts};
 #[cfg(feature = "testing")]
 pub use error::SuiteResult;
 pub use error::{BoxFuture, CapabilityError, Reply};

@@ -185,6 +185,7 @@ impl Command {
             },
             Command::Model(args) => match &args.command {
                 ModelCommand::Import(args) => args.json,
+                ModelCommand::Prices(args) => args.json,
             },
             Command::Agent(args) => args.json(),
             Command::Dev(args) => match &args.command {
@@ -388,6 +389,10 @@ pub(crate) enum ModelCommand {
     /// gets one
     #[command(after_help = EXIT_CODES)]
     Import(ModelImportArgs),
+    /// Show what a million tokens of each model of a run cost, and who says so: the
+    /// list that ships with the command, with its day, the configuration, or nobody
+    #[command(after_help = EXIT_CODES)]
+    Prices(Box<ConfigCommandArgs>),
 }
 
 /// Options of `model import`.

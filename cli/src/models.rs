@@ -15,9 +15,9 @@ mod services {
     use crate::failure::USAGE;
     use a99_core::diag::{excerpt, suggest};
     #[cfg(feature = "embed")]
-    use a99_models::{CURRENCY, list_price};
+    use a99_models::list_price;
     use a99_models::{
-        ModelConfig, ModelError, ModelProvider, Price, SINGLE, Secret, ServiceReport,
+        CURRENCY, ModelConfig, ModelError, ModelProvider, Price, SINGLE, Secret, ServiceReport,
     };
     use agent99::capabilities::AiCode;
     use serde::Deserialize as _;
@@ -153,12 +153,14 @@ mod services {
         }
     }
 
-    /// The models of these settings, and how messages name where they are said.
-    fn chosen(config: &InForce) -> Result<Option<(ModelConfig, String)>, Failure> {
+    /// The models of these settings, with their keys or without, and how messages name where
+    /// they are said.
+    fn chosen(config: &InForce, keys: bool) -> Result<Option<(ModelConfig, String)>, Failure> {
         let set = &config.set;
         if let (Some(url), Some(model)) = (&set.llm, &set.model) {
             let name = config.named("llm-key-env", 0);
-            let key = set.llm_key_env.as_deref().map(|var| key(var, &name));
+            let variable = set.llm_key_env.as_deref().filter(|_| keys);
+            let key = variable.map(|var| key(var, &name));
             let models = ModelConfig::single(url, model, key.transpose()?);
             return Ok(Some((
                 models,
@@ -178,7 +180,7 @@ mod services {
             models.roles.insert(default.to_owned(), vec![model.clone()]);
         }
         for service in models.services.values_mut() {
-            if let Some(name) = &service.key_env {
+            if let Some(name) = service.key_env.as_ref().filter(|_| keys) {
                 service.key = Some(key(name, &format!("[{SECTION}]: key-env"))?);
             }
         }
@@ -235,33 +237,121 @@ mod services {
         Ok(())
     }
 
+    fn wrong(named: &str, error: &ModelError) -> Failure {
+        let help = "`a99 run --help` and docs/grants.md show what names a model";
+        Failure::coded(error.code().name(), format!("{named}: {error}"), help)
+    }
+
+    /// What a model costs, and who says so.
+    pub(crate) struct ModelPrice {
+        model: String,
+        price: Option<Price>,
+        /// The day of the price, if it is of the list.
+        date: Option<&'static str>,
+    }
+
+    impl ModelPrice {
+        pub(crate) fn to_json(&self) -> serde_json::Value {
+            let from = match (&self.price, self.date) {
+                (None, _) => "unknown",
+                (Some(_), Some(_)) => "list",
+                (Some(_), None) => "configuration",
+            };
+            let price = self.price.as_ref().map(|price| {
+                serde_json::json!({
+                    "prompt": price.prompt,
+                    "cached": price.cached,
+                    "written": price.written,
+                    "completion": price.completion,
+                })
+            });
+            serde_json::json!({
+                "model": self.model, "price": price, "from": from, "date": self.date,
+            })
+        }
+
+        pub(crate) fn to_text(&self, currency: &str) -> String {
+            let name = &self.model;
+            let Some(price) = &self.price else {
+                return format!("{name}: no price is known");
+            };
+            let from = match self.date {
+                Some(date) => format!("as its service asked on {date}"),
+                None => "as set".to_owned(),
+            };
+            let (prompt, answer) = (price.prompt, price.completion);
+            format!(
+                "{name}: {prompt} {currency} for a million tokens of prompts, {answer} of \
+                 answers, {from}"
+            )
+        }
+    }
+
+    /// What the models of these settings cost, with the currency. Nothing is asked of services.
+    pub(crate) fn prices(config: &InForce) -> Result<(String, Vec<ModelPrice>), Failure> {
+        let mut currency = CURRENCY.to_owned();
+        let mut prices = Vec::new();
+        let mut provider = None;
+        if let Some((mut models, named)) = chosen(config, false)? {
+            take_prices(config, &mut models);
+            let built = ModelProvider::new(models).map_err(|error| wrong(&named, &error))?;
+            currency = built.currency().to_owned();
+            prices.extend(
+                built
+                    .models()
+                    .iter()
+                    .map(|model| model_price(&built, model)),
+            );
+            provider = Some(built);
+        }
+        check_prices(config, provider.as_ref())?;
+        #[cfg(feature = "embed")]
+        if let (Some(url), Some(model)) = (&config.set.embed, &config.set.embed_model) {
+            let known = known_embedding_price(config, url, model);
+            prices.push(ModelPrice {
+                model: model.clone(),
+                date: known.as_ref().and_then(|(_, date)| *date),
+                price: known.map(|(price, _)| price),
+            });
+        }
+        Ok((currency, prices))
+    }
+
     /// What the model of an embedding service costs, if that is known.
     #[cfg(feature = "embed")]
     pub(crate) fn embedding_price(config: &InForce, url: &str, model: &str) -> Option<Price> {
+        known_embedding_price(config, url, model).map(|(price, _)| price)
+    }
+
+    /// The same with the day of the list.
+    #[cfg(feature = "embed")]
+    fn known_embedding_price(
+        config: &InForce,
+        url: &str,
+        model: &str,
+    ) -> Option<(Price, Option<&'static str>)> {
         let prices = config.set.price.iter().rev();
         let mut own = prices.filter(|(name, _)| name == model);
         if let Some((_, (prompt, _))) = own.next() {
-            return Some(Price {
+            let own = Price {
                 prompt: *prompt,
                 ..Price::default()
-            });
+            };
+            return Some((own, None));
         }
         let section = config.models.as_ref();
         let is_listed = section.is_none_or(|Section(models)| models.currency() == CURRENCY);
         let listed = list_price(url, model).filter(|_| is_listed);
-        listed.map(|listed| listed.price)
+        listed.map(|listed| (listed.price, Some(listed.date)))
     }
 
     /// The models of these settings, if there are any.
     pub(crate) fn provider(config: &InForce) -> Result<Option<ModelProvider>, Failure> {
-        let Some((mut models, named)) = chosen(config)? else {
+        let Some((mut models, named)) = chosen(config, true)? else {
             return Ok(None);
         };
         take_prices(config, &mut models);
-        let wrong = |error: ModelError| {
-            let help = "`a99 run --help` and docs/grants.md show what names a model";
-            Failure::coded(error.code().name(), format!("{named}: {error}"), help)
-        };
+        let wrong = |error| wrong(&named, &error);
         let urls = models.services.values().map(|service| &*service.url);
         let origins = crate::network::origins(&named, urls)?;
         let fetch = ModelProvider::network(&models).map_err(wrong)?;
@@ -295,22 +385,23 @@ mod services {
     fn price_check(provider: &ModelProvider, model: &str) -> Check {
         /// The check of prices.
         const PRICES: &str = "prices";
-        let name = model_name(model);
-        let Some(price) = provider.price_of(model) else {
-            let help = format!(
-                "`--price {name}=PROMPT,ANSWER` says it; without it `--max-money` is refused"
-            );
-            return Check::warning(PRICES, format!("{name}: no price is known"), &help);
-        };
-        let from = match provider.price_date(model) {
-            Some(date) => format!("as its service asked on {date}"),
-            None => "as set".to_owned(),
-        };
-        let (prompt, answer, currency) = (price.prompt, price.completion, provider.currency());
-        let text = format!(
-            "{name}: {prompt} {currency} for a million tokens of prompts, {answer} of answers, {from}"
-        );
-        Check::ok(PRICES, text)
+        let of = model_price(provider, model);
+        let text = of.to_text(provider.currency());
+        if of.price.is_some() {
+            return Check::ok(PRICES, text);
+        }
+        let name = of.model;
+        let help =
+            format!("`--price {name}=PROMPT,ANSWER` says it; without it `--max-money` is refused");
+        Check::warning(PRICES, text, &help)
+    }
+
+    fn model_price(provider: &ModelProvider, model: &str) -> ModelPrice {
+        ModelPrice {
+            model: model_name(model).to_owned(),
+            price: provider.price_of(model),
+            date: provider.price_date(model),
+        }
     }
 
     fn check(report: &ServiceReport) -> Check {
@@ -425,6 +516,23 @@ mod services {
         }
     }
 
+    /// What a model costs: this binary knows none.
+    pub(crate) struct ModelPrice(Infallible);
+
+    impl ModelPrice {
+        pub(crate) fn to_json(&self) -> serde_json::Value {
+            match self.0 {}
+        }
+
+        pub(crate) fn to_text(&self, _: &str) -> String {
+            match self.0 {}
+        }
+    }
+
+    pub(crate) fn prices(_: &InForce) -> Result<(String, Vec<ModelPrice>), Failure> {
+        Err(Failure::missing_feature("`a99 model prices`", "models"))
+    }
+
     pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
         let failed = grant(config, Capabilities::none()).err();
         let failed = failed.map(|failure| Check::failed("models", &failure));
@@ -445,4 +553,4 @@ mod services {
 
 #[cfg(all(feature = "models", feature = "embed"))]
 pub(crate) use services::embedding_price;
-pub(crate) use services::{Section, checks, grant};
+pub(crate) use services::{Section, checks, grant, prices};

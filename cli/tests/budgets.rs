@@ -157,3 +157,57 @@ fn d3_doctor_shows_prices_and_where_they_are_from() {
     assert!(done.out.contains(shown), "{done:?}");
     assert!(done.out.contains("a/y: no price is known"), "{done:?}");
 }
+
+#[test]
+fn d14_model_prices_say_where_each_is_from() {
+    let folder = tempdir().unwrap();
+    // A key is not needed to know what a model costs.
+    let config = "[models.services.openai]\nurl = \"https://api.openai.com/v1\"\n\
+                  key-env = \"NO_SUCH_VARIABLE\"\n\
+                  [models.services.own]\nurl = \"http://127.0.0.1:9/v1\"\n\
+                  [models.roles]\ndefault = [\"openai/gpt-5-mini\", \"own/x\", \"own/y\"]\n\
+                  [models.prices.\"own/x\"]\nprompt = 1.5\ncached = 0.5\ncompletion = 3.0\n";
+    fs::write(folder.path().join("own.toml"), config).unwrap();
+    let with = |more: &[&str]| {
+        let args = ["model", "prices", "--config", "own.toml"];
+        a99_in(folder.path(), &[&args[..], more].concat())
+    };
+    let done = with(&[]);
+    for line in [
+        "openai/gpt-5-mini: 0.25 USD for a million tokens of prompts, 2 of answers, as its \
+         service asked on 20",
+        "own/x: 1.5 USD for a million tokens of prompts, 3 of answers, as set\n",
+        "own/y: no price is known\n",
+    ] {
+        assert!(
+            done.code == 0 && done.out.contains(line),
+            "{line}: {done:?}"
+        );
+    }
+    let embed = [
+        "--embed",
+        "https://api.openai.com/v1",
+        "--embed-model",
+        "text-embedding-3-small",
+    ];
+    let done = with(&[&embed[..], &["--price", "own/y=0,0", "--json"]].concat());
+    let printed: Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{done:?}"));
+    let models = printed["models"].as_array().unwrap();
+    let rows: Vec<(&str, &str, bool)> = models
+        .iter()
+        .map(|row| {
+            let text = |key: &str| row[key].as_str().unwrap();
+            (text("model"), text("from"), row["date"].is_string())
+        })
+        .collect();
+    let expected = [
+        ("openai/gpt-5-mini", "list", true),
+        ("own/x", "configuration", false),
+        ("own/y", "configuration", false),
+        ("text-embedding-3-small", "list", true),
+    ];
+    assert_eq!(rows, expected, "{printed}");
+    assert_eq!(printed["currency"], "USD");
+    assert_eq!(models[1]["price"]["cached"], 0.5);
+    assert_eq!(models[2]["price"]["prompt"], 0.0);
+}

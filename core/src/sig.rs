@@ -254,6 +254,10 @@ pub struct AtomSig {
     pub docs: Cow<'static, str>,
     /// Its inputs.
     pub params: Params,
+    /// Earlier fingerprints, each with how many of `params` the atom had then: programs that
+    /// were compiled against one of them still link. What came since stands at the end and is
+    /// `undefined` for them.
+    pub earlier: &'static [(u64, u8)],
     /// JSON Schema of the input object, as JSON text. Artifacts are bound to
     /// this text; [`AtomSig::described_schema`] says more.
     pub input_schema: Cow<'static, str>,
@@ -310,6 +314,13 @@ impl AtomSig {
         hash.0
     }
 
+    /// How many inputs the atom had when it had this fingerprint; `None` if it never had.
+    pub fn inputs_of_earlier(&self, fingerprint: u64) -> Option<usize> {
+        let mut earlier = self.earlier.iter();
+        let (_, inputs) = earlier.find(|(known, _)| *known == fingerprint)?;
+        Some(usize::from(*inputs))
+    }
+
     /// The proportional price that the machine charges, and for which inputs.
     pub fn charged_by_machine(&self) -> Option<(Formula, Reads)> {
         match (self.metered, self.charging) {
@@ -325,6 +336,7 @@ impl AtomSig {
             name: Cow::Borrowed(name),
             docs: Cow::Borrowed(docs),
             params: Params::Open,
+            earlier: &[],
             input_schema: Cow::Borrowed("{}"),
             inputs: AtomInputs::NONE,
             literals: None,

@@ -494,7 +494,8 @@ fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<Ato
         return Err(LinkError::MissingAtom(name.into_owned()));
     };
     let atom = &entry.atom;
-    if entry.fingerprint() != op.signature {
+    let is_earlier = || atom.sig.inputs_of_earlier(op.signature).is_some();
+    if entry.fingerprint() != op.signature && !is_earlier() {
         return Err(LinkError::DifferentAtom(name.into_owned()));
     }
     if op.needs_body && matches!(atom.body, AtomBody::Form) {
@@ -503,7 +504,8 @@ fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<Ato
     Ok(Some(atom.clone()))
 }
 
-/// Every call passes what its atom takes: bodies rely on it.
+/// Every call passes what its atom takes, or took when the program was compiled: bodies rely
+/// on it.
 fn check_sites(
     program: &Program,
     atoms: &[Option<Arc<AtomDef>>],
@@ -514,10 +516,12 @@ fn check_sites(
         let Some(atom) = &atoms[site.op as usize] else {
             continue;
         };
-        let takes = match &atom.sig.params {
+        let signature = program.ops[site.op as usize].signature;
+        let earlier = atom.sig.inputs_of_earlier(signature);
+        let takes = earlier.unwrap_or(match &atom.sig.params {
             Params::Named(params) => params.len(),
             Params::Open | Params::Raw => 1,
-        };
+        });
         if usize::from(site.inputs) != takes {
             return Err(LinkError::Inputs(atom.sig.name.clone().into_owned()).into());
         }

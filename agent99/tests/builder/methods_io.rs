@@ -175,10 +175,11 @@ pub(crate) fn batteries() -> Vec<Row> {
                 [json!({"name": "t"})],
                 ChatOptions {
                     messages: "talk".into(),
+                    repair: false.into(),
                     ..chat_options()
                 },
             ),
-            r#"{"op":"llmChat","prompt":"p","messages":"talk","tools":[{"name":"t"}],"system":"s","toolChoice":"auto","responseFormat":{"type":"object"},"model":"m","role":"fast","maxTokens":5,"temperature":0,"seed":1,"stop":["x"]}"#,
+            r#"{"op":"llmChat","prompt":"p","messages":"talk","tools":[{"name":"t"}],"system":"s","toolChoice":"auto","responseFormat":{"type":"object"},"model":"m","role":"fast","maxTokens":5,"temperature":0,"seed":1,"stop":["x"],"topP":0.5,"effort":"low","repair":false}"#,
         ),
         (
             new().llm_tool_loop(
@@ -202,7 +203,7 @@ pub(crate) fn batteries() -> Vec<Row> {
                     ..chat_options()
                 },
             ),
-            r#"{"op":"llmToolLoop","prompt":"p","messages":"talk","tools":[{"name":"t","description":"T.","inputSchema":{"type":"object"},"as":"input","call":{"op":"storeGet","key":"input.key"}},{"atom":"storeSet"},{"agent":"a","description":"A."}],"limit":2,"maxRounds":3,"budget":{"tokens":100},"stopWhen":"turn.number > 1","as":"turn","system":"s","toolChoice":"auto","responseFormat":{"type":"object"},"model":"m","role":"fast","maxTokens":5,"temperature":0,"seed":1,"stop":["x"]}"#,
+            r#"{"op":"llmToolLoop","prompt":"p","messages":"talk","tools":[{"name":"t","description":"T.","inputSchema":{"type":"object"},"as":"input","call":{"op":"storeGet","key":"input.key"}},{"atom":"storeSet"},{"agent":"a","description":"A."}],"limit":2,"maxRounds":3,"budget":{"tokens":100},"stopWhen":"turn.number > 1","as":"turn","system":"s","toolChoice":"auto","responseFormat":{"type":"object"},"model":"m","role":"fast","maxTokens":5,"temperature":0,"seed":1,"stop":["x"],"topP":0.5,"effort":"low"}"#,
         ),
         (
             new().llm_vision(
@@ -298,5 +299,8 @@ fn chat_options() -> ChatOptions {
         temperature: 0.into(),
         seed: 1.into(),
         stop: ["x"].into(),
+        top_p: 0.5.into(),
+        effort: "low".into(),
+        repair: ().into(),
     }
 }

@@ -5,10 +5,11 @@ use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::store::{offering, search_priced};
 use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, estimated, granted, inputs, models, payer, present, reply, required};
-use crate::tool_loop::{CHAT_INPUTS, MODEL_OPTIONS, chat_inputs};
+use crate::tool_loop::{CHAT_INPUTS, EARLIER_CHAT, MODEL_OPTIONS, chat_inputs};
 use a99_capabilities::ai::{ChatRound, ProviderBattery, TextRequest, TokenEstimate};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
+use a99_core::fuel::Fuel;
 use a99_core::sig::{Gives, JsonKinds};
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
@@ -16,6 +17,12 @@ use std::sync::Arc;
 
 /// Default time limit of embeddings in milliseconds (D22).
 const EMBED_TIMEOUT_MS: u64 = 60_000;
+
+/// The price of an embedding.
+const VECTORIZE: i64 = 20 * MICRO;
+
+/// Texts that are embedded by one call, at most.
+const MAX_TEXTS: usize = 2_048;
 
 /// Documents that a search gives unless the program says otherwise.
 const DEFAULT_K: f64 = 5.0;
@@ -35,8 +42,10 @@ fn stores() -> Vec<AtomDef> {
         host(
             "storeVectorize",
             "The embedding of a text.",
-            20 * MICRO,
+            VECTORIZE,
             &[
+                // A list of texts is taken too. Tools of models are not told of it: requests
+                // that were recorded have these words.
                 req("text", Kind::Text, "Text to embed."),
                 opt("model", Kind::Text, "Ignored: the host chooses the model."),
             ],
@@ -225,6 +234,7 @@ fn chat_atom() -> AtomDef {
         chat,
     )
     .gives(Gives::always(JsonKinds::OBJECT))
+    .earlier(EARLIER_CHAT)
     .timeout_ms(LLM_TIMEOUT_MS)
 }
 
@@ -279,7 +289,23 @@ fn vectorize(mut call: HostCall) -> Answer {
         let [text] = inputs(&mut call);
         const MISSING: &str = "Capability 'vector' missing. Ensure vector battery is loaded.";
         let embedder = required(&call, |c| &c.embedder, MISSING)?;
-        reply(embedder.embed_paid(text, &payer(&call)).await)
+        let Value::Array(texts) = text else {
+            return reply(embedder.embed_paid(text, &payer(&call)).await);
+        };
+        if texts.len() > MAX_TEXTS {
+            let text = format!("storeVectorize: at most {MAX_TEXTS} texts are embedded at once");
+            return Err(AtomError::new(text));
+        }
+        // The step pays for one of them.
+        let more = texts.len().saturating_sub(1) as i64;
+        let price = Fuel::from_micro(VECTORIZE * more);
+        call.locals.charge(price);
+        if price > call.fuel_left {
+            return Err(AtomError::new(
+                "storeVectorize: the fuel pays for fewer texts",
+            ));
+        }
+        reply(embedder.embed_all(texts, &payer(&call)).await)
     })
 }
 
@@ -348,10 +374,16 @@ fn vision(mut call: HostCall) -> Answer {
 
 fn chat(mut call: HostCall) -> Answer {
     Box::pin(async move {
+        // A program of before `repair` has answers with tools as it always had them.
+        let is_earlier = call.args.len() < CHAT_INPUTS;
         let [prompt, messages, tools, rest @ ..] = inputs::<CHAT_INPUTS>(&mut call);
         let missing = || AtomError::missing("Capability 'ai' missing");
         let models = models(&call).ok_or_else(missing)?;
-        let [system, tool_choice, response_format, options @ ..] = rest;
+        let [system, tool_choice, response_format, options @ .., repair] = rest;
+        let repair = match is_earlier && !tools.is_nullish() {
+            true => Value::Bool(false),
+            false => repair,
+        };
         let names = MODEL_OPTIONS.iter().skip(3).map(Input::name);
         let given = names
             .zip(options)
@@ -364,6 +396,7 @@ fn chat(mut call: HostCall) -> Answer {
             tool_choice,
             response_format,
             options: given.collect(),
+            repair,
         };
         let network = granted(&call, |c| &c.fetch);
         reply(round.ask(&*models, network.as_deref()).await)
@@ -398,6 +431,32 @@ mod tests {
         bench.call("storeVectorUpsert", &doc).unwrap();
         let gone = bench.call("storeVectorDelete", r#"["c", "x"]"#).unwrap();
         assert_eq!(gone, "true");
+    }
+
+    #[test]
+    fn d14_lists_of_texts_are_embedded_in_order() {
+        let bench = Bench::with(Capabilities::none().with_embedder(HashEmbedder::new(4)));
+        let call = |args: &str| bench.call("storeVectorize", args);
+        let (fox, tea) = (
+            call(r#"["red fox"]"#).unwrap(),
+            call(r#"["green tea"]"#).unwrap(),
+        );
+        let both = call(r#"[["red fox", "green tea"]]"#).unwrap();
+        assert_eq!(both, format!("[{fox},{tea}]"));
+        assert_eq!(call("[[]]").unwrap(), "[]");
+        assert!(call(r#"[["red fox", 1]]"#).is_err());
+        let many = format!("[[{}]]", vec!["\"x\""; 2_049].join(","));
+        assert!(call(&many).is_err());
+    }
+
+    #[test]
+    fn d14_programs_of_before_are_those_that_link() {
+        use super::*;
+        for (known, inputs) in EARLIER_CHAT {
+            let inputs = &chat_inputs()[..usize::from(*inputs)];
+            let then = host("llmChat", "", 0, inputs, chat);
+            assert_eq!(then.sig.fingerprint(), *known);
+        }
     }
 
     #[test]

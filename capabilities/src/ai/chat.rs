@@ -22,8 +22,10 @@ pub struct ChatRound {
     pub tool_choice: Value,
     /// The form of the answer: a JSON Schema, or OpenAI's `response_format`.
     pub response_format: Value,
-    /// `model`, `role`, `maxTokens`, `temperature`, `seed` and `stop`.
+    /// `model`, `role`, `maxTokens`, `temperature`, `seed`, `stop`, `topP` and `effort`.
     pub options: Map,
+    /// `false` if an answer is given as it is, whether or not it has the form.
+    pub repair: Value,
 }
 
 /// A choice among tools, as text or in OpenAI's form.
@@ -82,14 +84,18 @@ impl ChatRound {
         provider: &dyn AiProvider,
         network: Option<&dyn Fetch>,
     ) -> Result<Value, CapabilityError> {
+        let repair = match &self.repair {
+            Value::Bool(repair) => *repair,
+            absent if is_absent(absent) => true,
+            _ => return wrong("`repair` must be true or false"),
+        };
         let request = self.request()?;
         request.check_addresses(network)?;
-        if is_absent(&self.tools) {
-            return Ok(answer(&ask(provider, request).await?));
-        }
-        // The next round of a conversation with tools may be another answer: this one is
-        // neither judged nor repaired. `llmToolLoop` judges its last one.
-        Ok(answer(&provider.generate_text(request).await?))
+        let result = match repair {
+            true => ask(provider, request).await?,
+            false => provider.generate_text(request).await?,
+        };
+        Ok(answer(&result))
     }
 }
 
@@ -141,6 +147,7 @@ mod tests {
             tool_choice: part("toolChoice"),
             response_format: part("responseFormat"),
             options,
+            repair: part("repair"),
         }
     }
 
@@ -178,6 +185,47 @@ mod tests {
         );
         assert!(matches!(&asked[1].messages[2].content[0],
             Part::ToolResult { id, is_error: true, .. } if id == "c1"));
+    }
+
+    #[test]
+    fn d6_answers_beside_tools_are_held_to_their_form() {
+        let schema = r#"{"type":"object","properties":{"n":{"type":"number"}},"required":["n"]}"#;
+        let tools = r#"[{"name":"weather","inputSchema":{"type":"object"}}]"#;
+        let ask = |repair: &str, turns: Vec<ModelTurn>| {
+            let model = ScriptedAi::new(ModelScript { turns });
+            let asked = round(&format!(
+                r#"{{"prompt":"Count.","tools":{tools},"responseFormat":{schema}{repair}}}"#
+            ));
+            (block_on(asked.ask(&model, None)), model.requests())
+        };
+        let text = |texts: &[&str]| texts.iter().map(|text| ModelTurn::text(*text)).collect();
+        let said = |answer: Result<Value, CapabilityError>| {
+            answer.unwrap().get("text").unwrap().to_json_string()
+        };
+        // A text is repaired; the tools are offered again.
+        let (answer, requests) = ask("", text(&["One.", r#"{"n":1}"#]));
+        assert_eq!((said(answer), requests.len()), (r#""{\"n\":1}""#.into(), 2));
+        assert_eq!(requests[1].tools, requests[0].tools);
+        let (answer, requests) = ask("", text(&["One."; 5]));
+        assert_eq!(answer.unwrap_err().code.unwrap().as_str(), "ai.form");
+        assert_eq!(requests.len(), 3);
+        let cut = ModelTurn {
+            stop: Some(StopReason::MaxTokens),
+            ..ModelTurn::text(r#"{"n":"#)
+        };
+        let (answer, _) = ask("", vec![cut]);
+        assert_eq!(answer.unwrap_err().code.unwrap().as_str(), "ai.length");
+        // Calls are no answer yet, also those that a repair asks for.
+        let used = || ModelTurn::tool("c1", "weather", value("{}"));
+        for turns in [vec![used()], vec![ModelTurn::text("One."), used()]] {
+            let (answer, _) = ask("", turns);
+            let calls = answer.unwrap().get("toolCalls").cloned().unwrap();
+            assert_eq!(calls.as_array().map(<[Value]>::len), Some(1));
+        }
+        let (answer, requests) = ask(r#","repair":false"#, text(&["One."]));
+        assert_eq!((said(answer), requests.len()), (r#""One.""#.into(), 1));
+        let (answer, requests) = ask(r#","repair":"no""#, text(&["One."]));
+        assert!(answer.is_err() && requests.is_empty());
     }
 
     #[test]
@@ -227,6 +275,26 @@ mod tests {
             (
                 r#"{"prompt":"x","options":{"maxTokens":0}}"#,
                 "Model Error: `maxTokens` must be a whole number from 1 on",
+            ),
+            (
+                r#"{"prompt":"x","options":{"topP":1.5}}"#,
+                "Model Error: `topP` must be a number from 0 to 1, not 1.5",
+            ),
+            (
+                r#"{"prompt":"x","options":{"topP":"0.5"}}"#,
+                "Model Error: `topP` must be a number from 0 on",
+            ),
+            (
+                r#"{"prompt":"x","options":{"seed":1.5}}"#,
+                "Model Error: `seed` must be a whole number from 0 to 2^53 - 1",
+            ),
+            (
+                r#"{"prompt":"x","options":{"effort":"hight"}}"#,
+                "Model Error: `effort` is `hight`; did you mean `high`? known are none, minimal, low, medium, high, xhigh, max",
+            ),
+            (
+                r#"{"prompt":"x","options":{"effort":1}}"#,
+                "Model Error: `effort` must be a text",
             ),
         ] {
             assert_eq!(

@@ -25,6 +25,8 @@ pub enum AiCode {
     Refused,
     /// Too many requests, or too much of a quota.
     RateLimited,
+    /// The limits that the configuration sets for the service leave no room in time.
+    Throttled,
     /// The service does not work now.
     Unavailable,
     /// No connection with the service came about.
@@ -67,6 +69,7 @@ impl AiCode {
         AiCode::Denied,
         AiCode::Refused,
         AiCode::RateLimited,
+        AiCode::Throttled,
         AiCode::Unavailable,
         AiCode::Unreachable,
         AiCode::FirstTokenTimeout,
@@ -95,6 +98,7 @@ impl AiCode {
             AiCode::Denied => "ai.denied",
             AiCode::Refused => "ai.refused",
             AiCode::RateLimited => "ai.rate_limited",
+            AiCode::Throttled => "ai.throttled",
             AiCode::Unavailable => "ai.unavailable",
             AiCode::Unreachable => "ai.unreachable",
             AiCode::FirstTokenTimeout => "ai.first_token_timeout",
@@ -137,6 +141,7 @@ impl AiCode {
                 | AiCode::Denied
                 | AiCode::Refused
                 | AiCode::RateLimited
+                | AiCode::Throttled
                 | AiCode::Unreachable
                 | AiCode::Budget
         )
@@ -148,6 +153,7 @@ impl AiCode {
         matches!(
             self,
             AiCode::RateLimited
+                | AiCode::Throttled
                 | AiCode::Unavailable
                 | AiCode::Unreachable
                 | AiCode::FirstTokenTimeout

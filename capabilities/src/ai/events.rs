@@ -72,6 +72,8 @@ pub struct Usage {
     pub completion_tokens: u64,
     /// Tokens of the request that came from a cache.
     pub cached_tokens: u64,
+    /// Tokens of the request that were written to a cache, for which services ask more.
+    pub written_tokens: u64,
     /// Tokens of the answer that were thinking.
     pub reasoning_tokens: u64,
 }
@@ -92,6 +94,7 @@ impl Usage {
                 .completion_tokens
                 .saturating_add(other.completion_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            written_tokens: self.written_tokens.saturating_add(other.written_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
         }
     }

@@ -33,7 +33,9 @@ pub use metered::MeteredAi;
 pub use model_script::{ModelFault, ModelScript, ModelScriptError, ModelTurn};
 pub use opaque::{Opaque, Place, is_opaque_member};
 pub use payer::{Paid, Payer, PriceOf, Request};
-pub use request::{Format, Image, MediaKind, Message, Part, Role, TextRequest, Tool, ToolChoice};
+pub use request::{
+    Effort, Format, Image, MediaKind, Message, Part, Role, TextRequest, Tool, ToolChoice,
+};
 pub use scripted::ScriptedAi;
 pub use stream::{Done, MAX_ANSWER_BYTES, StreamHandle, StreamSink};
 

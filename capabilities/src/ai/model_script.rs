@@ -18,7 +18,7 @@ use std::time::Duration;
 /// | `thinking` | what the model thinks before it, likewise |
 /// | `tools` | tools that it wants to be called: `{"name": NAME, "input": VALUE, "id": TEXT}` |
 /// | `stop` | why it ends: `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, `content_filter`; what fits if left out |
-/// | `usage` | `{"promptTokens": N, "completionTokens": N, "cachedTokens": N, "reasoningTokens": N}` |
+/// | `usage` | `{"promptTokens": N, "completionTokens": N, "cachedTokens": N, "writtenTokens": N, "reasoningTokens": N}` |
 /// | `when` | a text: the turn answers only requests that have it in a text of theirs |
 /// | `delayMs` | milliseconds before each piece |
 /// | `status` | an HTTP status from 400 on in place of an answer |
@@ -175,6 +175,7 @@ const USAGE_MEMBERS: &[&str] = &[
     "promptTokens",
     "completionTokens",
     "cachedTokens",
+    "writtenTokens",
     "reasoningTokens",
 ];
 
@@ -261,6 +262,7 @@ fn usage(at: &str, value: &Value) -> Parsed<Usage> {
         prompt_tokens: count("promptTokens")?,
         completion_tokens: count("completionTokens")?,
         cached_tokens: count("cachedTokens")?,
+        written_tokens: count("writtenTokens")?,
         reasoning_tokens: count("reasoningTokens")?,
     })
 }

@@ -9,6 +9,7 @@ use a99_account::{Account, Exhausted, Reservation, Spend};
 use a99_core::fuel::Fuel;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Tokens that are kept for an answer whose request sets no limit.
 const ANSWER_TOKENS: u32 = 4096;
@@ -26,6 +27,8 @@ pub type PriceOf = Arc<dyn Fn(Option<&str>, Usage) -> Option<Cost> + Send + Sync
 #[derive(Clone)]
 pub struct Payer {
     purses: Vec<(Account, Option<TakeFuel>)>,
+    /// When nobody waits for an answer any more.
+    deadline: Option<Instant>,
 }
 
 /// A request that is to be paid.
@@ -37,6 +40,8 @@ pub struct Request {
     pub prompt: TokenEstimate,
     /// Tokens of its answer at most, if the request or the service sets that.
     pub max_tokens: Option<u32>,
+    /// Whether the service writes the prompt to a cache, for which it asks more.
+    pub writes_cache: bool,
     /// Its price.
     pub price: PriceOf,
 }
@@ -87,14 +92,33 @@ impl fmt::Debug for Paid {
 }
 
 impl Request {
-    /// What these tokens take of an account.
-    fn spend(&self, model: Option<&str>, prompt: u64, answer: u64) -> (Spend, Fuel) {
+    /// What these tokens take of an account at most: where the prompt comes from a cache or
+    /// is written to one, if that is dearer.
+    fn dearest(&self, model: Option<&str>, prompt: u64, answer: u64) -> Spend {
         let usage = Usage {
             prompt_tokens: prompt,
             completion_tokens: answer,
             ..Usage::default()
         };
-        self.spend_of(model, usage)
+        let cached = Usage {
+            cached_tokens: prompt,
+            ..usage
+        };
+        let spends = [usage, cached, self.written(usage)].map(|of| self.spend_of(model, of).0);
+        let [first, rest @ ..] = spends;
+        let dearer = |a: Spend, b: Spend| if b.money > a.money { b } else { a };
+        rest.into_iter().fold(first, dearer)
+    }
+
+    /// Tokens of a prompt of which nobody says where they come from, at their dearest.
+    fn written(&self, usage: Usage) -> Usage {
+        match self.writes_cache {
+            true => Usage {
+                written_tokens: usage.prompt_tokens.saturating_sub(usage.cached_tokens),
+                ..usage
+            },
+            false => usage,
+        }
     }
 
     fn spend_of(&self, model: Option<&str>, usage: Usage) -> (Spend, Fuel) {
@@ -111,7 +135,21 @@ impl Payer {
     pub fn new(account: Account) -> Payer {
         Payer {
             purses: vec![(account, None)],
+            deadline: None,
         }
+    }
+
+    /// The same, for a caller that waits until then: a provider that has to wait longer for
+    /// its turn says so at once.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Payer {
+        Payer { deadline, ..self }
+    }
+
+    /// When nobody waits for an answer any more.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// The same, which also hands on the fuel that each answer costs.
@@ -129,7 +167,11 @@ impl Payer {
     pub fn and(&self, other: &Payer) -> Payer {
         let mut purses = self.purses.clone();
         purses.extend(other.purses.iter().cloned());
-        Payer { purses }
+        let deadlines = [self.deadline, other.deadline];
+        Payer {
+            purses,
+            deadline: deadlines.into_iter().flatten().min(),
+        }
     }
 
     /// Whether tokens or money are limited.
@@ -177,8 +219,8 @@ impl Payer {
             return Err(AiError::new(AiCode::Budget, text));
         }
         let prompt = request.prompt;
-        let (least, _) = request.spend(model, prompt.likely, u64::from(wanted.min(1)));
-        let (most, _) = request.spend(model, prompt.most.max(prompt.likely), u64::from(wanted));
+        let least = request.dearest(model, prompt.likely, u64::from(wanted.min(1)));
+        let most = request.dearest(model, prompt.most.max(prompt.likely), u64::from(wanted));
         let mut room = most;
         let mut kept = Vec::with_capacity(self.purses.len());
         for (account, fuel) in &self.purses {
@@ -188,7 +230,7 @@ impl Payer {
             kept.push((reservation, fuel.clone()));
         }
         let fits = |answer: u32| {
-            let (spend, _) = request.spend(model, prompt.likely, u64::from(answer));
+            let spend = request.dearest(model, prompt.likely, u64::from(answer));
             spend.tokens <= room.tokens && spend.money <= room.money
         };
         let answer = match wanted <= 1 || fits(wanted) {
@@ -252,6 +294,7 @@ impl Paid {
         let mut usage = reported;
         if !tells_prompt {
             usage.prompt_tokens = reported.prompt_tokens.max(sent.likely);
+            usage = self.request.written(usage);
         }
         let tells_answer = tells_prompt || reported.completion_tokens > 0;
         let least = match received.most {
@@ -273,11 +316,11 @@ impl Paid {
 
     /// Pays for a request and its answer, of which no service reports tokens.
     pub fn settle_reply(mut self, answer: TokenEstimate) {
-        let usage = Usage {
+        let usage = self.request.written(Usage {
             prompt_tokens: self.request.prompt.likely,
             completion_tokens: answer.likely,
             ..Usage::default()
-        };
+        });
         self.settle(usage, None);
     }
 
@@ -292,10 +335,10 @@ impl Paid {
         let reported = reported.filter(|tokens| *tokens <= MAX_REPORTED);
         let told = reported.filter(|tokens| *tokens >= self.at_least(sent));
         let tokens = told.unwrap_or_else(|| sent.likely.max(reported.unwrap_or(0)));
-        let usage = Usage {
+        let usage = self.request.written(Usage {
             prompt_tokens: tokens,
             ..Usage::default()
-        };
+        });
         self.settle(usage, None).prompt_tokens
     }
 
@@ -333,10 +376,12 @@ fn believed(usage: Usage) -> Usage {
     let number = |tokens: u64| if tokens <= MAX_REPORTED { tokens } else { 0 };
     let prompt_tokens = number(usage.prompt_tokens);
     let completion_tokens = number(usage.completion_tokens);
+    let cached_tokens = usage.cached_tokens.min(prompt_tokens);
     Usage {
         prompt_tokens,
         completion_tokens,
-        cached_tokens: usage.cached_tokens.min(prompt_tokens),
+        cached_tokens,
+        written_tokens: usage.written_tokens.min(prompt_tokens - cached_tokens),
         reasoning_tokens: usage.reasoning_tokens.min(completion_tokens),
     }
 }

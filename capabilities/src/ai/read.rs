@@ -2,7 +2,8 @@
 //! completions have them, options, forms of answers.
 
 use super::{
-    Format, Image, Message, Opaque, Part, Place, Role, TextRequest, Tool, ToolUse, is_opaque_member,
+    Effort, Format, Image, Message, Opaque, Part, Place, Role, TextRequest, Tool, ToolUse,
+    is_opaque_member,
 };
 use crate::error::CapabilityError;
 use a99_core::json::{Document, Limits};
@@ -14,6 +15,9 @@ const MAX_ITEMS: usize = 10_000;
 
 /// Tokens that a program may ask for, at most.
 const MAX_TOKENS: f64 = 4_294_967_295.0;
+
+/// The largest seed: greater numbers are not exact in JSON.
+const MAX_SEED: f64 = 9_007_199_254_740_991.0;
 
 pub(super) type Read<T> = Result<T, CapabilityError>;
 
@@ -67,7 +71,29 @@ pub(super) fn options(request: &mut TextRequest, options: &Value) -> Read<()> {
                 request.max_tokens = Some(n as u32);
             }
             "temperature" => request.temperature = Some(number()?),
-            "seed" => request.seed = Some(number()? as u64),
+            "topP" | "top_p" => {
+                let n = number()?;
+                if n > 1.0 {
+                    return wrong(format_args!(
+                        "`{key}` must be a number from 0 to 1, not {n}"
+                    ));
+                }
+                request.top_p = Some(n);
+            }
+            "effort" | "reasoningEffort" | "reasoning_effort" => {
+                let name = text(value, &format!("`{key}`"))?;
+                let Some(effort) = Effort::named(&name) else {
+                    return wrong(unknown_effort(&key, &name));
+                };
+                request.effort = Some(effort);
+            }
+            "seed" => {
+                let n = number()?;
+                if n.fract() != 0.0 || n > MAX_SEED {
+                    return wrong("`seed` must be a whole number from 0 to 2^53 - 1");
+                }
+                request.seed = Some(n as u64);
+            }
             "stop" | "stopSequences" => {
                 request.stop_sequences = match value.as_array() {
                     Some(_) => {
@@ -80,7 +106,7 @@ pub(super) fn options(request: &mut TextRequest, options: &Value) -> Read<()> {
                 };
             }
             _ => {
-                let known = "model, role, system, maxTokens, temperature, seed, stop";
+                let known = "model, role, system, maxTokens, temperature, topP, effort, seed, stop";
                 let key = a99_core::diag::excerpt(&key);
                 return wrong(format_args!(
                     "no option is called `{key}`; known are {known}"
@@ -89,6 +115,18 @@ pub(super) fn options(request: &mut TextRequest, options: &Value) -> Read<()> {
         }
     }
     Ok(())
+}
+
+/// Why a text is no [`Effort`], with those that are.
+fn unknown_effort(key: &str, name: &str) -> String {
+    let known = || Effort::ALL.iter().map(|effort| effort.name());
+    let near = a99_core::diag::suggest(name, known());
+    let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let (name, known) = (
+        a99_core::diag::excerpt(name),
+        known().collect::<Vec<_>>().join(", "),
+    );
+    format!("`{key}` is `{name}`; {near}known are {known}")
 }
 
 /// An image of `{text, images}`.

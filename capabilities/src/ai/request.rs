@@ -18,8 +18,12 @@ pub struct TextRequest {
     pub messages: Vec<Message>,
     /// Tokens of the answer, at most.
     pub max_tokens: Option<u32>,
-    /// How much chance there is in the answer, from 0.
+    /// How freely the model chooses, from 0 to 2; some services take less.
     pub temperature: Option<f64>,
+    /// The part of the likeliest tokens that it chooses from, from 0 to 1.
+    pub top_p: Option<f64>,
+    /// How much it thinks.
+    pub effort: Option<Effort>,
     /// Texts that end the answer.
     pub stop_sequences: Vec<String>,
     /// What the model may ask to be called.
@@ -30,6 +34,61 @@ pub struct TextRequest {
     pub format: Format,
     /// The same seed asks for the same answer, where a service can.
     pub seed: Option<u64>,
+}
+
+/// How much a model thinks before it answers. Each service knows some of them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// It does not think.
+    None,
+    /// Hardly.
+    Minimal,
+    /// Little.
+    Low,
+    /// As much as most questions need.
+    Medium,
+    /// Much.
+    High,
+    /// More.
+    XHigh,
+    /// As much as it can.
+    Max,
+}
+
+impl Effort {
+    /// All of them, in order.
+    pub const ALL: &'static [Effort] = &[
+        Effort::None,
+        Effort::Minimal,
+        Effort::Low,
+        Effort::Medium,
+        Effort::High,
+        Effort::XHigh,
+        Effort::Max,
+    ];
+
+    /// The effort as text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Effort::None => "none",
+            Effort::Minimal => "minimal",
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+            Effort::XHigh => "xhigh",
+            Effort::Max => "max",
+        }
+    }
+
+    /// The effort of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Effort> {
+        Effort::ALL
+            .iter()
+            .copied()
+            .find(|effort| effort.name() == name)
+    }
 }
 
 /// Whose message it is.
@@ -320,8 +379,8 @@ impl TextRequest {
     ///
     /// # Errors
     /// With [`AiCode::Invalid`] for a request without messages, a name that no tool may
-    /// have or that two have, a choice of a tool that is not offered, a temperature that is
-    /// negative or no number, and limits of 0.
+    /// have or that two have, a choice of a tool that is not offered, a temperature or `top_p`
+    /// out of its range, and limits of 0.
     pub fn check(&self) -> Result<(), AiError> {
         let wrong = |text: String| Err(AiError::new(AiCode::Invalid, text));
         if self
@@ -358,6 +417,9 @@ impl TextRequest {
             .is_some_and(|t| !(0.0..=100.0).contains(&t))
         {
             return wrong("the temperature is a number from 0 on".to_owned());
+        }
+        if self.top_p.is_some_and(|p| !(0.0..=1.0).contains(&p)) {
+            return wrong("`topP` is a number from 0 to 1".to_owned());
         }
         if self.max_tokens == Some(0) {
             return wrong("an answer has at least one token".to_owned());

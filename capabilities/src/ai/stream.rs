@@ -315,6 +315,12 @@ impl StreamSink {
         }
     }
 
+    /// Tokens of the request that is under way, as far as its service reported them.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        lock(&self.0).result.usage
+    }
+
     /// Notes a piece of a tool, which is an event once it is whole: if it never is, what came
     /// is paid all the same.
     pub fn note_piece(&self) {

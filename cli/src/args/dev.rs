@@ -12,7 +12,8 @@ Scripts:
     thinking    what the model thinks before it, likewise
     tools       tools to call: {\"name\": NAME, \"input\": VALUE, \"id\": TEXT}
     stop        why it ends: end_turn, max_tokens, stop_sequence, tool_use, refusal
-    usage       {promptTokens, completionTokens, cachedTokens, reasoningTokens}
+    usage       {promptTokens, completionTokens, cachedTokens, writtenTokens,
+                 reasoningTokens}
     when        a text: the turn answers only requests that have it in a text of theirs
     delayMs     milliseconds before each piece
     status      an HTTP status from 400 on in place of an answer

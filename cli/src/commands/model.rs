@@ -1,13 +1,37 @@
-//! `a99 model`: makes the model of embeddings ready.
+//! `a99 model`: makes the model of embeddings ready, and shows what models cost.
 
-use crate::args::{ModelArgs, ModelCommand, ModelImportArgs};
+use crate::args::{ConfigCommandArgs, ModelArgs, ModelCommand, ModelImportArgs};
+use crate::config::InForce;
 use crate::failure::{Exit, Failure};
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelArgs) -> Result<Exit, Failure> {
     match &args.command {
         ModelCommand::Import(args) => import(args),
+        ModelCommand::Prices(args) => prices(args),
     }
+}
+
+fn prices(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
+    let config = InForce::of(&args.config, args.program.as_deref())?;
+    let (currency, models) = crate::models::prices(&config)?;
+    if args.json {
+        let models: Vec<_> = models.iter().map(|model| model.to_json()).collect();
+        let line = serde_json::json!({"ok": true, "currency": currency, "models": models});
+        crate::output::out(&format!("{line}\n"));
+        return Ok(Exit::Ok);
+    }
+    for model in &models {
+        let text = a99_core::text::escape_for_terminal(&model.to_text(&currency));
+        crate::output::out(&format!("{text}\n"));
+    }
+    if models.is_empty() {
+        crate::output::note(
+            "models",
+            "the run has none: `--llm`, `--embed` or `[models]` names one",
+        );
+    }
+    Ok(Exit::Ok)
 }
 
 #[cfg(feature = "embed")]

@@ -2,7 +2,7 @@
 //! of models offer.
 
 use a99_capabilities::ai::{Paid, Payer, PriceOf};
-use a99_capabilities::{CapabilityError, Embedder, Fetch, Reply, pay_for_text};
+use a99_capabilities::{CapabilityError, Embedder, Fetch, Reply, pay_for_texts};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::fmt;
@@ -11,14 +11,22 @@ use std::sync::Arc;
 /// Bytes of a text, at most.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Texts of a request, at most: as many as each known service takes, of which OpenAI's takes
+/// 2,048 and Gemini's 100.
+const BATCH: usize = 100;
+
+/// Bytes of the texts of a request that has several, at most.
+const BATCH_BYTES: usize = 256 << 10;
+
 /// Numbers of a vector, at most.
 const MAX_DIMENSION: usize = 65_536;
 
-/// Embeds texts by asking a service, each with a request of its own:
+/// Embeds texts by asking a service, many with one request:
 ///
 /// ```text
-/// POST {base}/embeddings   {"model": NAME, "input": TEXT}
-/// 200                      {"data": [{"embedding": [NUMBER, ...]}], "usage": {"prompt_tokens": N}}
+/// POST {base}/embeddings   {"model": NAME, "input": TEXT or [TEXT, ...]}
+/// 200                      {"data": [{"index": 0, "embedding": [NUMBER, ...]}, ...],
+///                           "usage": {"prompt_tokens": N}}
 /// ```
 ///
 /// Tokens are paid as the service reports them, or as they are estimated.
@@ -40,6 +48,7 @@ pub struct EndpointEmbedder {
     url: Text,
     model: Text,
     price: Option<PriceOf>,
+    batch: usize,
 }
 
 impl fmt::Debug for EndpointEmbedder {
@@ -65,6 +74,16 @@ impl EndpointEmbedder {
             url: format!("{}/embeddings", base.trim_end_matches('/')).into(),
             model: model.into(),
             price: None,
+            batch: BATCH,
+        }
+    }
+
+    /// The same for a service that takes so many texts with a request; 100 by default.
+    #[must_use]
+    pub fn batches(self, texts: usize) -> EndpointEmbedder {
+        EndpointEmbedder {
+            batch: texts.max(1),
+            ..self
         }
     }
 
@@ -78,39 +97,77 @@ impl EndpointEmbedder {
         }
     }
 
-    /// Asks the service, once it is paid, if somebody pays.
-    async fn ask(&self, text: Value, payer: Option<&Payer>) -> Result<Value, CapabilityError> {
-        match text.as_text() {
-            Some(text) if text.len_bytes() <= MAX_BYTES => {}
-            Some(_) => {
-                let text = format!("Embedding Error: a text of more than {MAX_BYTES} bytes");
-                return Err(CapabilityError::new(text));
+    /// The vectors of texts, by as few requests as the service takes.
+    async fn ask_all(
+        &self,
+        texts: Vec<Value>,
+        payer: Option<&Payer>,
+    ) -> Result<Vec<Value>, CapabilityError> {
+        // What is no text is refused before anything is sent.
+        let sizes = texts.iter().map(size).collect::<Result<Vec<_>, _>>()?;
+        let mut vectors = Vec::with_capacity(texts.len());
+        let mut first = 0;
+        while first < texts.len() {
+            let (mut end, mut bytes) = (first + 1, sizes[first]);
+            while end < texts.len() && end - first < self.batch && bytes + sizes[end] <= BATCH_BYTES
+            {
+                bytes += sizes[end];
+                end += 1;
             }
-            None => return Err(fail("what is embedded must be a text")),
+            let input = Value::Array(texts[first..end].to_vec());
+            let asked = self.ask(&texts[first..end], input, payer);
+            vectors.extend(asked.await?);
+            first = end;
         }
+        let dimension = |vector: &Value| vector.as_array().map(<[Value]>::len);
+        match vectors
+            .windows(2)
+            .all(|two| dimension(&two[0]) == dimension(&two[1]))
+        {
+            true => Ok(vectors),
+            false => Err(fail("the service gave vectors of several lengths")),
+        }
+    }
+
+    /// The vector of one text.
+    async fn ask_one(&self, text: Value, payer: Option<&Payer>) -> Result<Value, CapabilityError> {
+        size(&text)?;
+        let asked = self.ask(std::slice::from_ref(&text), text.clone(), payer);
+        let vector = asked.await?.pop();
+        vector.ok_or_else(|| fail("the service gave no vector"))
+    }
+
+    /// Asks the service for the vectors of all these texts, once that is paid, if somebody
+    /// pays.
+    async fn ask(
+        &self,
+        texts: &[Value],
+        input: Value,
+        payer: Option<&Payer>,
+    ) -> Result<Vec<Value>, CapabilityError> {
         let mut paid: Option<Paid> = None;
         if let Some(payer) = payer {
             let model = self.model.to_string_lossy();
-            let kept = pay_for_text(payer, &text, Some(&model), self.price.clone()).await;
+            let kept = pay_for_texts(payer, texts, Some(&model), self.price.clone()).await;
             let kept = paid.insert(kept.map_err(|error| fail(&error.message))?);
             kept.sent();
         }
         let url = Value::String(self.url.clone());
-        let answer = self.fetch.fetch(url, self.request(text)).await;
+        let answer = self.fetch.fetch(url, self.request(input)).await;
         let answer = answer.map_err(|error| fail(&error.message.to_string_lossy()))?;
         if let Some(paid) = paid {
             paid.settle_prompt(tokens(&answer));
         }
-        vector(&answer).ok_or_else(|| fail("the service gave no vector"))
+        vectors(&answer, texts.len())
     }
 
-    fn request(&self, text: Value) -> Value {
+    fn request(&self, input: Value) -> Value {
         let headers: Map = [("content-type", Value::from("application/json"))]
             .into_iter()
             .collect();
         let body = [
             ("model", Value::String(self.model.clone())),
-            ("input", text),
+            ("input", input),
         ];
         // Without a `responseType`, which would make an answer of what failed (D56).
         let members = [
@@ -122,9 +179,21 @@ impl EndpointEmbedder {
     }
 }
 
+/// Bytes of a text.
+fn size(text: &Value) -> Result<usize, CapabilityError> {
+    match text.as_text() {
+        Some(text) if text.len_bytes() <= MAX_BYTES => Ok(text.len_bytes()),
+        Some(_) => {
+            let text = format!("Embedding Error: a text of more than {MAX_BYTES} bytes");
+            Err(CapabilityError::new(text))
+        }
+        None => Err(fail("what is embedded must be a text")),
+    }
+}
+
 impl Embedder for EndpointEmbedder {
     fn embed(&self, text: Value) -> Reply<'_> {
-        Box::pin(self.ask(text, None))
+        Box::pin(self.ask_one(text, None))
     }
 
     fn price(&self) -> Option<PriceOf> {
@@ -132,7 +201,14 @@ impl Embedder for EndpointEmbedder {
     }
 
     fn embed_paid<'a>(&'a self, text: Value, payer: &'a Payer) -> Reply<'a> {
-        Box::pin(self.ask(text, Some(payer)))
+        Box::pin(self.ask_one(text, Some(payer)))
+    }
+
+    fn embed_all<'a>(&'a self, texts: Vec<Value>, payer: &'a Payer) -> Reply<'a> {
+        Box::pin(async move {
+            let vectors = self.ask_all(texts, Some(payer)).await?;
+            Ok(Value::Array(vectors))
+        })
     }
 }
 
@@ -146,14 +222,43 @@ fn tokens(answer: &Value) -> Option<u64> {
     (number.fract() == 0.0 && number >= 0.0).then_some(number as u64)
 }
 
-/// The vector of an answer: a list of finite numbers.
-fn vector(answer: &Value) -> Option<Value> {
-    let first = answer.get("data")?.as_array()?.first()?;
-    let vector = first.get("embedding")?;
-    let numbers = vector.as_array()?;
+/// The vectors of an answer, as many as texts were sent and in their order: by `index`, or as
+/// they stand where no vector has one.
+fn vectors(answer: &Value, texts: usize) -> Result<Vec<Value>, CapabilityError> {
+    let none = || fail("the service gave no vector");
+    let data = answer.get("data").and_then(Value::as_array);
+    let data = data.filter(|data| !data.is_empty()).ok_or_else(none)?;
+    if data.len() != texts {
+        let given = data.len();
+        return Err(fail(&format!(
+            "the service gave {given} vectors for {texts} texts"
+        )));
+    }
+    let mut placed: Vec<Option<Value>> = vec![None; texts];
+    for (at, item) in data.iter().enumerate() {
+        let place = match item.get("index").and_then(Value::as_f64) {
+            Some(index) => index,
+            None => at as f64,
+        };
+        let vector = item.get("embedding").filter(|vector| is_vector(vector));
+        let vector = vector.ok_or_else(none)?;
+        // A double that is no place of the list is none of these.
+        let place = (0..texts).find(|at| *at as f64 == place);
+        let slot = place.and_then(|place| placed.get_mut(place));
+        match slot.filter(|slot| slot.is_none()) {
+            Some(slot) => *slot = Some(vector.clone()),
+            None => return Err(fail("the service gave vectors without an order")),
+        }
+    }
+    Ok(placed.into_iter().flatten().collect())
+}
+
+/// Whether a value is a list of finite numbers.
+fn is_vector(vector: &Value) -> bool {
+    let numbers = vector.as_array().unwrap_or_default();
     let fits = !numbers.is_empty() && numbers.len() <= MAX_DIMENSION;
     let finite = |n: &Value| n.as_f64().is_some_and(f64::is_finite);
-    (fits && numbers.iter().all(finite)).then(|| vector.clone())
+    fits && numbers.iter().all(finite)
 }
 
 fn fail(why: &str) -> CapabilityError {
@@ -220,6 +325,80 @@ mod tests {
         assert!(asked(&fetch, Value::Number(1.0)).is_err());
         assert!(asked(&fetch, "x".repeat(MAX_BYTES + 1).into()).is_err());
         assert_eq!(fetch.calls().len(), 1, "what is no text is not sent");
+    }
+
+    #[test]
+    fn d14_many_texts_go_with_few_requests_and_come_back_in_order() {
+        use a99_account::{Account, AccountLimits};
+        let ask = |answer: &str, texts: usize, batch: usize, tokens: Option<u64>| {
+            let fetch = Arc::new(ScriptedFetch::new().on(URL, value(answer)));
+            let shared: Arc<dyn Fetch> = fetch.clone();
+            let embedder = EndpointEmbedder::shared(shared, "http://models.example/v1/", "mini");
+            let embedder = embedder.batches(batch);
+            let account = Account::new(
+                "a",
+                AccountLimits {
+                    tokens,
+                    ..AccountLimits::default()
+                },
+            );
+            let payer = Payer::new(account.clone());
+            let texts = (0..texts).map(|n| format!("text {n}").into()).collect();
+            let mut reply = pin!(embedder.embed_all(texts, &payer));
+            let reply = match reply.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(reply) => reply.map(|v| v.to_json_string()).map_err(|e| e.to_string()),
+                Poll::Pending => panic!("a script answers at once"),
+            };
+            (reply, fetch.calls(), account.usage().spent.tokens)
+        };
+        let two = r#"{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}], "usage": {"prompt_tokens": 9}}"#;
+        let (reply, calls, paid) = ask(two, 2, 100, Some(1_000));
+        assert_eq!(
+            (reply.unwrap().as_str(), calls.len(), paid),
+            ("[[1],[2]]", 1, 9)
+        );
+        let body = calls[0][1].to_json_string();
+        assert!(
+            body.ends_with(r#""body":{"model":"mini","input":["text 0","text 1"]}}"#),
+            "{body}"
+        );
+        // Up to the service's limit, then the next request.
+        let (reply, calls, paid) = ask(two, 6, 2, None);
+        assert_eq!(
+            (reply.unwrap().as_str(), calls.len(), paid),
+            ("[[1],[2],[1],[2],[1],[2]]", 3, 27)
+        );
+        let (reply, calls, _) = ask(two, 0, 2, None);
+        assert_eq!((reply.unwrap().as_str(), calls.len()), ("[]", 0));
+        // The whole request is paid before it is sent.
+        let (reply, calls, _) = ask(two, 2, 2, Some(3));
+        assert!(reply.is_err() && calls.is_empty());
+        for (answer, error) in [
+            (two, "gave 2 vectors for 3 texts"),
+            (
+                r#"{"data": [{"embedding": [1]}, {"index": 0, "embedding": [1]}, {"embedding": [1]}]}"#,
+                "without an order",
+            ),
+            (
+                r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0.5, "embedding": [1]}, {"index": 2, "embedding": [1]}]}"#,
+                "without an order",
+            ),
+            (
+                r#"{"data": [{"embedding": [1]}, {"embedding": [1, 2]}, {"embedding": [1]}]}"#,
+                "several lengths",
+            ),
+            (
+                r#"{"data": [{"embedding": [1]}, {"embedding": null}, {"embedding": [1]}]}"#,
+                "no vector",
+            ),
+        ] {
+            let (reply, calls, _) = ask(answer, 3, 100, None);
+            let found = reply.unwrap_err();
+            assert!(
+                found.contains(error) && calls.len() == 1,
+                "{answer}: {found}"
+            );
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Attempt: one request to one model, from its body to the end of its answer.
 
+use crate::limiter::{Slot, TooLate};
 use crate::provider::Inner;
 use crate::reader::{Read, Reader, cut_off, read_whole};
 use crate::retry::{retry_after, seconds};
@@ -15,6 +16,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// Bytes of an error's body that are read.
 pub(crate) const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// Tokens that an answer is taken to have, for which nobody sets a limit.
+const ANSWER_TOKENS: u32 = 1024;
 
 /// How long usage and the final mark are waited for when the answer is whole.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -62,11 +66,67 @@ impl Attempt<'_> {
 
     /// Asks, and gives the answer to the stream. An error is still to be told.
     pub(crate) async fn run(&self) -> Result<(), AiError> {
-        let service = self.service();
+        let wire = self.service().config.wire;
+        let checked = wire
+            .protocol()
+            .sampling()
+            .check(self.asked.request, wire.name());
+        checked.map_err(|error| self.named(error))?;
         let max_tokens = match self.pay().await? {
             Go::On { max_tokens } => max_tokens,
             Go::Closed => return Ok(()),
         };
+        let slot = self.turn(max_tokens).await?;
+        let answered = self.send(max_tokens).await;
+        if let Some(slot) = slot {
+            // What no service reports stays as it was estimated.
+            let used = self.asked.sink.usage().total();
+            if used > 0 {
+                slot.settle(used);
+            }
+        }
+        answered
+    }
+
+    /// Waits until the service may be asked.
+    async fn turn(&self, max_tokens: Option<u32>) -> Result<Option<Slot>, AiError> {
+        let service = self.service();
+        let Some(limiter) = &service.limiter else {
+            return Ok(None);
+        };
+        let asked = self.asked;
+        let (name, limits) = (&service.name, limiter.shown());
+        let throttled = |why: String| {
+            let text = format!("the model service `{name}` is sent {limits} a minute, {why}");
+            AiError::new(AiCode::Throttled, text)
+        };
+        if !limiter.takes(asked.prompt.least) {
+            return Err(throttled("fewer than this request has".to_owned()));
+        }
+        let answer = max_tokens.or(asked.request.max_tokens);
+        let answer = answer
+            .or(service.config.max_tokens)
+            .unwrap_or(ANSWER_TOKENS);
+        let tokens = asked.prompt.likely.saturating_add(u64::from(answer));
+        let deadline = asked.payer.and_then(Payer::deadline).map(Instant::from_std);
+        let until = deadline.map_or(self.until, |deadline| deadline.min(self.until));
+        let entered = limiter.enter(tokens, until).await;
+        let slot = entered.map_err(|TooLate(wait)| match wait {
+            Some(wait) => {
+                let seconds = wait.as_secs_f64().ceil();
+                throttled(format!(
+                    "and its next turn comes in {seconds} s, which is too late"
+                ))
+                .retry_after(Some(wait))
+            }
+            None => throttled("and others wait for their turn before this one".to_owned()),
+        })?;
+        Ok(Some(slot))
+    }
+
+    /// Sends the request and reads its answer.
+    async fn send(&self, max_tokens: Option<u32>) -> Result<(), AiError> {
+        let service = self.service();
         let first_token = seconds(self.inner.timeouts.first_token);
         // What comes whole has no first token before its last.
         let first = match service.config.stream {
@@ -112,6 +172,7 @@ impl Attempt<'_> {
                 .request
                 .max_tokens
                 .or(self.service().config.max_tokens),
+            writes_cache: self.service().writes_cache(),
             price: Arc::new(move |_, usage| price.as_ref().map(|price| price.cost(usage))),
         });
         let reserved = within([self.total(), self.total()], reserving).await;
@@ -143,6 +204,7 @@ impl Attempt<'_> {
             model: &self.model.name,
             service: &self.service().name,
             send_opaque: config.send_opaque,
+            prompt_cache: config.prompt_cache,
             stream: config.stream,
             max_tokens: config.max_tokens,
             max_tokens_name: max_tokens_name.as_deref(),
@@ -231,6 +293,9 @@ impl Attempt<'_> {
                 body.truncate(MAX_ERROR_BYTES);
                 break;
             }
+        }
+        if let (Some(limiter), Some(after)) = (&self.service().limiter, after) {
+            limiter.close_for(after);
         }
         self.service().refused(status, &body).retry_after(after)
     }

@@ -103,6 +103,19 @@ pub struct ServiceConfig {
     /// tools; a few refuse the parts.
     #[serde(default = "yes")]
     pub send_opaque: bool,
+    /// Whether the service is asked to keep tools, system and the conversation so far in its
+    /// cache, which only `anthropic` wants to be asked; others do it by themselves. What is
+    /// written to the cache costs more than a prompt ([`Price::written`]), what comes from it
+    /// less.
+    #[serde(default)]
+    pub prompt_cache: bool,
+    /// Requests that are sent within any minute, at most. Others wait for their turn.
+    #[serde(default)]
+    pub requests_per_minute: Option<u32>,
+    /// Tokens of requests and answers within any minute, at most: as they are estimated while
+    /// a request is under way, and as the service reports them afterwards.
+    #[serde(default)]
+    pub tokens_per_minute: Option<u64>,
     /// Members that every request's body has beside those that it has anyway.
     #[serde(default)]
     pub extra: BTreeMap<String, Value>,
@@ -169,6 +182,9 @@ impl ServiceConfig {
             max_tokens: None,
             max_tokens_name: None,
             send_opaque: true,
+            prompt_cache: false,
+            requests_per_minute: None,
+            tokens_per_minute: None,
             extra: BTreeMap::new(),
         }
     }

@@ -35,6 +35,7 @@ mod config;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+mod limiter;
 mod price;
 mod price_list;
 mod probe;

@@ -13,6 +13,9 @@ pub struct Price {
     pub prompt: f64,
     /// A million of those that came from a cache; the price of prompts by default.
     pub cached: Option<f64>,
+    /// A million tokens that are written to a cache; 1.25 times the price of prompts by
+    /// default, as services ask that ask for it at all.
+    pub written: Option<f64>,
     /// A million tokens of answers.
     pub completion: f64,
     /// Fuel for each token.
@@ -32,8 +35,13 @@ pub struct LongPrice {
     /// As of [`Price`].
     pub cached: Option<f64>,
     /// As of [`Price`].
+    pub written: Option<f64>,
+    /// As of [`Price`].
     pub completion: f64,
 }
+
+/// What a token costs that is written to a cache, in tokens of a prompt, if no price is known.
+const WRITTEN: f64 = 1.25;
 
 impl Price {
     /// What tokens cost: money rounded up to millionths, and never less than nothing.
@@ -50,18 +58,20 @@ impl Price {
     #[must_use]
     pub fn cost(&self, usage: Usage) -> Cost {
         let cached = usage.cached_tokens.min(usage.prompt_tokens);
-        let fresh = usage.prompt_tokens - cached;
+        let written = usage.written_tokens.min(usage.prompt_tokens - cached);
+        let fresh = usage.prompt_tokens - cached - written;
         // A million tokens at a price are as many millionths of a token's.
         let picos = |tokens: u64, price: f64| u128::from(tokens) * (price * 1e6).round() as u128;
         let long = self.long.as_ref();
-        let (prompt, from_cache, completion) = match long {
+        let (prompt, from_cache, to_cache, completion) = match long {
             Some(long) if usage.prompt_tokens > long.from => {
-                (long.prompt, long.cached, long.completion)
+                (long.prompt, long.cached, long.written, long.completion)
             }
-            _ => (self.prompt, self.cached, self.completion),
+            _ => (self.prompt, self.cached, self.written, self.completion),
         };
         let sum = picos(fresh, prompt)
             .saturating_add(picos(cached, from_cache.unwrap_or(prompt)))
+            .saturating_add(picos(written, to_cache.unwrap_or(prompt * WRITTEN)))
             .saturating_add(picos(usage.completion_tokens, completion));
         let micro = (self.fuel * a99_core::fuel::MICRO_PER_UNIT as f64).round() as u128;
         let fuel = micro.saturating_mul(u128::from(usage.total()));
@@ -76,6 +86,7 @@ impl Price {
         for (key, value) in [
             ("prompt", self.prompt),
             ("cached", self.cached.unwrap_or_default()),
+            ("written", self.written.unwrap_or_default()),
             ("completion", self.completion),
             ("fuel", self.fuel),
             (
@@ -87,6 +98,13 @@ impl Price {
                 self.long
                     .as_ref()
                     .and_then(|long| long.cached)
+                    .unwrap_or_default(),
+            ),
+            (
+                "long.written",
+                self.long
+                    .as_ref()
+                    .and_then(|long| long.written)
                     .unwrap_or_default(),
             ),
             (
@@ -113,7 +131,7 @@ mod tests {
             cached: Some(0.25),
             completion: 10.0,
             fuel: 0.01,
-            long: None,
+            ..Price::default()
         };
         let usage = Usage {
             prompt_tokens: 1_000,
@@ -125,6 +143,18 @@ mod tests {
         assert_eq!(cost.money.micro(), 250 + 225 + 100);
         assert_eq!(cost.fuel.micro(), 10_100_000);
         assert_eq!(price.cost(Usage::default()), Cost::default());
+        // Of 1,000 tokens 400 are written to a cache, at 1.25 times 2.5.
+        let writes = Usage {
+            cached_tokens: 500,
+            written_tokens: 400,
+            ..usage
+        };
+        assert_eq!(price.cost(writes).money.micro(), 250 + 125 + 1_250 + 100);
+        let known = Price {
+            written: Some(5.0),
+            ..price.clone()
+        };
+        assert_eq!(known.cost(writes).money.micro(), 250 + 125 + 2_000 + 100);
         let odd = Usage {
             prompt_tokens: 5,
             cached_tokens: u64::MAX,

@@ -54,11 +54,13 @@ fn price(of: &Value) -> Price {
         from: number(long, "from").unwrap_or_default() as u64,
         prompt: number(long, "prompt").unwrap_or_default(),
         cached: number(long, "cached"),
+        written: number(long, "written"),
         completion: number(long, "completion").unwrap_or_default(),
     });
     Price {
         prompt: number(of, "prompt").unwrap_or_default(),
         cached: number(of, "cached"),
+        written: number(of, "written"),
         completion: number(of, "completion").unwrap_or_default(),
         fuel: 0.0,
         long,

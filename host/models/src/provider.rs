@@ -387,5 +387,6 @@ fn may_pass(error: &AiError) -> bool {
 
 /// Whether another model may answer.
 fn leads_on(error: &AiError) -> bool {
-    may_pass(error) || error.code == AiCode::UnknownModel
+    // `Invalid` is what its wire does not take.
+    may_pass(error) || matches!(error.code, AiCode::UnknownModel | AiCode::Invalid)
 }

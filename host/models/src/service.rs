@@ -2,6 +2,7 @@
 
 use crate::config::{ModelConfig, ServiceConfig};
 use crate::error::{ModelCode, ModelError};
+use crate::limiter::Limiter;
 use crate::redact::shown;
 use crate::wire::{Wire, parse, told};
 use a99_capabilities::Secret;
@@ -9,6 +10,7 @@ use a99_capabilities::ai::{AiCode, AiError, DEFAULT_ROLE, TextRequest};
 use a99_core::diag::suggest;
 use a99_http::{FetchCode, FetchError, StreamRequest, rule_for};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The roles that every provider has, in the order in which one that has no models is
 /// answered by the models of another.
@@ -31,6 +33,8 @@ pub(crate) struct Service {
     /// The name under which it takes the number of tokens, if it is not the usual one.
     pub(crate) max_tokens_name: Option<String>,
     models: BTreeSet<String>,
+    /// What may be sent within a minute, if that is limited.
+    pub(crate) limiter: Option<Arc<Limiter>>,
 }
 
 /// OpenAI's own service, whose newer models take the number of tokens under another name
@@ -79,7 +83,25 @@ impl Service {
         let is_openai = rule_for(&base).is_ok_and(|rule| rule == OPENAI);
         let newer = is_openai && config.wire == Wire::OpenAi;
         let newer = newer.then(|| "max_completion_tokens".to_owned());
+        for (key, zero) in [
+            ("requests-per-minute", config.requests_per_minute == Some(0)),
+            ("tokens-per-minute", config.tokens_per_minute == Some(0)),
+        ] {
+            if zero {
+                let text = format!(".{key}: with 0 nothing would ever be sent");
+                return wrong(ModelCode::Limit, text);
+            }
+        }
+        if config.prompt_cache && config.wire != Wire::Anthropic {
+            let wire = config.wire.name();
+            let text = format!(
+                ".prompt-cache: only the wire `anthropic` has it; services of `{wire}` keep \
+                 prompts by themselves"
+            );
+            return wrong(ModelCode::Service, text);
+        }
         let service = Service {
+            limiter: Limiter::shared(&base, &config),
             name: name.to_owned(),
             base,
             query,
@@ -114,6 +136,11 @@ impl Service {
             Some(query) if url.contains('?') => format!("{url}&{query}"),
             Some(query) => format!("{url}?{query}"),
         }
+    }
+
+    /// Whether prompts may be written to a cache of the service.
+    pub(crate) fn writes_cache(&self) -> bool {
+        self.config.prompt_cache || self.config.extra.contains_key("cache_control")
     }
 
     /// A request to a model with this body.

@@ -343,10 +343,28 @@ pub(super) fn request(given: &dyn Fn(&str) -> Value) -> Read<Value> {
         return wrong("`maxTokens` must be a whole number from 1 on".into());
     }
     let temperature = number("temperature")?;
-    let seed = match number("seed")? {
-        Value::Number(n) => Value::Number(n.trunc()),
-        other => other,
-    };
+    let top_p = number("topP")?;
+    if let Some(n) = top_p.as_f64().filter(|n| *n > 1.0) {
+        return wrong(format!("`topP` must be a number from 0 to 1, not {n}"));
+    }
+    let effort = named("effort")?;
+    let efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+    if let Some(name) = effort.as_str().filter(|name| !efforts.contains(name)) {
+        let near = a99_core::diag::suggest(name, efforts.into_iter());
+        let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+        let known = efforts.join(", ");
+        return wrong(format!(
+            "`effort` is `{}`; {near}known are {known}",
+            excerpt(name)
+        ));
+    }
+    let seed = number("seed")?;
+    if seed
+        .as_f64()
+        .is_some_and(|n| n.fract() != 0.0 || n > 9_007_199_254_740_991.0)
+    {
+        return wrong("`seed` must be a whole number from 0 to 2^53 - 1".into());
+    }
     let stop = match given("stop") {
         value if absent(&value) => Value::Undefined,
         Value::Array(texts) => {
@@ -368,6 +386,8 @@ pub(super) fn request(given: &dyn Fn(&str) -> Value) -> Read<Value> {
         ("role", role),
         ("maxTokens", most),
         ("temperature", temperature),
+        ("topP", top_p),
+        ("effort", effort),
         ("seed", seed),
         ("stop", stop),
     ]);

@@ -14,7 +14,7 @@ use a99_core::sig::{Binding, Params};
 use a99_core::value::{Map, Value};
 
 /// The inputs of `llmChat`, in the order in which they are resolved.
-const CHAT: [&str; 12] = [
+const CHAT: [&str; 15] = [
     "prompt",
     "messages",
     "tools",
@@ -27,6 +27,9 @@ const CHAT: [&str; 12] = [
     "temperature",
     "seed",
     "stop",
+    "topP",
+    "effort",
+    "repair",
 ];
 
 /// What the model is shown of a tool's answer, in bytes.

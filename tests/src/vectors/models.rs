@@ -5,8 +5,8 @@ use super::vm_engine::wait;
 use a99_core::value::{Map, Value};
 use agent99::capabilities::BoxFuture;
 use agent99::capabilities::ai::{
-    AiCode, AiError, AiProvider, Format, Image, Message, Part, Role, StopReason, StreamEvent,
-    StreamHandle, StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
+    AiCode, AiError, AiProvider, Effort, Format, Image, Message, Part, Role, StopReason,
+    StreamEvent, StreamHandle, StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
 };
 use std::collections::BTreeMap;
 
@@ -97,6 +97,8 @@ fn request_value(request: &TextRequest) -> Value {
         ("role", text(&request.role)),
         ("maxTokens", request.max_tokens.map(|n| f64::from(n).into())),
         ("temperature", request.temperature.map(Value::from)),
+        ("topP", request.top_p.map(Value::from)),
+        ("effort", request.effort.map(|effort| effort.name().into())),
         ("seed", request.seed.map(|n| (n as f64).into())),
         ("stop", (!stop.is_empty()).then_some(Value::Array(stop))),
     ])
@@ -184,6 +186,8 @@ fn request_of(value: &Value) -> TextRequest {
         role: text_of(value, "role"),
         max_tokens: member(value, "maxTokens").as_f64().map(|n| n as u32),
         temperature: member(value, "temperature").as_f64(),
+        top_p: member(value, "topP").as_f64(),
+        effort: text_of(value, "effort").and_then(|name| Effort::named(&name)),
         seed: member(value, "seed").as_f64().map(|n| n as u64),
         stop_sequences: stop.collect(),
     }

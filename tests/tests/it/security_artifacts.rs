@@ -294,6 +294,45 @@ fn b05_atoms_that_differ_are_named() {
     assert!(matches!(error, LoadError::Link(_)));
 }
 
+/// What was compiled before an atom had more inputs runs as it did; what was compiled against
+/// another atom does not.
+#[test]
+fn d14_artifacts_of_before_link_to_atoms_with_more_inputs() {
+    let with = |atoms: AtomSet| Engine::builder().atoms(atoms).build();
+    let then = greet("name", 1_000_000);
+    let known = a99_core::sig::Signatures::fingerprint(&then, "greet").expect("it is there");
+    let program = r#"{"op":"seq","steps":[{"op":"greet","name":"Ada","result":"x"}]}"#;
+    let file = bytes(&with(then).compile(program).expect("a program"));
+    let now = |inputs: u8| {
+        let earlier: &'static [(u64, u8)] = Box::leak(Box::new([(known, inputs)]));
+        let names = ["name", "tone"];
+        let params = names.map(|name| Param {
+            name,
+            binding: Binding::Value,
+        });
+        let mut atoms = all_atoms();
+        atoms.insert(AtomDef {
+            sig: AtomSig {
+                params: Params::Named(params.to_vec().into()),
+                earlier,
+                ..AtomSig::new("greet", "Greets.", 1_000_000)
+            },
+            body: AtomBody::Async(|call| {
+                let passed = call.args.len() as f64;
+                Box::pin(async move { Ok(HostReply::from(agent99::Value::from(passed))) })
+            }),
+            dynamic_cost: None,
+        });
+        with(atoms)
+    };
+    assert!(now(1).load(&file).is_ok());
+    let error = now(2).load(&file).expect_err("it passes one");
+    assert_eq!(error.code(), "link.wrong_inputs");
+    let new = now(1).compile(program).expect("a program");
+    let file = bytes(&new);
+    assert!(now(1).load(&file).is_ok());
+}
+
 #[test]
 fn b06_lengths_are_limits_and_never_requests() {
     let file = bytes(&agent());

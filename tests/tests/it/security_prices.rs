@@ -135,7 +135,7 @@ fn call(op: &str, n: usize, answer: usize) -> Option<Call> {
                 "tools": [{"name": "t", "description": key}], "system": key,
                 "toolChoice": "auto", "responseFormat": {"type": "object", "title": key},
                 "model": "scripted", "role": "fast", "maxTokens": 5, "temperature": 0, "seed": 1,
-                "stop": [key]}),
+                "stop": [key], "topP": 1, "effort": "low", "repair": false}),
             json!({"ai": [text(answer), text(answer)]}),
         ),
         "llmVision" => Call::scripted(

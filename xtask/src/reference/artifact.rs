@@ -155,7 +155,8 @@ charge. What it refuses has a code `verify.*`; the codes of the format are
 
 Linking compares the fingerprint of each import with that of the host's atom of
 the same name, and refuses to run a program that an atom is missing for
-(`link.missing_atom`) or was another (`link.different_atom`).
+(`link.missing_atom`) or was another (`link.different_atom`). An atom that got more
+inputs knows its earlier fingerprints: programs of before link, and pass those of before.
 
 The hash finds damage; it is no proof of origin, since anybody can compute it.
 

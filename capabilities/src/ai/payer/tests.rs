@@ -198,6 +198,53 @@ fn d1_embeddings_are_paid() {
 }
 
 #[test]
+fn d14_prompts_are_reserved_and_settled_at_their_dearest() {
+    // A token costs 1 fresh, 3 from a cache, 5 to a cache.
+    let price: PriceOf = Arc::new(|_, usage| {
+        let fresh = usage.prompt_tokens - usage.cached_tokens - usage.written_tokens;
+        let of_prompt = fresh + 3 * usage.cached_tokens + 5 * usage.written_tokens;
+        Some(Cost {
+            money: Money::from_micro(of_prompt + usage.completion_tokens),
+            fuel: Fuel::ZERO,
+        })
+    });
+    let prompt = TokenEstimate {
+        least: 100,
+        likely: 100,
+        most: 100,
+    };
+    for (writes_cache, each) in [(false, 3), (true, 5)] {
+        let request = || Request {
+            model: None,
+            prompt,
+            max_tokens: None,
+            writes_cache,
+            price: price.clone(),
+        };
+        let account = account(None, Some(100 * each));
+        let payer = Payer::new(account.clone());
+        let paid = block_on(payer.reserve_prompt(request())).unwrap();
+        assert_eq!(account.left().money, Money::ZERO);
+        drop(paid);
+        let few = Payer::new(self::account(None, Some(100 * each - 1)));
+        assert!(block_on(few.reserve_prompt(request())).is_err());
+        // What is sent and not reported was written, where the service writes.
+        let unknown = if writes_cache { 500 } else { 100 };
+        for reported in [None, Some(0)] {
+            let account = self::account(None, Some(1_000));
+            let paid = block_on(Payer::new(account.clone()).reserve_prompt(request())).unwrap();
+            paid.settle_prompt(reported);
+            assert_eq!(account.usage().spent.money.micro(), unknown, "{reported:?}");
+        }
+        let account = self::account(None, Some(1_000));
+        let mut paid = block_on(Payer::new(account.clone()).reserve_prompt(request())).unwrap();
+        paid.sent();
+        drop(paid);
+        assert_eq!(account.usage().spent.money.micro(), unknown);
+    }
+}
+
+#[test]
 fn d2_money_is_reserved_at_the_price_of_the_model_that_answers() {
     let account = account(None, Some(1_000_000));
     let model = Model::says("ok", Some((20, 100)));

@@ -42,7 +42,9 @@ const BOUNDS: &[Bound] = &[
     whole(&["callAll", "llmToolLoop"], "limit", 1.0, a99_core::sig::MAX_CALLS_UNDER_WAY),
     whole(&["llmToolLoop"], "maxRounds", 1.0, 64.0),
     whole(&["llmChat", "llmToolLoop"], "maxTokens", 1.0, EVER),
-    Bound { ops: &["llmChat", "llmToolLoop"], key: "temperature", least: 0.0, most: EVER, whole: false },
+    Bound { ops: &["llmChat", "llmToolLoop"], key: "temperature", least: 0.0, most: 2.0, whole: false },
+    Bound { ops: &["llmChat", "llmToolLoop"], key: "topP", least: 0.0, most: 1.0, whole: false },
+    whole(&["llmChat", "llmToolLoop"], "seed", 0.0, 9_007_199_254_740_991.0),
 ];
 
 /// Whether a row is about this op; a look at the table for each step would take longer.

@@ -262,9 +262,11 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
         ("shellExec", "timeout" | "timeoutSeconds") => {
             "did you mean `timeoutMs`? It is in milliseconds"
         }
-        ("llmPredict", "temperature" | "model" | "maxTokens" | "max_tokens" | "system") => {
-            "put it into `options`"
-        }
+        (
+            "llmPredict",
+            "temperature" | "model" | "role" | "maxTokens" | "max_tokens" | "system" | "topP"
+            | "effort" | "seed",
+        ) => "put it into `options`",
         _ => return None,
     })
 }

@@ -12,11 +12,14 @@ const SIGNATURE: &str = "c2lnbmF0dXJl";
 /// Tokens in the wire's parts: those of a cache are beside the others.
 fn usage(usage: Usage) -> Value {
     let number = |n: u64| Value::Number(n as f64);
-    let fresh = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
+    let (cached, written) = (usage.cached_tokens, usage.written_tokens);
+    let fresh = usage
+        .prompt_tokens
+        .saturating_sub(cached.saturating_add(written));
     map([
         ("input_tokens", number(fresh)),
-        ("cache_creation_input_tokens", number(0)),
-        ("cache_read_input_tokens", number(usage.cached_tokens)),
+        ("cache_creation_input_tokens", number(written)),
+        ("cache_read_input_tokens", number(cached)),
         ("output_tokens", number(usage.completion_tokens)),
     ])
 }

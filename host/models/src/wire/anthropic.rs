@@ -2,13 +2,14 @@
 
 use super::json::{count, index, items, map, objects, parse, text};
 use super::pieces::{CallIds, Piece, Pieces};
+use super::sampling::Sampling;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, malformed, stop_reason, texts_of, told, turns,
 };
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiError, Format, Image, MediaKind, Message, Opaque, Part, Place, Role, StreamEvent, ToolChoice,
-    ToolUse, Usage,
+    AiError, Effort, Format, Image, MediaKind, Message, Opaque, Part, Place, Role, StreamEvent,
+    ToolChoice, ToolUse, Usage,
 };
 use a99_core::value::{Map, Value};
 use std::collections::BTreeMap;
@@ -18,6 +19,21 @@ const DEFAULT_MAX_TOKENS: u32 = 4096;
 
 /// How an answer of JSON is asked for, for which there is no member without a schema.
 const ONLY_JSON: &str = "Answer with one JSON object and nothing else.";
+
+/// The wire has no seeds.
+const SAMPLING: Sampling = Sampling {
+    temperature: ("temperature", 1.0),
+    top_p: "top_p",
+    seed: None,
+    stop: Some("stop_sequences"),
+    efforts: &[
+        Effort::Low,
+        Effort::Medium,
+        Effort::High,
+        Effort::XHigh,
+        Effort::Max,
+    ],
+};
 
 pub(super) struct Anthropic;
 
@@ -32,6 +48,10 @@ impl Protocol for Anthropic {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn sampling(&self) -> &'static Sampling {
+        &SAMPLING
     }
 
     fn body(&self, ask: &Ask<'_>) -> Map {
@@ -57,16 +77,7 @@ impl Protocol for Anthropic {
         let turns = turns(&request.messages);
         let messages = turns.iter().filter_map(|turn| message(ask, turn));
         body.insert("messages", messages.collect::<Vec<Value>>());
-        if let Some(temperature) = request.temperature {
-            body.insert("temperature", temperature);
-        }
-        if !request.stop_sequences.is_empty() {
-            let stop = request
-                .stop_sequences
-                .iter()
-                .map(|stop| stop.as_str().into());
-            body.insert("stop_sequences", stop.collect::<Vec<Value>>());
-        }
+        SAMPLING.write(request, &mut body);
         if !request.tools.is_empty() {
             let tools = request.tools.iter().map(|tool| {
                 let mut entry = Map::new();
@@ -92,9 +103,19 @@ impl Protocol for Anthropic {
                 body.insert("tool_choice", choice);
             }
         }
+        let mut output = Map::new();
+        if let Some(effort) = request.effort {
+            output.insert("effort", effort.name());
+        }
         if let Format::Schema { schema, .. } = &request.format {
             let format = map([("type", "json_schema".into()), ("schema", schema.clone())]);
-            body.insert("output_config", map([("format", format)]));
+            output.insert("format", format);
+        }
+        if !output.is_empty() {
+            body.insert("output_config", output);
+        }
+        if ask.prompt_cache {
+            mark_for_cache(&mut body);
         }
         if ask.stream {
             body.insert("stream", true);
@@ -123,6 +144,48 @@ impl Protocol for Anthropic {
         events.take_usage(answer.get("usage").unwrap_or(&Value::Undefined), &mut out);
         out.push(Step::End);
         Ok(out)
+    }
+}
+
+/// Marks the ends of what repeats from one request to the next: tools, system, and the
+/// conversation so far. The service keeps up to each mark, and takes four marks at most.
+fn mark_for_cache(body: &mut Map) {
+    if let Some(Value::Array(tools)) = body.get_mut("tools") {
+        mark_last(tools);
+    }
+    if let Some(system) = body.get_mut("system") {
+        mark_content(system);
+    }
+    let message = match body.get_mut("messages") {
+        Some(Value::Array(messages)) => messages.last_mut(),
+        _ => None,
+    };
+    if let Some(Value::Object(message)) = message
+        && let Some(content) = message.get_mut("content")
+    {
+        mark_content(content);
+    }
+}
+
+/// Marks a text, which becomes a block, or the last of blocks.
+fn mark_content(content: &mut Value) {
+    if let Value::String(text) = content {
+        let block = map([("type", "text".into()), ("text", text.clone().into())]);
+        *content = Value::Array(vec![block]);
+    }
+    if let Value::Array(blocks) = content {
+        mark_last(blocks);
+    }
+}
+
+/// Marks the last block that may be: thinking may not, nor an empty text.
+fn mark_last(blocks: &mut [Value]) {
+    let may_be = |block: &&mut Value| {
+        let text = block.get("text").and_then(Value::as_text);
+        !is_thinking(block) && !text.is_some_and(|text| text.is_empty())
+    };
+    if let Some(Value::Object(block)) = blocks.iter_mut().rev().find(may_be) {
+        block.insert("cache_control", map([("type", "ephemeral".into())]));
     }
 }
 
@@ -255,9 +318,8 @@ struct Events {
     /// Bytes of text so far.
     said: usize,
     usage: Usage,
-    /// What came of `usage`: the parts of a prompt.
+    /// Tokens of the prompt that have nothing to do with the cache.
     fresh: u64,
-    written: u64,
     stopped: bool,
 }
 
@@ -449,11 +511,12 @@ impl Events {
             return;
         }
         self.fresh = input.unwrap_or(self.fresh);
-        self.written = count(usage, "cache_creation_input_tokens").unwrap_or(self.written);
-        let cached = count(usage, "cache_read_input_tokens");
-        self.usage.cached_tokens = cached.unwrap_or(self.usage.cached_tokens);
+        let told = |key: &str, before: u64| count(usage, key).unwrap_or(before);
+        let (written, cached) = (self.usage.written_tokens, self.usage.cached_tokens);
+        self.usage.written_tokens = told("cache_creation_input_tokens", written);
+        self.usage.cached_tokens = told("cache_read_input_tokens", cached);
         self.usage.completion_tokens = output.unwrap_or(self.usage.completion_tokens);
-        let parts = self.fresh.saturating_add(self.written);
+        let parts = self.fresh.saturating_add(self.usage.written_tokens);
         self.usage.prompt_tokens = parts.saturating_add(self.usage.cached_tokens);
         out.push(Step::Event(StreamEvent::Usage(self.usage)));
     }

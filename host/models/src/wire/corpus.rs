@@ -1,5 +1,27 @@
 //! What public services are known to send: each case of `tests/corpus/answers.jsonl` is read
 //! whole, byte by byte, and cut at each of its events.
+//!
+//! The cases are written here, by forms that services document or that public reports show
+//! (read in November 2026):
+//!
+//! | group | source |
+//! |---|---|
+//! | openai | OpenAI's reference of chat completions and of their chunks |
+//! | openai-responses | OpenAI's reference of responses and of their streaming events; for events that are passed over, its list of 2026 |
+//! | azure | langchain#18977 and autogen#6465 (a chunk without `delta`), mentat#429 (no choices first), langchain4j#2385 |
+//! | anthropic, cache and citations | Anthropic's reference of messages, types of its SDK; adk-python#5394 for reasons of the end |
+//! | openrouter, openrouter-anthropic | OpenRouter's pages on streaming and errors; rig#2236 (the prompt counted at the end) |
+//! | gemini | Google's reference of `generateContent`, `FinishReason` |
+//! | mistral | spring-ai#5020, prism#862 and braintrust-sdk-javascript#1857 (thinking among the content) |
+//! | groq | Groq's reference, vercel/ai#1651 (usage under `x_groq`), litellm#19849 (`reasoning`) |
+//! | deepseek | DeepSeek's guide of its reasoning model and reference of finish reasons |
+//! | xai | litellm#17136 and langchain(elixir)#626 (usage before the last chunk) |
+//! | ollama | ollama#7881 (no index) and #15457 (all calls with index 0) |
+//! | vllm, sglang | litellm#24019 and #22573 (`reasoning`), vllm#40816 |
+//!
+//! The other groups (`lmstudio` to `bedrock-gateway`, `proxies`, and Anthropic's wire of other
+//! services) have the forms of these with what their users reported; no reference was found
+//! that lists them.
 
 use super::{Value, Wire, parse};
 use crate::fuzz::{answer, whole};

@@ -2,16 +2,31 @@
 
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
+use super::sampling::Sampling;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, merge, stop_reason, texts_of,
     told, turns,
 };
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiError, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent,
+    AiError, Effort, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent,
     ToolChoice, ToolUse, Usage,
 };
 use a99_core::value::{Map, Value};
+
+const SAMPLING: Sampling = Sampling {
+    temperature: ("temperature", 2.0),
+    top_p: "topP",
+    seed: Some(("seed", i32::MAX as u64)),
+    stop: Some("stopSequences"),
+    efforts: &[
+        Effort::None,
+        Effort::Minimal,
+        Effort::Low,
+        Effort::Medium,
+        Effort::High,
+    ],
+};
 
 pub(super) struct Gemini;
 
@@ -43,6 +58,10 @@ impl Protocol for Gemini {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+
+    fn sampling(&self) -> &'static Sampling {
+        &SAMPLING
     }
 
     fn body(&self, ask: &Ask<'_>) -> Map {
@@ -113,27 +132,32 @@ impl Protocol for Gemini {
     }
 }
 
+/// How much a model is to think. Those before Gemini 3 take a number of tokens: the ones that
+/// the service's own wire of OpenAI's kind makes of an effort.
+fn thinking(model: &str, effort: Effort) -> Value {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let tokens = match effort {
+        Effort::None => 0.0,
+        Effort::Minimal | Effort::Low => 1_024.0,
+        Effort::Medium => 8_192.0,
+        Effort::High | Effort::XHigh | Effort::Max => 24_576.0,
+    };
+    match name.starts_with("gemini-2") || effort == Effort::None {
+        true => map([("thinkingBudget", tokens.into())]),
+        false => map([("thinkingLevel", effort.name().into())]),
+    }
+}
+
 /// How the answer is to be made.
 fn config(ask: &Ask<'_>) -> Map {
-    /// The largest seed that the wire takes.
-    const MAX_SEED: u64 = i32::MAX as u64;
     let request = ask.request;
     let mut config = Map::new();
     if let Some(most) = request.max_tokens.or(ask.max_tokens) {
         config.insert("maxOutputTokens", f64::from(most));
     }
-    if let Some(temperature) = request.temperature {
-        config.insert("temperature", temperature);
-    }
-    if let Some(seed) = request.seed {
-        config.insert("seed", (seed & MAX_SEED) as f64);
-    }
-    if !request.stop_sequences.is_empty() {
-        let stop = request
-            .stop_sequences
-            .iter()
-            .map(|stop| stop.as_str().into());
-        config.insert("stopSequences", stop.collect::<Vec<Value>>());
+    SAMPLING.write(request, &mut config);
+    if let Some(effort) = request.effort {
+        config.insert("thinkingConfig", thinking(ask.model, effort));
     }
     if request.format != Format::Text {
         config.insert("responseMimeType", "application/json");
@@ -397,5 +421,6 @@ fn usage_of(usage: &Value) -> Option<Usage> {
         completion_tokens: said.unwrap_or(0).saturating_add(thought),
         cached_tokens: count("cachedContentTokenCount").unwrap_or(0),
         reasoning_tokens: thought,
+        ..Usage::default()
     })
 }

@@ -6,6 +6,7 @@ mod json;
 mod openai;
 mod pieces;
 mod responses;
+mod sampling;
 
 use crate::sse::Event;
 use a99_capabilities::ai::{
@@ -20,6 +21,7 @@ pub(crate) use json::map;
 pub(crate) use json::parse;
 use json::text_of;
 pub(crate) use pieces::CallIds;
+use sampling::Sampling;
 
 /// What a service speaks.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -72,6 +74,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) service: &'a str,
     /// Whether the service gets the opaque parts of its answers back.
     pub(crate) send_opaque: bool,
+    /// Whether the service is asked to keep the prompt in its cache.
+    pub(crate) prompt_cache: bool,
     /// Whether events shall come.
     pub(crate) stream: bool,
     /// Tokens of the answer at most, if the request does not say.
@@ -222,6 +226,9 @@ pub(crate) trait Protocol: Send + Sync {
 
     /// Headers beside it.
     fn headers(&self) -> &'static [(&'static str, &'static str)];
+
+    /// What it has of a request's options.
+    fn sampling(&self) -> &'static Sampling;
 
     /// The body of a request.
     fn body(&self, ask: &Ask<'_>) -> Map;
@@ -403,6 +410,7 @@ mod testing {
             tool_choice: Value::Undefined,
             response_format: Value::Undefined,
             options: Map::new(),
+            repair: Value::Undefined,
         };
         round.request().unwrap()
     }

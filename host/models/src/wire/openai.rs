@@ -4,14 +4,15 @@ mod kept;
 
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
+use super::sampling::Sampling;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, merge, stop_reason, texts_of,
     told, turns,
 };
 use crate::sse::Event;
 use a99_capabilities::ai::{
-    AiCode, AiError, Format, Image, MediaKind, Message, Part, Place, Role, StopReason, StreamEvent,
-    ToolChoice, Usage,
+    AiCode, AiError, Effort, Format, Image, MediaKind, Message, Part, Place, Role, StopReason,
+    StreamEvent, ToolChoice, Usage,
 };
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
@@ -20,8 +21,24 @@ use kept::{Kept, call_members};
 /// The final mark of a stream.
 const DONE: &str = "[DONE]";
 
-/// The largest seed that is a number in all readers of JSON.
-const MAX_SEED: u64 = (1 << 53) - 1;
+const SAMPLING: Sampling = Sampling {
+    temperature: ("temperature", 2.0),
+    top_p: "top_p",
+    // Greater numbers are not exact in all readers of JSON.
+    seed: Some(("seed", (1 << 53) - 1)),
+    stop: Some("stop"),
+    efforts: &EFFORTS,
+};
+
+/// Efforts that OpenAI's models have, on both of its wires.
+pub(super) const EFFORTS: [Effort; 6] = [
+    Effort::None,
+    Effort::Minimal,
+    Effort::Low,
+    Effort::Medium,
+    Effort::High,
+    Effort::XHigh,
+];
 
 pub(super) struct OpenAi;
 
@@ -36,6 +53,10 @@ impl Protocol for OpenAi {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+
+    fn sampling(&self) -> &'static Sampling {
+        &SAMPLING
     }
 
     fn body(&self, ask: &Ask<'_>) -> Map {
@@ -54,18 +75,9 @@ impl Protocol for OpenAi {
             let name = ask.max_tokens_name.unwrap_or("max_tokens");
             body.insert(name, f64::from(most));
         }
-        if let Some(temperature) = request.temperature {
-            body.insert("temperature", temperature);
-        }
-        if let Some(seed) = request.seed {
-            body.insert("seed", (seed & MAX_SEED) as f64);
-        }
-        if !request.stop_sequences.is_empty() {
-            let stop = request
-                .stop_sequences
-                .iter()
-                .map(|stop| stop.as_str().into());
-            body.insert("stop", stop.collect::<Vec<Value>>());
+        SAMPLING.write(request, &mut body);
+        if let Some(effort) = request.effort {
+            body.insert("reasoning_effort", effort.name());
         }
         if !request.tools.is_empty() {
             let tools = request.tools.iter().map(|tool| {
@@ -352,8 +364,10 @@ impl Chunks {
         if let Some(choice) = first.filter(|_| !self.stopped) {
             self.choice(choice, out)?;
         }
+        // Groq has it elsewhere where it was not asked for.
+        let groq = || chunk.get("x_groq").and_then(|own| own.get("usage"));
         let usage = chunk.get("usage").filter(|usage| !usage.is_nullish());
-        if let Some(usage) = usage.and_then(usage_of) {
+        if let Some(usage) = usage.or_else(groq).and_then(usage_of) {
             out.push(Step::Event(StreamEvent::Usage(usage)));
         }
         Ok(())
@@ -521,6 +535,7 @@ fn usage_of(usage: &Value) -> Option<Usage> {
         completion_tokens: completion.unwrap_or(0),
         cached_tokens: inner("prompt_tokens_details", "cached_tokens").unwrap_or(0),
         reasoning_tokens: inner("completion_tokens_details", "reasoning_tokens").unwrap_or(0),
+        ..Usage::default()
     })
 }
 

@@ -1,8 +1,9 @@
 //! OpenAI's responses: items in, items out.
 
 use super::json::{count, items, map, objects, text};
-use super::openai::is_strict;
+use super::openai::{EFFORTS, is_strict};
 use super::pieces::{CallIds, Piece, Pieces};
+use super::sampling::Sampling;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, stop_reason, texts_of, told,
     turns,
@@ -18,6 +19,15 @@ use std::collections::BTreeMap;
 /// The final mark of a stream, which some services send.
 const DONE: &str = "[DONE]";
 
+/// The wire has neither seeds nor texts that stop an answer.
+const SAMPLING: Sampling = Sampling {
+    temperature: ("temperature", 2.0),
+    top_p: "top_p",
+    seed: None,
+    stop: None,
+    efforts: &EFFORTS,
+};
+
 pub(super) struct Responses;
 
 impl Protocol for Responses {
@@ -31,6 +41,10 @@ impl Protocol for Responses {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+
+    fn sampling(&self) -> &'static Sampling {
+        &SAMPLING
     }
 
     fn body(&self, ask: &Ask<'_>) -> Map {
@@ -54,8 +68,9 @@ impl Protocol for Responses {
             let name = ask.max_tokens_name.unwrap_or("max_output_tokens");
             body.insert(name, f64::from(most));
         }
-        if let Some(temperature) = request.temperature {
-            body.insert("temperature", temperature);
+        SAMPLING.write(request, &mut body);
+        if let Some(effort) = request.effort {
+            body.insert("reasoning", map([("effort", effort.name().into())]));
         }
         if !request.tools.is_empty() {
             let tools = request.tools.iter().map(|tool| {
@@ -374,5 +389,6 @@ fn usage_of(usage: &Value) -> Option<Usage> {
         completion_tokens: said.unwrap_or(0),
         cached_tokens: inner("input_tokens_details", "cached_tokens").unwrap_or(0),
         reasoning_tokens: inner("output_tokens_details", "reasoning_tokens").unwrap_or(0),
+        ..Usage::default()
     })
 }

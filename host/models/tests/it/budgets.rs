@@ -39,7 +39,7 @@ async fn body_of(socket: &mut TcpStream) -> Option<Value> {
 
 /// A server that answers each request with these bytes, and closes. Gives its address and the
 /// bodies that it was sent.
-async fn raw(answer: String) -> (String, Arc<Mutex<Vec<Value>>>) {
+pub(crate) async fn raw(answer: String) -> (String, Arc<Mutex<Vec<Value>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let bodies = Arc::new(Mutex::new(Vec::new()));
@@ -66,7 +66,7 @@ fn http(media: &str, body: &str) -> String {
 }
 
 /// An answer of [`TEXT`] with this usage; empty: without a member for it.
-fn answer(wire: Wire, streamed: bool, usage: &str) -> String {
+pub(crate) fn answer(wire: Wire, streamed: bool, usage: &str) -> String {
     let name = match wire {
         Wire::Gemini => "usageMetadata",
         _ => "usage",
@@ -148,7 +148,7 @@ fn answer(wire: Wire, streamed: bool, usage: &str) -> String {
     }
 }
 
-fn limited(tokens: Option<u64>, money: Option<f64>) -> Account {
+pub(crate) fn limited(tokens: Option<u64>, money: Option<f64>) -> Account {
     Account::new(
         "a",
         AccountLimits {
@@ -159,7 +159,7 @@ fn limited(tokens: Option<u64>, money: Option<f64>) -> Account {
     )
 }
 
-fn metered(config: ModelConfig, account: &Account) -> MeteredAi {
+pub(crate) fn metered(config: ModelConfig, account: &Account) -> MeteredAi {
     MeteredAi::new(
         Arc::new(ModelProvider::new(config).unwrap()),
         account.clone(),
@@ -167,7 +167,7 @@ fn metered(config: ModelConfig, account: &Account) -> MeteredAi {
 }
 
 /// A prompt of 100 words.
-fn prompt() -> TextRequest {
+pub(crate) fn prompt() -> TextRequest {
     TextRequest::new("word ".repeat(100))
 }
 

@@ -55,7 +55,7 @@ fn turns() -> Vec<ModelTurn> {
                 prompt_tokens: 1_000,
                 completion_tokens: 2,
                 cached_tokens: 900,
-                reasoning_tokens: 0,
+                ..Usage::default()
             }),
             ..ModelTurn::default()
         },

@@ -6,6 +6,7 @@ mod budgets;
 mod conformance;
 mod cuts;
 mod faults;
+mod options;
 mod secrets;
 
 use a99_capabilities::ai::{ModelScript, ModelTurn};

@@ -5,8 +5,8 @@ use super::remote::RemoteTurn;
 use super::wire::OfTurn;
 use crate::error::{AgentError, codes};
 use a99_capabilities::ai::{
-    AiCode, AiError, Format, Image, Message, Opaque, Part, Place, Role, StopReason, StreamEvent,
-    StreamHandle, StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
+    AiCode, AiError, Effort, Format, Image, Message, Opaque, Part, Place, Role, StopReason,
+    StreamEvent, StreamHandle, StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
 };
 use a99_capabilities::{AiProvider, BoxFuture};
 use agent99::Value;
@@ -30,6 +30,8 @@ pub(super) struct Request {
     tool_choice: WireChoice,
     format: WireFormat,
     seed: Option<u64>,
+    top_p: Option<f64>,
+    effort: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,7 +93,7 @@ pub(super) enum Piece {
     Thinking(String),
     Use(WireUse),
     Opaque(WireOpaque),
-    Usage([u64; 4]),
+    Usage([u64; 5]),
 }
 
 /// How an answer ended.
@@ -211,6 +213,8 @@ impl Request {
                 Format::Schema { name, schema } => WireFormat::Schema(name, schema),
             },
             seed: request.seed,
+            top_p: request.top_p,
+            effort: request.effort.map(|effort| effort.name().to_owned()),
         })
     }
 }
@@ -265,6 +269,8 @@ impl From<Request> for TextRequest {
                 WireFormat::Schema(name, schema) => Format::Schema { name, schema },
             },
             seed: wire.seed,
+            top_p: wire.top_p,
+            effort: wire.effort.as_deref().and_then(Effort::named),
         }
     }
 }
@@ -313,6 +319,7 @@ pub(super) async fn serve(
                 usage.completion_tokens,
                 usage.cached_tokens,
                 usage.reasoning_tokens,
+                usage.written_tokens,
             ]),
             StreamEvent::Done(reason) => {
                 end = Ending::Done(reason.name().to_owned());
@@ -355,12 +362,15 @@ impl Streams {
             Piece::Thinking(text) => StreamEvent::Thinking(text),
             Piece::Use(used) => StreamEvent::ToolUse(used.into()),
             Piece::Opaque(part) => StreamEvent::Opaque(part.into()),
-            Piece::Usage([prompt, completion, cached, reasoning]) => StreamEvent::Usage(Usage {
-                prompt_tokens: prompt,
-                completion_tokens: completion,
-                cached_tokens: cached,
-                reasoning_tokens: reasoning,
-            }),
+            Piece::Usage([prompt, completion, cached, reasoning, written]) => {
+                StreamEvent::Usage(Usage {
+                    prompt_tokens: prompt,
+                    completion_tokens: completion,
+                    cached_tokens: cached,
+                    reasoning_tokens: reasoning,
+                    written_tokens: written,
+                })
+            }
         });
     }
 }

@@ -20,6 +20,7 @@ fn ask(request: &TextRequest) -> Value {
         model: "m",
         service: "s",
         send_opaque: true,
+        prompt_cache: false,
         stream: true,
         max_tokens: None,
         max_tokens_name: None,
@@ -134,6 +135,7 @@ fn blocks_become_text_thinking_and_tools() {
         prompt_tokens: 16,
         completion_tokens: 15,
         cached_tokens: 4,
+        written_tokens: 2,
         reasoning_tokens: 0,
     };
     assert_eq!(result.usage, usage);
@@ -222,6 +224,7 @@ fn asked(talk: Vec<Value>, service: &str) -> Value {
         model: "m",
         service,
         send_opaque: true,
+        prompt_cache: false,
         stream: false,
         max_tokens: None,
         max_tokens_name: None,

@@ -23,6 +23,7 @@ fn ask(request: &TextRequest, stream: bool) -> String {
         model: "m",
         service: "s",
         send_opaque: true,
+        prompt_cache: false,
         stream,
         max_tokens: None,
         max_tokens_name: None,
@@ -279,6 +280,7 @@ fn usage_is_taken_as_far_as_it_is_any() {
             completion_tokens: b,
             cached_tokens: c,
             reasoning_tokens: d,
+            ..Usage::default()
         };
         assert_eq!(
             read(&[END, &chunk, "[DONE]"]).unwrap().usage,
