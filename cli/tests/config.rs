@@ -1,6 +1,8 @@
 //! Configuration files: what they may say, where they are found, and what they are not
 //! asked for.
 
+#[path = "config/found.rs"]
+mod found;
 mod harness;
 
 use harness::Done;

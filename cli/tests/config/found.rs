@@ -1,38 +1,8 @@
 //! Files that were found and secrets in wrong places: what such a file may not decide, and
 //! what no message shows.
 
-mod harness;
-
-use harness::Done;
+use super::{NOTHING, a99, folder, row, write};
 use std::fs;
-use std::path::Path;
-
-/// Gives nothing.
-const NOTHING: &str = r#"{"op":"seq","steps":[{"op":"return","schema":{}}]}"#;
-
-fn a99(folder: &Path, args: &[&str]) -> Done {
-    harness::a99_in(folder, args)
-}
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("agent.json"), NOTHING).expect("written");
-    folder
-}
-
-fn write(folder: &Path, text: &str) {
-    fs::write(folder.join("agent99.toml"), text).expect("written");
-}
-
-/// The row of a key in `a99 config --json`.
-fn row(done: &Done, key: &str) -> serde_json::Value {
-    let settings = done.json()["settings"].clone();
-    let rows = settings.as_array().expect("a list").iter();
-    rows.clone()
-        .find(|row| row["key"] == key)
-        .unwrap_or_else(|| panic!("{key}: {settings}"))
-        .clone()
-}
 
 /// Who gets the user's key is not for a file that was merely found to say.
 #[test]
