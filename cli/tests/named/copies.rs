@@ -1,5 +1,7 @@
 //! Copies of large files, full disks, and the image carried to another cache.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use crate::support::*;
 use std::fs::{self, File};
 use std::io::Read;
