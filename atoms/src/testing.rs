@@ -1,7 +1,7 @@
 //! What the unit tests of this crate run atoms with.
 
 use a99_capabilities::{Capabilities, Random, SystemRandom};
-use a99_core::costs::CostModel;
+use a99_core::costs::{CostModel, MICRO};
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomBody, AtomError, CallParts, Cancelled, HostCall, HostReply, Locals, Scope};
@@ -36,6 +36,7 @@ pub(crate) struct Bench {
     options: RunOptions,
     now_ms: f64,
     events: Option<EventSink>,
+    fuel_left: Fuel,
 }
 
 impl Bench {
@@ -46,6 +47,15 @@ impl Bench {
             options: RunOptions::new(),
             now_ms: 1_000.0,
             events: None,
+            fuel_left: Fuel::from_micro(MICRO),
+        }
+    }
+
+    /// With more fuel than the one unit that it has else.
+    pub(crate) fn with_fuel(&self, units: i64) -> Bench {
+        Bench {
+            fuel_left: Fuel::from_micro(units * MICRO),
+            ..self.clone()
         }
     }
 
@@ -91,7 +101,7 @@ impl Bench {
             args,
             options: Arc::new(self.options.clone()),
             locals: self.locals.clone(),
-            fuel_left: Fuel::from_micro(100_000_000),
+            fuel_left: self.fuel_left,
             depth: 0,
             cancelled: Cancelled::default(),
             now_ms: self.now_ms,

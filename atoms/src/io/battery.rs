@@ -435,8 +435,10 @@ mod tests {
 
     #[test]
     fn d14_lists_of_texts_are_embedded_in_order() {
-        let bench = Bench::with(Capabilities::none().with_embedder(HashEmbedder::new(4)));
+        let poor = Bench::with(Capabilities::none().with_embedder(HashEmbedder::new(4)));
+        let bench = poor.with_fuel(100);
         let call = |args: &str| bench.call("storeVectorize", args);
+        assert!(poor.call("storeVectorize", r#"[["one", "two"]]"#).is_err());
         let (fox, tea) = (
             call(r#"["red fox"]"#).unwrap(),
             call(r#"["green tea"]"#).unwrap(),

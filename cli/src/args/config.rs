@@ -293,13 +293,11 @@ mod tests {
         let page = include_str!("../../../docs/grants.md");
         for key in KEYS {
             let start = format!("| `{}` | ", key.name);
-            let row = page.lines().find(|line| line.starts_with(&start));
             let end = format!(" | {} |", key.default);
-            assert!(
-                row.is_some_and(|row| row.ends_with(&end)),
-                "{}: {row:?}",
-                key.name
-            );
+            let is_there = page
+                .lines()
+                .any(|line| line.starts_with(&start) && line.ends_with(&end));
+            assert!(is_there, "{}", key.name);
         }
     }
 
