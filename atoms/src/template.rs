@@ -112,8 +112,10 @@ fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
 /// The same of a constant, whose holes are known, and what stands behind them.
 fn linked(cx: &mut Cx<'_>, text: Str, holes: &[Hole], rest: Str, vars: Val) -> Result<Val, Fault> {
     cx.charge(BOTH, Sizes::units(text.units()))?;
-    let more = holes.len().saturating_sub(FEW_HOLES);
-    cx.charge(READ, Sizes::elements(HOLE * more))?;
+    if holes.len() > FEW_HOLES {
+        let more = HOLE * (holes.len() - FEW_HOLES);
+        cx.charge(READ, Sizes::elements(more))?;
+    }
     let mut filled = Filled::default();
     for hole in holes {
         let value = match (vars, hole.key) {

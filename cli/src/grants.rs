@@ -295,6 +295,7 @@ impl Header {
     }
 
     /// The file that its secret is in.
+    #[cfg(all(feature = "agent", unix))]
     pub(crate) fn file(&self) -> Option<&Path> {
         match &self.source {
             SecretSource::File(path) => Some(path),

@@ -56,6 +56,7 @@ fn d10_a_link_and_an_open_folder_are_not_trusted() {
     fuel("others may write to its folder");
 }
 
+#[cfg(all(feature = "embed", feature = "models"))]
 #[test]
 fn d10_warnings_say_what_happens() {
     let folder = folder();
@@ -112,6 +113,7 @@ fn d10_warnings_say_what_happens() {
     }
 }
 
+#[cfg(feature = "http")]
 #[test]
 fn d10_json_has_what_a_file_granted() {
     let folder = folder();
