@@ -1,6 +1,6 @@
 //! Estimate: how many tokens a text, a request or an answer has, where no service says it.
 
-use super::{Format, Image, Part, TextRequest, TextResult};
+use super::{Format, Image, MediaKind, Part, TextRequest, TextResult};
 
 /// Tokens of something that was not counted.
 ///
@@ -45,6 +45,35 @@ impl TokenEstimate {
         likely: 1_600,
         most: 5_000,
     };
+
+    /// Tokens of an image, a document or a recording.
+    ///
+    /// A page of a document counts 250 to 3,000 tokens and has 3 kB of text or a scan of 1 MB. A
+    /// second of speech counts up to 32 tokens; it has 32 kB as samples, 4 kB or less compressed.
+    /// An address that does not end as one of an image may lead to any of these.
+    #[must_use]
+    pub fn of_media(media: &Image) -> TokenEstimate {
+        /// Tokens of the longest document that services take.
+        const DOCUMENT: u64 = 1_000_000;
+        let (likely, most) = match media {
+            Image::Url(url) if is_image(url) => (0, 0),
+            Image::Url(_) => (0, DOCUMENT),
+            Image::Base64 { data, .. } => {
+                let bytes = data.len() as u64 / 4 * 3;
+                match media.kind() {
+                    MediaKind::Image => (0, 0),
+                    MediaKind::Document => (bytes / 60, bytes.min(DOCUMENT)),
+                    MediaKind::Audio("wav") => (bytes / 1_000, bytes / 128),
+                    MediaKind::Audio(_) => (bytes / 125, bytes / 16),
+                }
+            }
+        };
+        TokenEstimate {
+            least: 1,
+            likely: likely.max(TokenEstimate::IMAGE.likely),
+            most: most.max(TokenEstimate::IMAGE.most),
+        }
+    }
 
     /// Tokens of a text.
     #[must_use]
@@ -126,7 +155,7 @@ impl TokenEstimate {
                     TokenEstimate::of_text(text)
                 }
                 Part::Opaque { part, .. } => TokenEstimate::of_value(&part.value),
-                Part::Image(Image::Url(_) | Image::Base64 { .. }) => TokenEstimate::IMAGE,
+                Part::Image(media) => TokenEstimate::of_media(media),
                 Part::ToolUse(used) => TOOL
                     .plus(TokenEstimate::of_text(&used.name))
                     .plus(TokenEstimate::of_value(&used.input)),
@@ -164,6 +193,16 @@ impl TokenEstimate {
         sum.least = sum.least.min(1);
         sum.plus(TokenEstimate::of_text(&answer.text))
     }
+}
+
+/// Whether an address ends as those of images do.
+fn is_image(url: &str) -> bool {
+    const ENDS: [&str; 9] = [
+        "avif", "bmp", "gif", "heic", "heif", "jpeg", "jpg", "png", "webp",
+    ];
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let end = path.rsplit_once('.').map(|(_, end)| end);
+    end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known)))
 }
 
 #[cfg(test)]
@@ -226,5 +265,26 @@ mod tests {
         let [short, long] = [short, long].map(|image| with(vec![Part::Image(image)], vec![]));
         assert_eq!(short, long);
         assert!(short.likely > 1_500);
+    }
+
+    #[test]
+    fn d1_documents_and_recordings_are_estimated_by_their_size() {
+        let of = |media_type: &str, bytes: usize| {
+            TokenEstimate::of_media(&Image::Base64 {
+                media_type: media_type.to_owned(),
+                data: "A".repeat(bytes / 3 * 4),
+            })
+        };
+        // 500 pages, 10 MB; an hour of speech as MP3; a minute of samples.
+        let book = of("application/pdf", 10 << 20);
+        assert!(book.likely > 129_000 && book.most >= 1_000_000, "{book:?}");
+        let hour = of("audio/mpeg", 3_600 * 4_000);
+        assert!(hour.likely >= 115_000 && hour.most > hour.likely);
+        let minute = of("audio/wav", 60 * 32_000);
+        assert!(minute.likely >= 1_900 && minute.likely < 10_000);
+        assert_eq!(of("application/pdf", 3_000), TokenEstimate::IMAGE);
+        let at = |url: &str| TokenEstimate::of_media(&Image::Url(url.to_owned())).most;
+        assert_eq!(at("https://a.example/A.PNG?x=1"), TokenEstimate::IMAGE.most);
+        assert!(at("https://a.example/a.pdf") >= 1_000_000);
     }
 }

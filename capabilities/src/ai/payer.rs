@@ -11,8 +11,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Tokens that are kept for an answer whose request sets no limit.
-const ANSWER_TOKENS: u32 = 4096;
+/// Tokens that are kept for an answer whose request sets no limit, beside those that its
+/// effort thinks with.
+pub const ANSWER_TOKENS: u32 = 4096;
 
 /// The largest number of tokens that is believed: doubles count by one up to it.
 const MAX_REPORTED: u64 = 1 << 53;
@@ -284,7 +285,9 @@ impl Paid {
         received.likely = received.likely.saturating_add(pieces);
         received.most = received.most.saturating_add(pieces);
         let silent = received == TokenEstimate::default() && answer.usage.total() == 0;
-        if silent && error.is_some_and(|error| error.code.is_unprocessed()) {
+        // A service that has begun to answer worked on it, whatever its error says.
+        let refused = answer.model.is_none() && error.is_some_and(|e| e.code.is_unprocessed());
+        if silent && refused {
             return self.settle(Usage::default(), answer.model.as_deref());
         }
         let reported = believed(answer.usage);

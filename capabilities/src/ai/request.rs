@@ -81,6 +81,17 @@ impl Effort {
         }
     }
 
+    /// Tokens that a model thinks with at most, where its service counts them so.
+    #[must_use]
+    pub const fn tokens(self) -> u32 {
+        match self {
+            Effort::None => 0,
+            Effort::Minimal | Effort::Low => 1_024,
+            Effort::Medium => 8_192,
+            Effort::High | Effort::XHigh | Effort::Max => 24_576,
+        }
+    }
+
     /// The effort of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Effort> {

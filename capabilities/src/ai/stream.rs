@@ -35,6 +35,8 @@ struct State {
     paid: Option<Paid>,
     /// What requests before it used, which gave no answer.
     before: Usage,
+    /// What the last request used, once the stream has ended.
+    last: Option<Usage>,
     /// Pieces that came of tools which are not whole.
     pieces: u64,
 }
@@ -66,6 +68,7 @@ impl State {
     /// The same at the end of the stream: its usage is that of all requests.
     fn settle_all(&mut self, error: Option<&AiError>) {
         self.settle(error);
+        self.last.get_or_insert(self.result.usage);
         let before = std::mem::take(&mut self.before);
         self.result.usage = self.result.usage.plus(before);
     }
@@ -302,6 +305,8 @@ impl StreamSink {
             return false;
         }
         state.paid = Some(paid);
+        // Nobody has begun to answer this one.
+        state.result.model = None;
         true
     }
 
@@ -315,10 +320,12 @@ impl StreamSink {
         }
     }
 
-    /// Tokens of the request that is under way, as far as its service reported them.
+    /// Tokens of the request that is under way or was the last, as far as its service reported
+    /// them or they were paid.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        lock(&self.0).result.usage
+        let state = lock(&self.0);
+        state.last.unwrap_or(state.result.usage)
     }
 
     /// Notes a piece of a tool, which is an event once it is whole: if it never is, what came
@@ -327,7 +334,8 @@ impl StreamSink {
         lock(&self.0).pieces += 1;
     }
 
-    /// Names the model that answers.
+    /// Names the model that answers: its service took the request, which is paid from then on
+    /// whatever comes.
     pub fn answered_by(&self, model: impl Into<String>) {
         let mut state = lock(&self.0);
         if !state.is_closed() {

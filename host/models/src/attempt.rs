@@ -6,7 +6,9 @@ use crate::reader::{Read, Reader, cut_off, read_whole};
 use crate::retry::{retry_after, seconds};
 use crate::service::{Model, Service};
 use crate::wire::{Ask, CallIds};
-use a99_capabilities::ai::{self, AiCode, AiError, Payer, StreamSink, TextRequest, TokenEstimate};
+use a99_capabilities::ai::{
+    self, AiCode, AiError, Effort, Payer, StreamSink, TextRequest, TokenEstimate,
+};
 use a99_http::{FetchError, StreamingAnswer};
 use std::borrow::Cow;
 use std::future::Future;
@@ -165,13 +167,16 @@ impl Attempt<'_> {
         };
         let id = self.inner.directory.id(self.model);
         let price = self.inner.price_of(&id).map(|(price, _)| price);
+        let thinks = asked.request.effort.map(Effort::tokens);
+        let unlimited = thinks.map(|tokens| ai::ANSWER_TOKENS + tokens);
         let reserving = payer.reserve(ai::Request {
             model: Some(id),
             prompt: asked.prompt,
             max_tokens: asked
                 .request
                 .max_tokens
-                .or(self.service().config.max_tokens),
+                .or(self.service().config.max_tokens)
+                .or(unlimited),
             writes_cache: self.service().writes_cache(),
             price: Arc::new(move |_, usage| price.as_ref().map(|price| price.cost(usage))),
         });
@@ -294,7 +299,9 @@ impl Attempt<'_> {
                 break;
             }
         }
-        if let (Some(limiter), Some(after)) = (&self.service().limiter, after) {
+        // What it wants of everybody; other refusals are of this request.
+        let is_of_all = matches!(status, 429 | 503 | 529);
+        if let (Some(limiter), Some(after), true) = (&self.service().limiter, after, is_of_all) {
             limiter.close_for(after);
         }
         self.service().refused(status, &body).retry_after(after)

@@ -40,9 +40,20 @@ struct Sent {
     at: Instant,
     number: u64,
     tokens: u64,
+    /// Whether it may still turn out to take fewer.
+    is_open: bool,
 }
 
-/// A request that is under way.
+/// There is no room for a request yet.
+#[derive(Debug)]
+struct Full {
+    /// When there is, at the latest.
+    free: Instant,
+    /// When there may be, if requests under way take fewer tokens than were kept for them.
+    eased: Option<Instant>,
+}
+
+/// A request that is under way. Dropping it leaves what was kept for it taken.
 pub(crate) struct Slot {
     limiter: Arc<Limiter>,
     number: u64,
@@ -129,18 +140,16 @@ impl Limiter {
         loop {
             let eased = self.eased.notified();
             let now = Instant::now();
-            let free = match self.admit(now, tokens) {
+            let Full { free, eased: easy } = match self.admit(now, tokens) {
                 Ok(number) => {
                     return Ok(Slot {
                         limiter: Arc::clone(self),
                         number,
                     });
                 }
-                Err(free) => free,
+                Err(full) => full,
             };
-            // What is under way may take less than is kept for it.
-            let may_ease = self.tokens.is_some();
-            if free > until && !may_ease {
+            if free > until && easy.is_none_or(|easy| easy > until) {
                 return Err(TooLate(Some(free - now)));
             }
             let woken = timeout_at(free.min(until), eased).await;
@@ -151,11 +160,11 @@ impl Limiter {
     }
 
     /// Notes a request, or tells when there is room for it.
-    fn admit(&self, now: Instant, tokens: u64) -> Result<u64, Instant> {
+    fn admit(&self, now: Instant, tokens: u64) -> Result<u64, Full> {
         let mut window = lock(&self.window);
         window.forget(now, self.span);
-        if let Some(closed) = window.closed.filter(|closed| *closed > now) {
-            return Err(closed);
+        if let Some(free) = window.closed.filter(|closed| *closed > now) {
+            return Err(Full { free, eased: None });
         }
         let most = self.tokens.unwrap_or(u64::MAX);
         // One that is larger than all goes alone.
@@ -163,17 +172,22 @@ impl Limiter {
         let mut over = window.sent.len().saturating_add(1);
         over = over.saturating_sub(self.requests.map_or(usize::MAX, |n| n as usize));
         let mut room = most.saturating_sub(window.tokens);
-        let mut free = None;
+        let may_ease = room < tokens && window.sent.iter().any(|sent| sent.is_open);
+        let (mut free, mut eased) = (None, may_ease.then_some(now));
         for sent in &window.sent {
             if over == 0 && room >= tokens {
                 break;
             }
+            let gone = sent.at + self.span;
+            if over > 0 {
+                eased = eased.map(|_| gone);
+            }
             over = over.saturating_sub(1);
             room = room.saturating_add(sent.tokens).min(most);
-            free = Some(sent.at + self.span);
+            free = Some(gone);
         }
         if let Some(free) = free {
-            return Err(free);
+            return Err(Full { free, eased });
         }
         window.numbers += 1;
         let number = window.numbers;
@@ -182,6 +196,7 @@ impl Limiter {
             at: now,
             number,
             tokens,
+            is_open: true,
         });
         Ok(number)
     }
@@ -210,17 +225,28 @@ impl Window {
 impl Slot {
     /// The request took so many tokens.
     pub(crate) fn settle(self, tokens: u64) {
+        self.close(Some(tokens));
+    }
+
+    /// Nothing more is known of it.
+    fn close(&self, tokens: Option<u64>) {
         let mut window = lock(&self.limiter.window);
         let mut sent = window.sent.iter_mut();
-        let Some(sent) = sent.find(|sent| sent.number == self.number) else {
+        let Some(sent) = sent.find(|sent| sent.number == self.number && sent.is_open) else {
             return;
         };
+        sent.is_open = false;
+        let tokens = tokens.unwrap_or(sent.tokens);
         let kept = std::mem::replace(&mut sent.tokens, tokens);
         window.tokens = window.tokens.saturating_sub(kept).saturating_add(tokens);
         drop(window);
-        if tokens < kept {
-            self.limiter.eased.notify_one();
-        }
+        self.limiter.eased.notify_one();
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.close(None);
     }
 }
 
@@ -252,9 +278,9 @@ mod tests {
         let (mut now, mut at) = (started, Vec::new());
         for tokens in [30, 30, 30, 10, 90, 20, 500, 1] {
             // As soon as there is room, which may take several looks.
-            while let Err(free) = limiter.admit(now, tokens) {
-                assert!(free > now);
-                now = free;
+            while let Err(full) = limiter.admit(now, tokens) {
+                assert!(full.free > now);
+                now = full.free;
             }
             at.push((now - started).as_secs());
             now += Duration::from_secs(1);
@@ -302,7 +328,7 @@ mod tests {
             // What the service asks for holds for everybody.
             limiter.close_for(Duration::from_secs(100));
             let next = Instant::now() + Duration::from_secs(70);
-            let free = limiter.admit(next, 1).unwrap_err();
+            let free = limiter.admit(next, 1).unwrap_err().free;
             assert!(free > next + Duration::from_secs(25));
             assert!(limiter.admit(free, 1).is_ok());
         });
@@ -319,6 +345,33 @@ mod tests {
             assert!(!waits.is_finished());
             first.settle(40);
             assert!(waits.await.unwrap());
+        });
+    }
+
+    #[test]
+    fn d14_nobody_waits_for_room_that_cannot_come_in_time() {
+        runtime().block_on(async {
+            let soon = Duration::from_secs(30);
+            let limiter = limiter(Some(3), Some(100), MINUTE);
+            let first = limiter.enter(90, far()).await.ok().unwrap();
+            // The one under way may take less: then there is room at once.
+            let full = limiter.admit(Instant::now(), 50).unwrap_err();
+            assert!(full.eased.is_some_and(|eased| eased <= Instant::now()));
+            first.settle(90);
+            let late = limiter
+                .enter(50, Instant::now() + soon)
+                .await
+                .err()
+                .unwrap();
+            assert!(late.0.is_some_and(|late| late > soon));
+            // A service that closes its doors for a day.
+            drop(limiter.enter(5, far()).await.ok().unwrap());
+            limiter.close_for(Duration::from_secs(86_400));
+            let late = limiter.enter(1, far()).await.err().unwrap();
+            assert!(
+                late.0
+                    .is_some_and(|late| late > Duration::from_secs(80_000))
+            );
         });
     }
 

@@ -163,6 +163,14 @@ fn d1_what_breaks_before_its_first_part_is_paid() {
     let metered = MeteredAi::new(model, account.clone());
     assert!(block_on(metered.generate_text(prompt())).is_err());
     assert_eq!(account.left().tokens, 1_000);
+    // One that takes it and then says so in its stream is paid.
+    let model = Model::new(|_, sink| {
+        sink.answered_by("default");
+        sink.fail(AiError::new(AiCode::RateLimited, "no"));
+    });
+    let metered = MeteredAi::new(model, account.clone());
+    assert!(block_on(metered.generate_text(prompt())).is_err());
+    assert!(account.left().tokens < 900);
 }
 
 #[test]
