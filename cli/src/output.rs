@@ -7,8 +7,8 @@ use crate::args::ColorArg;
 use a99_core::text::escape_for_terminal;
 use agent99::Value;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Whether messages on standard error have colours.
 static COLORS: OnceLock<bool> = OnceLock::new();
@@ -102,6 +102,7 @@ pub(crate) fn out(text: &str) {
 
 /// Writes bytes to standard output as they are.
 pub(crate) fn bytes(bytes: &[u8]) {
+    clear_status();
     let mut stdout = io::stdout().lock();
     report_failure(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
@@ -117,10 +118,68 @@ pub(crate) fn err(text: &str) {
 
 /// Writes text to standard error as it is.
 pub(crate) fn err_plain(text: &str) {
+    let mut status = status_line();
+    to_stderr(&format!("{}{text}", status.before(text)));
+}
+
+fn to_stderr(text: &str) {
     if let Err(error) = io::stderr().lock().write_all(text.as_bytes()) {
         // There is nowhere left to complain to but the exit code.
         note_loss(&error);
     }
+}
+
+/// Clears the line of a terminal that the cursor is in.
+const CLEAR: &str = "\r\u{1b}[2K";
+
+/// A line at the end of a terminal that is written anew, such as progress: other text
+/// clears it first.
+#[derive(Default)]
+struct StatusLine {
+    is_up: bool,
+    /// Other text stands in its line, which has not ended.
+    is_taken: bool,
+}
+
+static STATUS: Mutex<StatusLine> = Mutex::new(StatusLine {
+    is_up: false,
+    is_taken: false,
+});
+
+fn status_line() -> MutexGuard<'static, StatusLine> {
+    STATUS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl StatusLine {
+    /// What is written before other text.
+    fn before(&mut self, text: &str) -> &'static str {
+        if !text.is_empty() {
+            self.is_taken = !text.ends_with('\n');
+        }
+        match std::mem::take(&mut self.is_up) {
+            true => CLEAR,
+            false => "",
+        }
+    }
+
+    /// What is written to show this, if there is room.
+    fn shown(&mut self, line: &str) -> Option<String> {
+        self.is_up |= !self.is_taken;
+        self.is_up.then(|| format!("{CLEAR}{line}"))
+    }
+}
+
+/// Shows a line at the end of the terminal in place of the one before, until other text comes.
+pub(crate) fn status(line: &str) {
+    let mut status = status_line();
+    if let Some(text) = status.shown(line) {
+        to_stderr(&text);
+    }
+}
+
+/// Takes the status line away, if there is one.
+pub(crate) fn clear_status() {
+    err_plain("");
 }
 
 /// Notes that output is lost; whether that is worth a word.
@@ -157,7 +216,21 @@ pub(crate) fn report_failure(written: io::Result<()>) {
 
 #[cfg(test)]
 mod tests {
-    use super::painted;
+    use super::{StatusLine, painted};
+
+    #[test]
+    fn u2_other_text_clears_the_status_line() {
+        let mut status = StatusLine::default();
+        assert_eq!(status.before("a line\n"), "");
+        let shown = status.shown("1 call");
+        assert_eq!(shown.as_deref(), Some("\r\u{1b}[2K1 call"));
+        assert_eq!(status.before("text that goes on"), "\r\u{1b}[2K");
+        // Drawn there it would take the text away.
+        assert_eq!(status.shown("2 calls"), None);
+        assert_eq!(status.before(" and ends\n"), "");
+        assert!(status.shown("3 calls").is_some());
+        assert_eq!(status.before(""), "\r\u{1b}[2K");
+    }
 
     #[test]
     fn colours_add_nothing_else() {

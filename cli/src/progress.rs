@@ -73,7 +73,7 @@ impl Progress {
             let _ = thread.join();
         }
         match self.shared.terminal {
-            true => output::err("\r\u{1b}[2K"),
+            true => output::clear_status(),
             false => output::note("progress", &self.shared.last_line(fuel_used)),
         }
     }
@@ -101,7 +101,7 @@ impl Shared {
             match self.terminal {
                 true => {
                     let cut: String = line.chars().take(WIDTH).collect();
-                    output::err(&format!("\r\u{1b}[2K{cut}"));
+                    output::status(&cut);
                 }
                 false => output::note("progress", &line),
             }

@@ -108,7 +108,7 @@ impl Machine {
         }
     }
 
-    /// Counts a call that is made.
+    /// Counts a call that the host is given.
     #[inline]
     pub(crate) fn report_call(&self, request: &Request) {
         if let Some(progress) = &self.run_options().progress {
@@ -119,6 +119,14 @@ impl Machine {
                 op: request.call.op.clone(),
                 since: crate::run::wall_clock(),
             });
+        }
+    }
+
+    /// Notes that one of several calls is answered.
+    #[inline]
+    pub(crate) fn report_answer(&self, id: &CallId) {
+        if let Some(progress) = &self.run_options().progress {
+            progress.now().under_way.retain(|call| call.id != *id);
         }
     }
 

@@ -54,6 +54,7 @@ impl Calls {
         while self.active.len() < self.limit
             && let Some((number, request)) = self.waiting.pop_front()
         {
+            machine.report_call(&request);
             let call = ActiveCall::start(request, machine, wall_clock(), self.deadline);
             self.active.push((number, call));
         }
@@ -96,6 +97,7 @@ impl Calls {
             }
             // Those behind it move up; what is started next comes last.
             let (number, done) = self.active.remove(at);
+            machine.report_answer(&done.id);
             done.end(&answer);
             let most = self.room.saturating_sub(self.bytes);
             match Requests::bytes_of(&answer, most, host) {
@@ -132,6 +134,7 @@ pub(super) fn now(
         if let Some(reason) = host.stop() {
             return Err(reason);
         }
+        session.machine.report_call(&request);
         let answer = answer_now(request, session, clock);
         bytes += Requests::bytes_of(&answer, requests.room.saturating_sub(bytes), &host)?;
         answers.push(answer);

@@ -380,7 +380,9 @@ impl Run {
         match &mut self.waiting {
             Some(waiting) if id.step() + 1 == session.step => {
                 let host = session.host(&self.vm, &self.now);
-                waiting.answer(id, answer, &host)
+                waiting.answer(id, answer, &host)?;
+                session.machine.report_answer(id);
+                Ok(())
             }
             _ => Err(RunFault::AnsweredCall(id.clone())),
         }

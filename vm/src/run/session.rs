@@ -249,7 +249,6 @@ fn turn(
             Step::CallAll(mut requests) => {
                 for one in &mut requests.calls {
                     one.request.call.id = CallId::new(parent.clone(), *calls, one.place);
-                    machine.report_call(&one.request);
                     machine.trace_call(&one.request, host);
                 }
                 *calls += 1;

@@ -294,6 +294,7 @@ impl Several {
                 let call = &mut self.calls[number];
                 let deadline = until(session, &call.request, now);
                 let request = call.request.clone();
+                session.machine.report_call(&request);
                 call.state = State::UnderWay(Outstanding::of(&request, deadline));
                 self.active.push(number);
                 let made = Made {
