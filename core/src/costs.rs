@@ -146,6 +146,16 @@ pub const fn taken_apart(units: usize) -> usize {
     units.saturating_mul(5)
 }
 
+/// The units that normalizing a text beyond ASCII counts for, beyond the reading of it, where
+/// what it gives has so many: some characters become many, which are sorted.
+#[must_use]
+pub const fn normalized_units(units: usize, given: usize) -> usize {
+    let more = given.saturating_sub(units);
+    units
+        .saturating_mul(8)
+        .saturating_add(more.saturating_mul(2))
+}
+
 /// The units that looking for a text in one of so many units beyond ASCII counts for, beyond
 /// the reading of it: `halves` where the text that is looked for begins or ends with half of a
 /// surrogate pair.
@@ -402,6 +412,8 @@ pub const JOIN: Formula = both(2);
 pub const MEMBERS: Formula = read(50);
 /// What making text of an array charges, besides the text.
 pub const LIST_TEXT: Formula = read(8);
+/// What a line of `console` charges: numbers and dates are short to read and long to write.
+pub const LINE: Formula = read(8);
 /// What reading JSON charges.
 pub const PARSE: Formula = both(4);
 /// What writing JSON charges.

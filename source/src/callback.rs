@@ -200,8 +200,10 @@ impl<'a> Lowerer<'a> {
     /// The statements of a callback as steps of a loop.
     pub(crate) fn turn_steps(&mut self, turn: &Turn<'a>, after: &After, out: &mut Vec<Tree>) {
         let Callback::Code(code) = turn.callback else {
-            if let Some(value) = self.turn_value(turn, out) {
-                self.after(after, value, out);
+            match (self.turn_value(turn, out), after) {
+                (Some(value), After::Nothing) => crate::effect::done(value, &place(turn.at), out),
+                (Some(value), after) => self.after(after, value, out),
+                (None, _) => {}
             }
             return;
         };

@@ -548,7 +548,7 @@ fn combine(op: &'static str, left: Value, right: Value, at: &Place) -> Value {
 }
 
 /// A step for a value that nobody wants, if something happens in it.
-fn done(value: Value, at: &Place, out: &mut Vec<Tree>) {
+pub(crate) fn done(value: Value, at: &Place, out: &mut Vec<Tree>) {
     let mut acts = false;
     let tree = value.resolved();
     tree.walk(&mut |tree| acts |= matches!(tree.tag(), Some("call" | "methodCall")));

@@ -1,5 +1,6 @@
 //! What programs write by `console`: lines for the host, bounded in length and number.
 
+use crate::convert::{BoundaryLimits, cut};
 use crate::heap::{Heap, Val};
 use crate::native::{Cx, Fault};
 use crate::options::RunOptions;
@@ -123,7 +124,8 @@ pub(crate) fn log(cx: &mut Cx<'_>, level: LogLevel, args: &[Val]) -> Result<Val,
         match arg {
             Val::Str(s) => {
                 let bytes = cx.heap.bytes(*s);
-                let room = MAX_LINE.saturating_sub(out.len());
+                // With the rest of a character that stands at the end.
+                let room = (MAX_LINE + 4).saturating_sub(out.len());
                 out.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
             other => show(cx.heap, *other, MAX_DEPTH, &mut out),
@@ -133,7 +135,11 @@ pub(crate) fn log(cx: &mut Cx<'_>, level: LogLevel, args: &[Val]) -> Result<Val,
         }
     }
     if out.len() >= MAX_LINE {
-        out.truncate(MAX_LINE);
+        let limits = BoundaryLimits {
+            max_bytes: MAX_LINE,
+            ..BoundaryLimits::default()
+        };
+        out.truncate(cut(&out, &limits).len());
         out.extend_from_slice("…".as_bytes());
     }
     cx.work(out.len() as i64 / 4)?;

@@ -2,7 +2,7 @@
 
 use super::Reads::{self, All, Count, Deep, First};
 use super::{CallContext, EVERYWHERE, NOT_IN_CONDITIONS};
-use crate::costs::{BOTH, FREE, Formula, NUMERAL, PARSE, READ, STRINGIFY, both, read};
+use crate::costs::{BOTH, FREE, Formula, LINE, NUMERAL, PARSE, READ, STRINGIFY, both, read};
 
 /// A builtin function: `ns.name`, or a global when `ns` is empty.
 #[derive(Copy, Clone, Debug)]
@@ -97,10 +97,10 @@ pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("Math", "random", FREE, Count, "A random number from 0 to 1, 1 excluded, of the random capability."),
     f("JSON", "parse", PARSE, First, "The value that a JSON text stands for."),
     f("JSON", "stringify", STRINGIFY, All, "The JSON text of a value; a replacer and an indentation may follow."),
-    f("console", "log", read(2), Deep, "Writes its arguments as a line for the host."),
-    f("console", "warn", read(2), Deep, "Writes its arguments as a line for the host, as a warning."),
-    f("console", "error", read(2), Deep, "Writes its arguments as a line for the host, as an error; the run goes on."),
-    f("console", "info", read(2), Deep, "Writes its arguments as a line for the host."),
+    f("console", "log", LINE, Deep, "Writes its arguments as a line for the host."),
+    f("console", "warn", LINE, Deep, "Writes its arguments as a line for the host, as a warning."),
+    f("console", "error", LINE, Deep, "Writes its arguments as a line for the host, as an error; the run goes on."),
+    f("console", "info", LINE, Deep, "Writes its arguments as a line for the host."),
     f("Array", "isArray", FREE, First, "Whether a value is an array."),
     f("Array", "from", Formula::Keys(24), First, "An array of what a text, array, set or object with a length holds; a function may map it."),
     f("Array", "of", FREE, First, "An array of its arguments."),
@@ -158,5 +158,5 @@ pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("", "Boolean", FREE, First, "Whether a value counts as true."),
     f("Date", "tryParse", read(3), First, "A date of a text or of milliseconds since 1970, null if it is none."),
     f("Array", "items", FREE, First, "An array itself, of a text or set what `Array.from` gives; fails for what has no items, which the second argument names."),
-    f("console", "debug", read(2), Deep, "Writes its arguments as a line for the host, for debugging."),
+    f("console", "debug", LINE, Deep, "Writes its arguments as a line for the host, for debugging."),
 ];

@@ -4,7 +4,9 @@
 use super::coerce::{bytes, to_num, to_str};
 use super::meter::Meter;
 use super::value::{Fail, JsStr, OVal, Res, fail, js, to_wtf8};
-use a99_core::costs::{READ, Sizes, WRITTEN, collated_units, searched_units, taken_apart};
+use a99_core::costs::{
+    READ, Sizes, WRITTEN, collated_units, normalized_units, searched_units, taken_apart,
+};
 use a99_ecma::{arith, case, forms, text_index, wtf8};
 use std::cmp::Ordering;
 
@@ -410,7 +412,6 @@ pub(super) fn method(
             index(look(s, &needle, 0))
         }
         "normalize" => {
-            owe_units(s);
             let form = if args.get(0).is_undef() {
                 js("NFC")
             } else {
@@ -418,7 +419,14 @@ pub(super) fn method(
             };
             let form =
                 forms::Form::from_name(&to_wtf8(&form)).map_err(|e| Fail::new(e.message()))?;
-            bytes(&forms::normalize(form, &to_wtf8(s)))
+            let normal = bytes(&forms::normalize(form, &to_wtf8(s)));
+            if let OVal::Str(normal) = &normal
+                && !is_ascii(s)
+            {
+                let units = normalized_units(s.len(), normal.len());
+                super::meter::owe(READ.price(Sizes::units(units)));
+            }
+            normal
         }
         "padEnd" => pad(m, s, &args, false)?,
         "padStart" => pad(m, s, &args, true)?,

@@ -344,6 +344,20 @@ fn u3_console_reaches_the_host() {
             .iter()
             .any(|text| text.to_string_lossy().contains("console:"))
     );
+    // A line that is cut ends with a whole character, and every turn of a loop is a line.
+    let code = "function agent({ x }) { console.log('a' + x); [1, 2].forEach(console.log) }";
+    let agent = engine.compile_source(code).expect("it compiles");
+    let outcome = engine.run_sync(&agent, json!({"x": "é".repeat(9_000)}), RunOptions::new());
+    let lines: Vec<String> = outcome
+        .logs
+        .iter()
+        .map(|line| line.text.to_string_lossy().into_owned())
+        .collect();
+    assert!(
+        lines[0].ends_with("é…") && lines[0].len() <= (16 << 10) + 3,
+        "{lines:?}"
+    );
+    assert_eq!(lines[1..], ["1", "2"]);
     // What is long costs more.
     let fuel = |text: &str| {
         let code = "function agent({ x }) { console.log(x); return 1 }";

@@ -58,7 +58,7 @@ fn shared() -> Vec<(&'static str, String)> {
         HOLE
     ];
     lines.extend(formulas![
-        READ WRITTEN BOTH SPLIT JOIN MEMBERS LIST_TEXT PARSE STRINGIFY DIGEST XML NUMERAL FREE
+        READ WRITTEN BOTH SPLIT JOIN MEMBERS LIST_TEXT LINE PARSE STRINGIFY DIGEST XML NUMERAL FREE
     ]);
     lines.extend(functions![
         compared_units taken_apart name_units crossing_text crossing_list
@@ -96,6 +96,10 @@ fn shared() -> Vec<(&'static str, String)> {
         (
             "searched_units",
             at_sizes(|n| costs::searched_units(n, n > 2) as i64),
+        ),
+        (
+            "normalized_units",
+            at_sizes(|n| costs::normalized_units(n, 3 * n) as i64),
         ),
         ("node", both(costs::node)),
         ("loop_turn", both(costs::loop_turn)),

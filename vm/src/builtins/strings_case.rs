@@ -6,7 +6,7 @@ use super::{StrFn, arg, charge_text, collate};
 use crate::coerce::to_str;
 use crate::heap::{Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes, collated_units, taken_apart};
+use a99_core::costs::{READ, Sizes, collated_units, normalized_units};
 use a99_ecma::case;
 use a99_ecma::forms::{self, Form};
 use a99_ecma::wtf8;
@@ -69,12 +69,18 @@ fn normalize(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
             Form::from_name(cx.bytes(name)).map_err(|e| Fault::throw(e.message()))?
         }
     };
-    if !s.is_ascii() {
-        cx.pay_metered(READ.price(Sizes::units(taken_apart(s.units()))))?;
-    }
-    mapped(cx, s, NORMAL_GROWTH, |text, mut tick| {
+    let given = if s.is_ascii() { 0 } else { s.units() };
+    let price = |more| READ.price(Sizes::units(normalized_units(given, more)));
+    cx.pay_metered(price(0))?;
+    let normal = mapped(cx, s, NORMAL_GROWTH, |text, mut tick| {
         Ok(owned(forms::normalize_with(form, text, &mut tick)?))
-    })
+    })?;
+    if let Val::Str(normal) = normal
+        && given > 0
+    {
+        cx.pay_metered(price(normal.units()) - price(0))?;
+    }
+    Ok(normal)
 }
 
 fn is_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {

@@ -25,8 +25,8 @@ use a99_core::costs::{
     NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ, REGEX_PART, REGEX_POSITION, REGEX_STEP,
     REGEX_WAY, REGEX_WAYS, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED, SHORT_TEXT,
     SORT_STEP, STORE_BYTE, Sizes, UNIT, WRITTEN, collated_units, comparator_steps, copied,
-    data_nodes, json_list, json_object, object_nodes, read, regex_found, searched_units,
-    taken_apart,
+    data_nodes, json_list, json_object, normalized_units, object_nodes, read, regex_found,
+    searched_units, taken_apart,
 };
 use a99_core::fuel::Fuel;
 use a99_core::program::ops::{OpInfo, TABLE};
@@ -252,6 +252,8 @@ fn write_rates(out: &mut String) {
     let (crossing_element, crossing_member) = (price(CROSSING_ELEMENT), price(CROSSING_MEMBER));
     let (copied_one, copied_part) = (elements(copied(0)), elements(copied(1) - copied(0)));
     let apart = price(READ.price(Sizes::units(taken_apart(1))));
+    let normal = |units, given| price(READ.price(Sizes::units(normalized_units(units, given))));
+    let (normalized, more_normal) = (normal(1, 1), normal(0, 1));
     let comparator = elements(comparator_steps(2) / 2);
     let (schema_read, required) = (price(SCHEMA_READ), elements(SCHEMA_REQUIRED));
     let allowed = elements(SCHEMA_ALLOWED);
@@ -332,8 +334,9 @@ fn write_rates(out: &mut String) {
          * What `memoize` keeps, and gives once more, is a copy: {copied_one} for each array, \
          set, object and date in it and {copied_part} for each element and member.\n\
          * Taking a text beyond ASCII apart into its units, by `split`, `omit` and `merge`, \
-         normalising it, and looking in it for a text that begins or ends with half of a \
-         surrogate pair: {apart} more for each unit; looking in it for another text {searched}.\n\
+         and looking in it for a text that begins or ends with half of a \
+         surrogate pair: {apart} more for each unit; looking in it for another text {searched}; \
+         normalising it {normalized}, and {more_normal} for each unit that it gets more.\n\
          * `toFixed`, `toExponential` and `toPrecision` with more than {FEW_DIGITS} digits, and \
          `toString` with a base whose text has more than {FEW_RADIX_DIGITS}: {many_digits} more.\n\
          * `sort` and `toSorted` with a function: {comparator} * n * ceil(log2 n).\n\
