@@ -7,11 +7,13 @@ use a99_core::diag::suggest;
 use agent99::{AtomSet, ErrorCode, RunError};
 
 /// The member of a script that stands in for what an op needs.
-const SCRIPTED: [(&str, &str); 18] = [
+const SCRIPTED: [(&str, &str); 20] = [
     ("httpFetch", "fetch"),
     ("llmPredict", "llm"),
     ("llmPredictBattery", "llmBattery"),
     ("llmVision", "llmBattery"),
+    ("llmChat", "ai"),
+    ("llmToolLoop", "ai"),
     ("agentRun", "agents"),
     ("xmlParse", "xml"),
     ("transpileCode", "transpile"),
@@ -96,7 +98,13 @@ fn unreadable(error: &RunError) -> Option<String> {
 /// How to grant what an op needs.
 fn missing(op: &str, error: &RunError, source: &Source) -> String {
     let known = SCRIPTED.iter().find(|(name, _)| *name == op);
+    let is_of_turn = agent99::turn_atoms().iter().any(|atom| atom.sig.name == op);
     match known {
+        _ if is_of_turn => {
+            "only agents of `a99 agent host` have it; `--script FILE` stands in for \
+                            one, here under `turn`"
+                .into()
+        }
         Some(("httpFetch", _)) => {
             let host = host_of(error, source).unwrap_or_else(|| "HOST".to_owned());
             format!(
@@ -109,7 +117,7 @@ fn missing(op: &str, error: &RunError, source: &Source) -> String {
             "nothing is granted: `--embed DIR` names a model that `a99 model import` made ready; \
              `--script FILE` names answers instead, here under `{member}`"
         ),
-        Some(("llmPredict" | "llmPredictBattery" | "llmVision", member)) => format!(
+        Some((name, member)) if name.starts_with("llm") => format!(
             "nothing is granted: `--llm URL --model NAME` lets the program ask the model of a \
              service, such as `http://localhost:1234/v1`; `--script FILE` names answers instead, \
              here under `{member}`"

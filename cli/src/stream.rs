@@ -4,9 +4,14 @@ use crate::failure::Failure;
 use crate::output::{self, Format};
 use a99_core::text::escape_for_terminal;
 use agent99::{
-    EventSink, EventStream, LogLevel, LogLine, RunEvent, RunEventKind, Value, event_channel,
+    EventSink, EventStream, LogLevel, LogLine, Outcome, RunEvent, RunEventKind, RunOptions, Value,
+    event_channel,
 };
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+
+/// Bytes of lines of other programs that an outcome has.
+const MAX_KEPT: usize = 256 << 10;
 
 /// Events that wait to be written: beyond them the run waits, too.
 const WAITING: usize = 256;
@@ -110,6 +115,38 @@ pub(crate) fn log(line: &LogLine) {
         shown[0] = format!("{}: {}", line.level.name(), shown[0]);
     }
     output::err(&format!("{}\n", shown.join("\n")));
+}
+
+/// Lines that the programs which a run calls write by `console`: those of the run itself are in
+/// its outcome.
+#[derive(Default)]
+pub(crate) struct AgentLines(Arc<Mutex<(Vec<LogLine>, usize)>>);
+
+impl AgentLines {
+    /// Options of such programs.
+    pub(crate) fn of(&self, options: RunOptions) -> RunOptions {
+        let lines = Arc::clone(&self.0);
+        options.console(move |line| {
+            let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.1 += line.text.len_bytes();
+            if lines.1 <= MAX_KEPT {
+                lines.0.push(line.clone());
+            }
+        })
+    }
+
+    /// Puts them behind the lines of the run.
+    pub(crate) fn add_to(self, outcome: &mut Outcome) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.1 > MAX_KEPT {
+            let text =
+                "console: further lines of the programs that it called are not in the outcome";
+            outcome.warnings.push(text.into());
+        }
+        let mut all = std::mem::take(&mut outcome.logs).into_vec();
+        all.append(&mut lines.0);
+        outcome.logs = all.into();
+    }
 }
 
 #[cfg(test)]

@@ -82,7 +82,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         false => options.console(stream::log),
     };
     // What sub-agents run with; their steps are no lines of this run's trace.
-    let inherited = options.clone();
+    let of_agents = stream::AgentLines::default();
+    let inherited = match args.program.json {
+        true => of_agents.of(options.clone()),
+        false => options.clone(),
+    };
     let options = options.account(Account::new("", account_limits(&config)?));
     let mut notes = undeclared(&agent, &input.args);
     notes.extend(network::unused_headers(&config));
@@ -157,6 +161,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         }
     }
     if args.program.json {
+        of_agents.add_to(&mut outcome);
         let found = agent.warnings().iter().cloned().chain(notes);
         let mut json = outcome_json(&outcome, &found.collect(), place);
         if let (Value::Object(map), Some((file, granted))) = (&mut json, config.granted_by_file()) {
