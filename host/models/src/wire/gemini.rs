@@ -3,6 +3,7 @@
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
+use super::usage::Counters;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, merge, stop_reason, texts_of,
     told, turns,
@@ -412,15 +413,19 @@ impl Chunks {
 /// Usage; nothing if no number of it is one.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |key: &str| count(usage, key);
+    let sum = |parts: [Option<u64>; 2]| {
+        let known = parts.into_iter().flatten();
+        known.reduce(u64::saturating_add)
+    };
     let (prompt, said) = (count("promptTokenCount"), count("candidatesTokenCount"));
     prompt.or(said)?;
-    let thought = count("thoughtsTokenCount").unwrap_or(0);
-    let of_tools = count("toolUsePromptTokenCount").unwrap_or(0);
-    Some(Usage {
-        prompt_tokens: prompt.unwrap_or(0).saturating_add(of_tools),
-        completion_tokens: said.unwrap_or(0).saturating_add(thought),
-        cached_tokens: count("cachedContentTokenCount").unwrap_or(0),
-        reasoning_tokens: thought,
-        ..Usage::default()
-    })
+    let thought = count("thoughtsTokenCount");
+    let counters = Counters {
+        prompt: sum([prompt, count("toolUsePromptTokenCount")]),
+        completion: sum([said, thought]),
+        total: count("totalTokenCount"),
+        cached: count("cachedContentTokenCount"),
+        reasoning: thought,
+    };
+    counters.usage()
 }

@@ -7,6 +7,7 @@ mod openai;
 mod pieces;
 mod responses;
 mod sampling;
+mod usage;
 
 use crate::sse::Event;
 use a99_capabilities::ai::{

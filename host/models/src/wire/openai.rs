@@ -5,6 +5,7 @@ mod kept;
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
+use super::usage::Counters;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, merge, stop_reason, texts_of,
     told, turns,
@@ -525,18 +526,14 @@ fn content(
 /// Usage; nothing if no number of it is one.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let inner = |key: &str, of: &str| usage.get(key).and_then(|details| count(details, of));
-    let (prompt, completion) = (
-        count(usage, "prompt_tokens"),
-        count(usage, "completion_tokens"),
-    );
-    prompt.or(completion)?;
-    Some(Usage {
-        prompt_tokens: prompt.unwrap_or(0),
-        completion_tokens: completion.unwrap_or(0),
-        cached_tokens: inner("prompt_tokens_details", "cached_tokens").unwrap_or(0),
-        reasoning_tokens: inner("completion_tokens_details", "reasoning_tokens").unwrap_or(0),
-        ..Usage::default()
-    })
+    let counters = Counters {
+        prompt: count(usage, "prompt_tokens"),
+        completion: count(usage, "completion_tokens"),
+        total: count(usage, "total_tokens"),
+        cached: inner("prompt_tokens_details", "cached_tokens"),
+        reasoning: inner("completion_tokens_details", "reasoning_tokens"),
+    };
+    counters.usage()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::json::{count, items, map, objects, text};
 use super::openai::{EFFORTS, is_strict};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
+use super::usage::Counters;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, stop_reason, texts_of, told,
     turns,
@@ -382,13 +383,12 @@ impl Events {
 /// Usage; nothing if no number of it is one.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let inner = |key: &str, of: &str| usage.get(key).and_then(|details| count(details, of));
-    let (prompt, said) = (count(usage, "input_tokens"), count(usage, "output_tokens"));
-    prompt.or(said)?;
-    Some(Usage {
-        prompt_tokens: prompt.unwrap_or(0),
-        completion_tokens: said.unwrap_or(0),
-        cached_tokens: inner("input_tokens_details", "cached_tokens").unwrap_or(0),
-        reasoning_tokens: inner("output_tokens_details", "reasoning_tokens").unwrap_or(0),
-        ..Usage::default()
-    })
+    let counters = Counters {
+        prompt: count(usage, "input_tokens"),
+        completion: count(usage, "output_tokens"),
+        total: count(usage, "total_tokens"),
+        cached: inner("input_tokens_details", "cached_tokens"),
+        reasoning: inner("output_tokens_details", "reasoning_tokens"),
+    };
+    counters.usage()
 }
