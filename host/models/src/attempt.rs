@@ -229,16 +229,14 @@ impl Attempt<'_> {
             let chunk = match self.timed(chunk) {
                 Ok(Ok(chunk)) => chunk,
                 Ok(Err(error)) => {
-                    let ended = reader.end().map(Read::Whole);
+                    let ended = reader.broke_off(self.asked.sink);
                     return ended.map_err(|_| self.failed(&error));
                 }
-                Err(error) => return reader.end().map(Read::Whole).map_err(|_| error),
+                Err(error) => return reader.broke_off(self.asked.sink).map_err(|_| error),
             };
             let Some(chunk) = chunk else {
-                return reader
-                    .end()
-                    .map(Read::Whole)
-                    .map_err(|error| self.named(error));
+                let ended = reader.end(self.asked.sink);
+                return ended.map_err(|error| self.named(error));
             };
             match reader
                 .push(&chunk, self.asked.sink)

@@ -128,6 +128,7 @@ impl Protocol for Gemini {
         if !has("candidates") && !has("promptFeedback") {
             return Err(malformed("it has no `candidates`"));
         }
+        out.extend(chunks.end());
         out.push(Step::End);
         Ok(out)
     }
@@ -284,7 +285,8 @@ struct Chunks {
     calls: u64,
     /// Bytes of text so far.
     said: usize,
-    stopped: bool,
+    /// The last reason to end.
+    stop: Option<StopReason>,
 }
 
 impl Decoder for Chunks {
@@ -294,6 +296,15 @@ impl Decoder for Chunks {
             self.chunk(&chunk, &mut out)?;
         }
         Ok(out)
+    }
+
+    /// Calls may follow a reason that spoke of none.
+    fn end(&mut self) -> Vec<Step> {
+        let mut out = Vec::new();
+        if let Some(stop) = self.stop.take() {
+            self.stop_for(stop, &mut out);
+        }
+        out
     }
 }
 
@@ -311,16 +322,16 @@ impl Chunks {
         }
         let candidates = items(chunk, "candidates")?;
         let first = candidates.iter().find(|one| index(one).unwrap_or(0) == 0);
-        if let Some(candidate) = first.filter(|_| !self.stopped) {
+        if let Some(candidate) = first {
             self.candidate(candidate, out)?;
         }
         // A prompt that is blocked has no candidate.
         let blocked = chunk
             .get("promptFeedback")
             .and_then(|of| of.get("blockReason"));
-        if !self.stopped && first.is_none() && blocked.and_then(Value::as_text).is_some() {
-            self.stopped = true;
-            out.push(Step::Stop(StopReason::ContentFilter));
+        let is_blocked = blocked.and_then(Value::as_text).is_some();
+        if self.stop.is_none() && first.is_none() && is_blocked {
+            self.stop_for(StopReason::ContentFilter, out);
         }
         if let Some(usage) = chunk.get("usageMetadata").and_then(usage_of) {
             out.push(Step::Event(StreamEvent::Usage(usage)));
@@ -337,12 +348,17 @@ impl Chunks {
         if reason.is_empty() {
             return Ok(());
         }
-        self.stopped = true;
-        out.push(Step::Stop(match stop_reason(&reason) {
+        self.stop_for(stop_reason(&reason), out);
+        Ok(())
+    }
+
+    fn stop_for(&mut self, reason: StopReason, out: &mut Vec<Step>) {
+        let reason = match reason {
             StopReason::EndTurn if self.tools.any() => StopReason::ToolUse,
             other => other,
-        }));
-        Ok(())
+        };
+        self.stop = Some(reason.clone());
+        out.push(Step::Stop(reason));
     }
 
     fn part(&mut self, part: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {

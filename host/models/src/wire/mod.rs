@@ -243,8 +243,15 @@ pub(crate) trait Protocol: Send + Sync {
 
 /// Reads the events of one answer.
 pub(crate) trait Decoder: Send {
-    /// What an event says, in order. Steps after [`Step::Stop`] are usage and the end only.
+    /// What an event says, in order. Content may follow [`Step::Stop`]: some services send a
+    /// reason with each chunk, and the last one counts.
     fn event(&mut self, event: &Event) -> Result<Vec<Step>, AiError>;
+
+    /// What was held back until the stream ended, and the reason again; nothing if no reason
+    /// came.
+    fn end(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
 }
 
 /// A step of an answer.
@@ -254,7 +261,7 @@ pub(crate) enum Step {
     Event(StreamEvent),
     /// A part of a tool, which is no event yet.
     Part,
-    /// The answer is whole for this reason.
+    /// The answer is whole for this reason, unless more of it comes.
     Stop(StopReason),
     /// Nothing comes any more.
     End,
