@@ -503,19 +503,20 @@ impl Events {
         Ok(())
     }
 
-    /// Usage as far as it is told; each number replaces the one before.
+    /// Usage as far as it is told. Each counter grows: some services repeat one as 0 at the
+    /// end.
     fn take_usage(&mut self, usage: &Value, out: &mut Vec<Step>) {
         let input = count(usage, "input_tokens");
         let output = count(usage, "output_tokens");
         if input.or(output).is_none() {
             return;
         }
-        self.fresh = input.unwrap_or(self.fresh);
-        let told = |key: &str, before: u64| count(usage, key).unwrap_or(before);
+        self.fresh = self.fresh.max(input.unwrap_or(0));
+        let told = |key: &str, before: u64| before.max(count(usage, key).unwrap_or(0));
         let (written, cached) = (self.usage.written_tokens, self.usage.cached_tokens);
         self.usage.written_tokens = told("cache_creation_input_tokens", written);
         self.usage.cached_tokens = told("cache_read_input_tokens", cached);
-        self.usage.completion_tokens = output.unwrap_or(self.usage.completion_tokens);
+        self.usage.completion_tokens = self.usage.completion_tokens.max(output.unwrap_or(0));
         let parts = self.fresh.saturating_add(self.usage.written_tokens);
         self.usage.prompt_tokens = parts.saturating_add(self.usage.cached_tokens);
         out.push(Step::Event(StreamEvent::Usage(self.usage)));
