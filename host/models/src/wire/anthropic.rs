@@ -1,5 +1,7 @@
 //! Anthropic's messages.
 
+mod schema;
+
 use super::json::{count, index, items, map, objects, parse, text};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
@@ -19,6 +21,9 @@ const DEFAULT_MAX_TOKENS: u32 = 4096;
 
 /// How an answer of JSON is asked for, for which there is no member without a schema.
 const ONLY_JSON: &str = "Answer with one JSON object and nothing else.";
+
+/// How an answer is asked for whose schema the service does not take.
+const ONLY_FORM: &str = "Answer with one JSON value and nothing else. Its JSON Schema: ";
 
 /// The wire has no seeds.
 const SAMPLING: Sampling = Sampling {
@@ -65,11 +70,22 @@ impl Protocol for Anthropic {
         let name = ask.max_tokens_name.unwrap_or("max_tokens");
         body.insert(name, f64::from(most));
         let mut system = request.system.clone().unwrap_or_default();
-        if request.format == Format::Json {
+        let (form, asked) = match &request.format {
+            Format::Text => (None, None),
+            Format::Json => (None, Some(ONLY_JSON.to_owned())),
+            Format::Schema { schema, .. } => match schema::closed(schema) {
+                None => (
+                    None,
+                    Some(format!("{ONLY_FORM}{}", schema.to_json_string())),
+                ),
+                form => (form, None),
+            },
+        };
+        if let Some(asked) = asked {
             if !system.is_empty() {
                 system.push_str("\n\n");
             }
-            system.push_str(ONLY_JSON);
+            system.push_str(&asked);
         }
         if !system.is_empty() {
             body.insert("system", system);
@@ -107,8 +123,8 @@ impl Protocol for Anthropic {
         if let Some(effort) = request.effort {
             output.insert("effort", effort.name());
         }
-        if let Format::Schema { schema, .. } = &request.format {
-            let format = map([("type", "json_schema".into()), ("schema", schema.clone())]);
+        if let Some(schema) = form {
+            let format = map([("type", "json_schema".into()), ("schema", schema)]);
             output.insert("format", format);
         }
         if !output.is_empty() {

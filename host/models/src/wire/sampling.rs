@@ -139,13 +139,12 @@ mod tests {
         let formed = TextRequest {
             format: Format::Schema {
                 name: "n".to_owned(),
-                schema: value("{}"),
+                schema: value(r#"{"type":"null"}"#),
             },
             ..all(Effort::Max)
         };
         let sent = body(Wire::Anthropic, "m", &formed).unwrap();
-        let both =
-            r#""output_config":{"effort":"max","format":{"type":"json_schema","schema":{}}}}"#;
+        let both = r#""output_config":{"effort":"max","format":{"type":"json_schema","schema":{"type":"null"}}}}"#;
         assert!(sent.ends_with(both), "{sent}");
         type Change = fn(&mut TextRequest);
         let cases: [(Change, [Option<&str>; 4]); 9] = [

@@ -79,14 +79,27 @@ fn requests_have_all_that_was_asked() {
     let schema = TextRequest {
         format: Format::Schema {
             name: "n".to_owned(),
-            schema: value(r#"{"type":"object"}"#),
+            schema: value(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#),
         },
         ..TextRequest::new("x")
     };
     let format = ask(&schema);
     assert_eq!(
         format.get("output_config").unwrap().to_json_string(),
-        r#"{"format":{"type":"json_schema","schema":{"type":"object"}}}"#
+        r#"{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}}}"#
+    );
+    let open = TextRequest {
+        format: Format::Schema {
+            name: "n".to_owned(),
+            schema: value(r#"{"type":"object"}"#),
+        },
+        ..TextRequest::new("x").system("Be brief.")
+    };
+    let open = ask(&open);
+    assert!(open.get("output_config").is_none());
+    assert_eq!(
+        open.get("system").unwrap().as_str().unwrap(),
+        "Be brief.\n\nAnswer with one JSON value and nothing else. Its JSON Schema: {\"type\":\"object\"}"
     );
     let json = TextRequest {
         format: Format::Json,
