@@ -38,7 +38,7 @@ pub(crate) struct Service {
 }
 
 /// OpenAI's own service, whose newer models take the number of tokens under another name
-/// than everybody else's.
+/// than everybody else's, at Azure too.
 const OPENAI: &str = "api.openai.com:443";
 
 impl Service {
@@ -81,7 +81,8 @@ impl Service {
         }
         let base = format!("{base}{version}");
         let is_openai = rule_for(&base).is_ok_and(|rule| rule == OPENAI);
-        let newer = is_openai && config.wire == Wire::OpenAi;
+        let is_newer = is_openai || (is_azure(&base) && takes_newer_name(query.as_deref()));
+        let newer = is_newer && config.wire == Wire::OpenAi;
         let newer = newer.then(|| "max_completion_tokens".to_owned());
         for (key, zero) in [
             ("requests-per-minute", config.requests_per_minute == Some(0)),
@@ -250,6 +251,16 @@ impl Service {
         let (service, why) = (&self.name, self.shown(&error.to_string()));
         AiError::new(code, format!("the model service `{service}`: {why}"))
     }
+}
+
+/// Whether Azure takes `max_completion_tokens` at an address with this query: all versions of its
+/// API from September 2024 on do, without which no model needs it.
+fn takes_newer_name(query: Option<&str>) -> bool {
+    let version = query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .find_map(|pair| pair.strip_prefix("api-version="));
+    version.is_none_or(|version| version >= "2024-09" || !version.starts_with("20"))
 }
 
 /// Whether an address is one of Azure, whose keys stand in a header of their own.
@@ -489,13 +500,38 @@ mod tests {
                 Wire::OpenAi,
                 "https://a.openai.azure.com/openai/deployments/gpt-4o?api-version=2024-10-21",
                 "https://a.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+                Some("max_completion_tokens"),
+            ),
+            // Before that name was known.
+            (
+                Wire::OpenAi,
+                "https://a.openai.azure.com/openai/deployments/gpt-4o?api-version=2024-06-01",
+                "https://a.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-06-01",
+                None,
+            ),
+            (
+                Wire::OpenAi,
+                "https://a.openai.azure.com/openai/v1?api-version=preview",
+                "https://a.openai.azure.com/openai/v1/chat/completions?api-version=preview",
+                Some("max_completion_tokens"),
+            ),
+            (
+                Wire::OpenAi,
+                "https://a.services.ai.azure.com/openai/v1",
+                "https://a.services.ai.azure.com/openai/v1/chat/completions",
+                Some("max_completion_tokens"),
+            ),
+            (
+                Wire::Responses,
+                "https://a.openai.azure.com/openai/v1",
+                "https://a.openai.azure.com/openai/v1/responses",
                 None,
             ),
             (
                 Wire::OpenAi,
                 "https://a.openai.azure.com/openai/deployments/{model}/?api-version=2024-10-21",
                 "https://a.openai.azure.com/openai/deployments/m%2F1/chat/completions?api-version=2024-10-21",
-                None,
+                Some("max_completion_tokens"),
             ),
         ] {
             let service = Service::new("a", ServiceConfig::new(wire, url)).unwrap();
