@@ -87,12 +87,14 @@ impl Protocol for Anthropic {
             }
             system.push_str(&asked);
         }
-        if !system.is_empty() {
+        if !is_blank(&system) {
             body.insert("system", system);
         }
         let turns = turns(&request.messages);
         let messages = turns.iter().filter_map(|turn| message(ask, turn));
-        body.insert("messages", messages.collect::<Vec<Value>>());
+        let mut messages: Vec<Value> = messages.collect();
+        trim_last(&mut messages);
+        body.insert("messages", messages);
         SAMPLING.write(request, &mut body);
         if !request.tools.is_empty() {
             let tools = request.tools.iter().map(|tool| {
@@ -236,9 +238,36 @@ fn message(ask: &Ask<'_>, turn: &Turn<'_>) -> Option<Value> {
     };
     let empty = match &content {
         Value::Array(parts) => parts.is_empty(),
-        other => other.as_text().is_some_and(|text| text.is_empty()),
+        other => other.as_str().is_some_and(is_blank),
     };
     (!empty).then(|| map([("role", role.into()), ("content", content)]))
+}
+
+/// Whether a text has nothing but white space, which the wire refuses.
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// An answer that the model is to go on with must not end in white space.
+fn trim_last(messages: &mut [Value]) {
+    let Some(Value::Object(last)) = messages.last_mut() else {
+        return;
+    };
+    if last.get("role").and_then(Value::as_str) != Some("assistant") {
+        return;
+    }
+    let text = match last.get_mut("content") {
+        Some(Value::Array(blocks)) => match blocks.last_mut() {
+            Some(Value::Object(block)) => block.get_mut("text"),
+            _ => None,
+        },
+        content => content,
+    };
+    if let Some(text) = text
+        && let Some(trimmed) = text.as_str().map(|text| text.trim_end().to_owned())
+    {
+        *text = trimmed.into();
+    }
 }
 
 fn is_text(block: &Value) -> bool {
@@ -253,12 +282,14 @@ fn blocks(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
         out.extend(blocks.iter().filter(|block| is_thinking(block)).cloned());
     }
     let texts = texts_of(message);
-    let woven = ask.woven(message, &texts);
-    out.extend(woven.into_iter().map(|part| match part {
-        Woven::Text(text) => map([("type", "text".into()), ("text", text.into())]),
-        Woven::Opaque(block) => block.clone(),
-        Woven::Call(used) => tool_use(used),
-    }));
+    for part in ask.woven(message, &texts) {
+        out.push(match part {
+            Woven::Text(text) if is_blank(text) => continue,
+            Woven::Text(text) => map([("type", "text".into()), ("text", text.into())]),
+            Woven::Opaque(block) => block.clone(),
+            Woven::Call(used) => tool_use(used),
+        });
+    }
 }
 
 fn is_thinking(block: &Value) -> bool {
@@ -283,7 +314,7 @@ fn tool_use(used: &ToolUse) -> Value {
 /// A part of what the user says.
 fn part(part: &Part) -> Option<Value> {
     Some(match part {
-        Part::Text(text) if text.is_empty() => return None,
+        Part::Text(text) if is_blank(text) => return None,
         Part::Text(text) => map([("type", "text".into()), ("text", text.as_str().into())]),
         Part::Image(Image::Url(url)) => {
             let source = map([("type", "url".into()), ("url", url.as_str().into())]);
