@@ -252,8 +252,27 @@ fn own_id(ask: &Ask<'_>, message: &Message, used: &ToolUse) -> Option<Value> {
     call.and_then(|(_, call)| call.get("id")).cloned()
 }
 
+/// What stands for the signature of a call that has none: one of another service, or one that the
+/// program wrote. Gemini 3 refuses a message whose first call has no signature
+/// (`https://ai.google.dev/gemini-api/docs/thought-signatures`).
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// Whether a model wants signatures, by its name: those from Gemini 3 on, and the names that go
+/// along with the newest.
+fn wants_signatures(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.strip_prefix("gemini-").is_some_and(|rest| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+        match digits.and_then(|digits| digits.parse::<u32>().ok()) {
+            Some(number) => number >= 3,
+            None => rest.ends_with("-latest"),
+        }
+    })
+}
+
 /// The parts of a message of the model, with signatures.
 fn model_parts(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
+    let mut unsigned = wants_signatures(ask.model).then_some(UNSIGNED);
     let texts = texts_of(message);
     for part in ask.woven(message, &texts) {
         out.push(match part {
@@ -272,6 +291,12 @@ fn model_parts(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
                 part.insert("functionCall", call);
                 let place = Place::Call(used.id.clone());
                 merge(&mut part, ask.opaque_members(message, &place));
+                // Of calls at once, only the first is signed.
+                if let Some(unsigned) = unsigned.take()
+                    && !part.contains("thoughtSignature")
+                {
+                    part.insert("thoughtSignature", unsigned);
+                }
                 part.into()
             }
         });
@@ -444,4 +469,68 @@ fn usage_of(usage: &Value) -> Option<Usage> {
         reasoning: thought,
     };
     counters.usage()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{round, value};
+    use super::*;
+    use crate::fuzz::whole;
+    use crate::wire::Wire;
+
+    fn sent(model: &str, service: &str, talk: Vec<Value>) -> Value {
+        let request = round(Value::Array(talk));
+        let body = Gemini.body(&Ask {
+            request: &request,
+            model,
+            service,
+            send_opaque: true,
+            prompt_cache: false,
+            stream: false,
+            max_tokens: None,
+            max_tokens_name: None,
+        });
+        body.get("contents").cloned().unwrap()
+    }
+
+    #[test]
+    fn t6_calls_without_a_signature_have_the_one_that_is_not_checked() {
+        let signatures = |contents: &Value| {
+            let parts = contents.pointer("/1/parts").and_then(Value::as_array);
+            let parts = parts.unwrap_or_default().iter();
+            let signed = parts.map(|part| part.get("thoughtSignature").and_then(Value::as_str));
+            signed
+                .map(|text| text.unwrap_or("-").to_owned())
+                .collect::<Vec<_>>()
+        };
+        let talk = |message: Value| {
+            vec![
+                value(r#"{"role":"user","content":"Go"}"#),
+                message,
+                value(r#"{"role":"tool","tool_call_id":"a","content":"1"}"#),
+            ]
+        };
+        let own = r#"{"role":"assistant","content":"So","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+        for (model, first) in [
+            ("gemini-3-pro-preview", UNSIGNED),
+            ("models/gemini-3.1-flash-lite", UNSIGNED),
+            ("gemini-10", UNSIGNED),
+            ("gemini-flash-latest", UNSIGNED),
+            ("gemini-2.5-flash", "-"),
+            ("gemini-exp", "-"),
+            ("gemma-3-27b-it", "-"),
+        ] {
+            let contents = sent(model, "s", talk(value(own)));
+            assert_eq!(signatures(&contents), ["-", first, "-"], "{model}");
+        }
+        // A signature of the service itself stays, and is not another service's.
+        let answer = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{}},"thoughtSignature":"EqQ="},{"functionCall":{"name":"f","args":{}}}]},"finishReason":"STOP"}]}"#;
+        let mut result = whole(Wire::Gemini, answer.as_bytes()).unwrap();
+        result.model = Some("s/gemini-3-pro-preview".to_owned());
+        for (service, first) in [("s", "EqQ="), ("t", UNSIGNED)] {
+            let message = talk(result.to_message());
+            let contents = sent("gemini-3-pro-preview", service, message);
+            assert_eq!(signatures(&contents), [first, "-"], "{service}");
+        }
+    }
 }
