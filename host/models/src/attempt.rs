@@ -165,19 +165,30 @@ impl Attempt<'_> {
         };
         let id = self.inner.directory.id(self.model);
         let price = self.inner.price_of(&id).map(|(price, _)| price);
+        let wire = self.service().config.wire;
+        let least = wire.protocol().least_answer();
         let reserving = payer.reserve(ai::Request {
             model: Some(id),
             prompt: asked.prompt,
             max_tokens: asked
                 .request
                 .max_tokens
-                .or(self.service().config.max_tokens),
+                .or(self.service().config.max_tokens)
+                .map(|most| most.max(least)),
             writes_cache: self.service().writes_cache(),
             price: Arc::new(move |_, usage| price.as_ref().map(|price| price.cost(usage))),
         });
         let reserved = within([self.total(), self.total()], reserving).await;
         let paid = self.timed(reserved)??;
         let max_tokens = paid.max_tokens();
+        if let Some(most) = max_tokens.filter(|most| *most < least) {
+            let wire = wire.name();
+            let text = format!(
+                "what is left pays for an answer of {most} tokens: the wire `{wire}` takes a limit \
+                 from {least} on"
+            );
+            return Err(AiError::new(AiCode::Budget, text));
+        }
         Ok(match asked.sink.pay(paid) {
             true => Go::On { max_tokens },
             false => Go::Closed,

@@ -231,6 +231,11 @@ pub(crate) trait Protocol: Send + Sync {
     /// What it has of a request's options.
     fn sampling(&self) -> &'static Sampling;
 
+    /// The smallest cap of an answer that services of the wire take, in tokens.
+    fn least_answer(&self) -> u32 {
+        1
+    }
+
     /// The body of a request.
     fn body(&self, ask: &Ask<'_>) -> Map;
 

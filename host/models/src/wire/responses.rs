@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 /// The final mark of a stream, which some services send.
 const DONE: &str = "[DONE]";
 
+/// The service refuses a smaller cap ("integer below minimum value").
+const LEAST_ANSWER: u32 = 16;
+
 /// The wire has neither seeds nor texts that stop an answer.
 const SAMPLING: Sampling = Sampling {
     temperature: ("temperature", 2.0),
@@ -48,6 +51,10 @@ impl Protocol for Responses {
         &SAMPLING
     }
 
+    fn least_answer(&self) -> u32 {
+        LEAST_ANSWER
+    }
+
     fn body(&self, ask: &Ask<'_>) -> Map {
         let request = ask.request;
         let mut body = Map::new();
@@ -67,7 +74,7 @@ impl Protocol for Responses {
         }
         if let Some(most) = request.max_tokens.or(ask.max_tokens) {
             let name = ask.max_tokens_name.unwrap_or("max_output_tokens");
-            body.insert(name, f64::from(most));
+            body.insert(name, f64::from(most.max(LEAST_ANSWER)));
         }
         SAMPLING.write(request, &mut body);
         if let Some(effort) = request.effort {

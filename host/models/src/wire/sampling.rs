@@ -116,7 +116,8 @@ mod tests {
             ),
             (
                 Wire::Responses,
-                r#""max_output_tokens":9,"temperature":0.5,"top_p":0.25,"reasoning":{"effort":"low"}}"#,
+                // The service takes no smaller cap.
+                r#""max_output_tokens":16,"temperature":0.5,"top_p":0.25,"reasoning":{"effort":"low"}}"#,
             ),
             (
                 Wire::Anthropic,
