@@ -303,10 +303,12 @@ impl Attempt<'_> {
                 break;
             }
         }
+        let error = self.service().refused(status, &body);
+        let after = after.or(error.retry_after);
         if let (Some(limiter), Some(after)) = (&self.service().limiter, after) {
             limiter.close_for(after);
         }
-        self.service().refused(status, &body).retry_after(after)
+        error.retry_after(after)
     }
 
     fn failed(&self, error: &FetchError) -> AiError {

@@ -207,7 +207,7 @@ impl Service {
             true => format!("the model service `{service}` answers with {status}"),
             false => format!("the model service `{service}` answers with {status}: {message}"),
         };
-        AiError::new(error.code, text)
+        AiError::new(error.code, text).retry_after(error.retry_after)
     }
 
     /// An error of an answer with the service in it.

@@ -9,6 +9,7 @@ mod responses;
 mod sampling;
 mod usage;
 
+use crate::retry::retry_after;
 use crate::sse::Event;
 use a99_capabilities::ai::{
     AiCode, AiError, Message, Opaque, Part, Place, Role, StopReason, StreamEvent, TextRequest,
@@ -17,6 +18,7 @@ use a99_capabilities::ai::{
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use serde::Deserialize;
+use std::time::{Duration, SystemTime};
 
 pub(crate) use json::map;
 pub(crate) use json::parse;
@@ -367,7 +369,19 @@ pub(crate) fn told(body: &Value, status: Option<u16>) -> AiError {
         .filter(|n| (400.0..600.0).contains(n))
         .map(|n| n as u16);
     let status = status.or(number);
-    AiError::new(code(status, &kinds), message)
+    AiError::new(code(status, &kinds), message).retry_after(retry_delay(error))
+}
+
+/// How long an error of Google's services wants nobody to ask again: they send no `Retry-After`,
+/// but a detail `google.rpc.RetryInfo` with a time such as `45.8s`.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("details").and_then(Value::as_array)?;
+    let info = details.iter().find(|detail| {
+        let kind = detail.get("@type").and_then(Value::as_str);
+        kind.is_some_and(|kind| kind.ends_with("google.rpc.RetryInfo"))
+    })?;
+    let delay = info.get("retryDelay").and_then(Value::as_str)?;
+    retry_after(delay.strip_suffix('s'), None, SystemTime::UNIX_EPOCH)
 }
 
 /// What the kinds of an error, of which services have two texts, and its status mean.
@@ -497,6 +511,40 @@ mod tests {
         ] {
             let error = told(&value(body), status);
             assert_eq!((error.code, &*error.message), (code, message), "{body}");
+        }
+    }
+
+    #[test]
+    fn t6_the_time_to_wait_is_read_from_errors_of_google() {
+        for (detail, millis) in [
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}"#,
+                Some(36_000),
+            ),
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"45.5s"}"#,
+                Some(45_500),
+            ),
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36"}"#,
+                None,
+            ),
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"-1s"}"#,
+                None,
+            ),
+            (r#"{"@type":"x","retryDelay":"36s"}"#, None),
+            ("", None),
+        ] {
+            let body = format!(
+                r#"{{"error":{{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{detail}]}}}}"#
+            );
+            let list = format!("[{body}]");
+            for body in [body, list] {
+                let error = told(&value(&body), Some(429));
+                let expected = millis.map(Duration::from_millis);
+                assert_eq!(error.retry_after, expected, "{body}");
+            }
         }
     }
 }
