@@ -220,6 +220,7 @@ impl Attempt<'_> {
             max_tokens: config.max_tokens,
             max_tokens_name: max_tokens_name.as_deref(),
         });
+        self.service().rename(&mut body);
         for (key, value) in &config.extra {
             if !body.contains(key) {
                 body.insert(key.as_str(), value.clone());

@@ -8,6 +8,7 @@ use crate::wire::{Wire, parse, told};
 use a99_capabilities::Secret;
 use a99_capabilities::ai::{AiCode, AiError, DEFAULT_ROLE, TextRequest};
 use a99_core::diag::suggest;
+use a99_core::value::Map;
 use a99_http::{FetchCode, FetchError, StreamRequest, rule_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,6 +41,9 @@ pub(crate) struct Service {
 /// OpenAI's own service, whose newer models take the number of tokens under another name
 /// than everybody else's, at Azure too.
 const OPENAI: &str = "api.openai.com:443";
+
+/// Mistral's services, which have OpenAI's wire with a name of their own for the seed.
+const MISTRAL: [&str; 2] = ["api.mistral.ai:443", "codestral.mistral.ai:443"];
 
 impl Service {
     fn new(name: &str, config: ServiceConfig) -> Result<Service, ModelError> {
@@ -142,6 +146,14 @@ impl Service {
     /// Whether prompts may be written to a cache of the service.
     pub(crate) fn writes_cache(&self) -> bool {
         self.config.prompt_cache || self.config.extra.contains_key("cache_control")
+    }
+
+    /// Gives members of a body the names that the service has for them: Mistral refuses `seed`.
+    pub(crate) fn rename(&self, body: &mut Map) {
+        let is_mistral = rule_for(&self.base).is_ok_and(|rule| MISTRAL.contains(&&*rule));
+        if is_mistral && let Some(seed) = body.remove("seed") {
+            body.insert("random_seed", seed);
+        }
     }
 
     /// A request to a model with this body.
@@ -450,6 +462,27 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t6_mistral_has_its_own_name_for_the_seed() {
+        for (url, expected) in [
+            ("https://api.mistral.ai/v1", r#"{"a":1,"random_seed":7}"#),
+            (
+                "https://codestral.mistral.ai/v1",
+                r#"{"a":1,"random_seed":7}"#,
+            ),
+            ("https://api.openai.com/v1", r#"{"seed":7,"a":1}"#),
+            ("https://api.mistral.ai.example/v1", r#"{"seed":7,"a":1}"#),
+        ] {
+            let service = Service::new("a", ServiceConfig::new(Wire::OpenAi, url)).unwrap();
+            let mut body = Map::new();
+            body.insert("seed", 7.0);
+            body.insert("a", 1.0);
+            service.rename(&mut body);
+            let sent = a99_core::value::Value::Object(body).to_json_string();
+            assert_eq!(sent, expected, "{url}");
+        }
+    }
 
     #[test]
     fn addresses_become_urls() {
