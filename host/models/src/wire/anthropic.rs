@@ -38,6 +38,7 @@ const SAMPLING: Sampling = Sampling {
         Effort::XHigh,
         Effort::Max,
     ],
+    audio: false,
 };
 
 pub(super) struct Anthropic;

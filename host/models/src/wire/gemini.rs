@@ -27,6 +27,7 @@ const SAMPLING: Sampling = Sampling {
         Effort::Medium,
         Effort::High,
     ],
+    audio: true,
 };
 
 pub(super) struct Gemini;

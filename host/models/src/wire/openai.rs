@@ -29,6 +29,7 @@ const SAMPLING: Sampling = Sampling {
     seed: Some(("seed", (1 << 53) - 1)),
     stop: Some("stop"),
     efforts: &EFFORTS,
+    audio: true,
 };
 
 /// Efforts that OpenAI's models have, on both of its wires.

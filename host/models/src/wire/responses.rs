@@ -30,6 +30,7 @@ const SAMPLING: Sampling = Sampling {
     seed: None,
     stop: None,
     efforts: &EFFORTS,
+    audio: false,
 };
 
 pub(super) struct Responses;
