@@ -169,6 +169,8 @@ impl Attempt<'_> {
         let price = self.inner.price_of(&id).map(|(price, _)| price);
         let thinks = asked.request.effort.map(Effort::tokens);
         let unlimited = thinks.map(|tokens| ai::ANSWER_TOKENS + tokens);
+        let wire = self.service().config.wire;
+        let least = wire.protocol().least_answer();
         let reserving = payer.reserve(ai::Request {
             model: Some(id),
             prompt: asked.prompt,
@@ -176,13 +178,22 @@ impl Attempt<'_> {
                 .request
                 .max_tokens
                 .or(self.service().config.max_tokens)
-                .or(unlimited),
+                .or(unlimited)
+                .map(|most| most.max(least)),
             writes_cache: self.service().writes_cache(),
             price: Arc::new(move |_, usage| price.as_ref().map(|price| price.cost(usage))),
         });
         let reserved = within([self.total(), self.total()], reserving).await;
         let paid = self.timed(reserved)??;
         let max_tokens = paid.max_tokens();
+        if let Some(most) = max_tokens.filter(|most| *most < least) {
+            let wire = wire.name();
+            let text = format!(
+                "what is left pays for an answer of {most} tokens: the wire `{wire}` takes a limit \
+                 from {least} on"
+            );
+            return Err(AiError::new(AiCode::Budget, text));
+        }
         Ok(match asked.sink.pay(paid) {
             true => Go::On { max_tokens },
             false => Go::Closed,
@@ -214,6 +225,7 @@ impl Attempt<'_> {
             max_tokens: config.max_tokens,
             max_tokens_name: max_tokens_name.as_deref(),
         });
+        self.service().rename(&mut body);
         for (key, value) in &config.extra {
             if !body.contains(key) {
                 body.insert(key.as_str(), value.clone());
@@ -234,16 +246,14 @@ impl Attempt<'_> {
             let chunk = match self.timed(chunk) {
                 Ok(Ok(chunk)) => chunk,
                 Ok(Err(error)) => {
-                    let ended = reader.end().map(Read::Whole);
+                    let ended = reader.broke_off(self.asked.sink);
                     return ended.map_err(|_| self.failed(&error));
                 }
-                Err(error) => return reader.end().map(Read::Whole).map_err(|_| error),
+                Err(error) => return reader.broke_off(self.asked.sink).map_err(|_| error),
             };
             let Some(chunk) = chunk else {
-                return reader
-                    .end()
-                    .map(Read::Whole)
-                    .map_err(|error| self.named(error));
+                let ended = reader.end(self.asked.sink);
+                return ended.map_err(|error| self.named(error));
             };
             match reader
                 .push(&chunk, self.asked.sink)
@@ -299,12 +309,14 @@ impl Attempt<'_> {
                 break;
             }
         }
+        let error = self.service().refused(status, &body);
+        let after = after.or(error.retry_after);
         // What it wants of everybody; other refusals are of this request.
         let is_of_all = matches!(status, 429 | 503 | 529);
         if let (Some(limiter), Some(after), true) = (&self.service().limiter, after, is_of_all) {
             limiter.close_for(after);
         }
-        self.service().refused(status, &body).retry_after(after)
+        error.retry_after(after)
     }
 
     fn failed(&self, error: &FetchError) -> AiError {

@@ -40,7 +40,7 @@ pub fn answer(wire: Wire, pieces: &[&[u8]]) -> Result<TextResult, AiError> {
         }
     }
     let ended = match read {
-        Ok(Read::More { .. }) => reader.end().map(Read::Whole),
+        Ok(Read::More { .. }) => reader.end(&sink),
         read => read,
     };
     settle(ended, sink, &handle)

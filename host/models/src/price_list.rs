@@ -124,6 +124,8 @@ mod tests {
         assert_eq!(of(OPENAI, "gpt-5-2025-08-07"), Some(five));
         // A release with a price of its own.
         assert_eq!(of(OPENAI, "gpt-4o-2024-05-13").unwrap().completion, 15.0);
+        // One that was dearer than the release that the name without a day means.
+        assert_eq!(of(OPENAI, "gpt-3.5-turbo-0613").unwrap().completion, 2.0);
         const CLAUDE: &str = "https://API.anthropic.com:443/v1";
         assert_eq!(
             of(CLAUDE, "claude-haiku-4-5-20251001").unwrap().completion,
@@ -151,7 +153,43 @@ mod tests {
             for (name, price) in &listed.models {
                 price.check().unwrap();
                 assert!(price.prompt > 0.0, "{name}");
+                let answers = !name.contains("embed");
+                assert_eq!(price.completion > 0.0, answers, "{name}");
+                if let Some(long) = &price.long {
+                    assert!(long.prompt >= price.prompt, "{name}");
+                    assert!(long.completion >= price.completion, "{name}");
+                }
             }
         }
+    }
+
+    /// A name that goes along with the newest model costs as much as the dearest of its kind.
+    #[test]
+    fn d3_names_that_move_have_the_dearest_price() {
+        let google = &list()["generativelanguage.googleapis.com"].models;
+        let mut moving = 0;
+        for (name, price) in google {
+            let kind = name.strip_prefix("gemini-");
+            let Some(kind) = kind.and_then(|name| name.strip_suffix("-latest")) else {
+                continue;
+            };
+            moving += 1;
+            for (other, dear) in google {
+                let versioned = other
+                    .strip_prefix("gemini-")
+                    .and_then(|of| of.split_once('-'));
+                let own =
+                    versioned.is_some_and(|(_, of)| of == kind || of == format!("{kind}-preview"));
+                if own {
+                    assert!(price.prompt >= dear.prompt, "{name} {other}");
+                    assert!(price.completion >= dear.completion, "{name} {other}");
+                    assert!(
+                        price.long.is_some() || dear.long.is_none(),
+                        "{name} {other}"
+                    );
+                }
+            }
+        }
+        assert_eq!(moving, 3);
     }
 }

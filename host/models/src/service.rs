@@ -8,6 +8,7 @@ use crate::wire::{Wire, parse, told};
 use a99_capabilities::Secret;
 use a99_capabilities::ai::{AiCode, AiError, DEFAULT_ROLE, TextRequest};
 use a99_core::diag::suggest;
+use a99_core::value::Map;
 use a99_http::{FetchCode, FetchError, StreamRequest, rule_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,8 +39,11 @@ pub(crate) struct Service {
 }
 
 /// OpenAI's own service, whose newer models take the number of tokens under another name
-/// than everybody else's.
+/// than everybody else's, at Azure too.
 const OPENAI: &str = "api.openai.com:443";
+
+/// Mistral's services, which have OpenAI's wire with a name of their own for the seed.
+const MISTRAL: [&str; 2] = ["api.mistral.ai:443", "codestral.mistral.ai:443"];
 
 impl Service {
     fn new(name: &str, config: ServiceConfig) -> Result<Service, ModelError> {
@@ -81,7 +85,8 @@ impl Service {
         }
         let base = format!("{base}{version}");
         let is_openai = rule_for(&base).is_ok_and(|rule| rule == OPENAI);
-        let newer = is_openai && config.wire == Wire::OpenAi;
+        let is_newer = is_openai || (is_azure(&base) && takes_newer_name(query.as_deref()));
+        let newer = is_newer && config.wire == Wire::OpenAi;
         let newer = newer.then(|| "max_completion_tokens".to_owned());
         for (key, zero) in [
             ("requests-per-minute", config.requests_per_minute == Some(0)),
@@ -141,6 +146,14 @@ impl Service {
     /// Whether prompts may be written to a cache of the service.
     pub(crate) fn writes_cache(&self) -> bool {
         self.config.prompt_cache || self.config.extra.contains_key("cache_control")
+    }
+
+    /// Gives members of a body the names that the service has for them: Mistral refuses `seed`.
+    pub(crate) fn rename(&self, body: &mut Map) {
+        let is_mistral = rule_for(&self.base).is_ok_and(|rule| MISTRAL.contains(&&*rule));
+        if is_mistral && let Some(seed) = body.remove("seed") {
+            body.insert("random_seed", seed);
+        }
     }
 
     /// A request to a model with this body.
@@ -206,7 +219,7 @@ impl Service {
             true => format!("the model service `{service}` answers with {status}"),
             false => format!("the model service `{service}` answers with {status}: {message}"),
         };
-        AiError::new(error.code, text)
+        AiError::new(error.code, text).retry_after(error.retry_after)
     }
 
     /// An error of an answer with the service in it.
@@ -250,6 +263,16 @@ impl Service {
         let (service, why) = (&self.name, self.shown(&error.to_string()));
         AiError::new(code, format!("the model service `{service}`: {why}"))
     }
+}
+
+/// Whether Azure takes `max_completion_tokens` at an address with this query: all versions of its
+/// API from September 2024 on do, without which no model needs it.
+fn takes_newer_name(query: Option<&str>) -> bool {
+    let version = query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .find_map(|pair| pair.strip_prefix("api-version="));
+    version.is_none_or(|version| version >= "2024-09" || !version.starts_with("20"))
 }
 
 /// Whether an address is one of Azure, whose keys stand in a header of their own.
@@ -441,6 +464,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn t6_mistral_has_its_own_name_for_the_seed() {
+        for (url, expected) in [
+            ("https://api.mistral.ai/v1", r#"{"a":1,"random_seed":7}"#),
+            (
+                "https://codestral.mistral.ai/v1",
+                r#"{"a":1,"random_seed":7}"#,
+            ),
+            ("https://api.openai.com/v1", r#"{"seed":7,"a":1}"#),
+            ("https://api.mistral.ai.example/v1", r#"{"seed":7,"a":1}"#),
+        ] {
+            let service = Service::new("a", ServiceConfig::new(Wire::OpenAi, url)).unwrap();
+            let mut body = Map::new();
+            body.insert("seed", 7.0);
+            body.insert("a", 1.0);
+            service.rename(&mut body);
+            let sent = a99_core::value::Value::Object(body).to_json_string();
+            assert_eq!(sent, expected, "{url}");
+        }
+    }
+
+    #[test]
     fn addresses_become_urls() {
         for (wire, url, expected, name) in [
             (
@@ -489,13 +533,38 @@ mod tests {
                 Wire::OpenAi,
                 "https://a.openai.azure.com/openai/deployments/gpt-4o?api-version=2024-10-21",
                 "https://a.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+                Some("max_completion_tokens"),
+            ),
+            // Before that name was known.
+            (
+                Wire::OpenAi,
+                "https://a.openai.azure.com/openai/deployments/gpt-4o?api-version=2024-06-01",
+                "https://a.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2024-06-01",
+                None,
+            ),
+            (
+                Wire::OpenAi,
+                "https://a.openai.azure.com/openai/v1?api-version=preview",
+                "https://a.openai.azure.com/openai/v1/chat/completions?api-version=preview",
+                Some("max_completion_tokens"),
+            ),
+            (
+                Wire::OpenAi,
+                "https://a.services.ai.azure.com/openai/v1",
+                "https://a.services.ai.azure.com/openai/v1/chat/completions",
+                Some("max_completion_tokens"),
+            ),
+            (
+                Wire::Responses,
+                "https://a.openai.azure.com/openai/v1",
+                "https://a.openai.azure.com/openai/v1/responses",
                 None,
             ),
             (
                 Wire::OpenAi,
                 "https://a.openai.azure.com/openai/deployments/{model}/?api-version=2024-10-21",
                 "https://a.openai.azure.com/openai/deployments/m%2F1/chat/completions?api-version=2024-10-21",
-                None,
+                Some("max_completion_tokens"),
             ),
         ] {
             let service = Service::new("a", ServiceConfig::new(wire, url)).unwrap();

@@ -1,5 +1,7 @@
 //! Anthropic's messages.
 
+mod schema;
+
 use super::json::{count, index, items, map, objects, parse, text};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
@@ -20,6 +22,9 @@ const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// How an answer of JSON is asked for, for which there is no member without a schema.
 const ONLY_JSON: &str = "Answer with one JSON object and nothing else.";
 
+/// How an answer is asked for whose schema the service does not take.
+const ONLY_FORM: &str = "Answer with one JSON value and nothing else. Its JSON Schema: ";
+
 /// The wire has no seeds.
 const SAMPLING: Sampling = Sampling {
     temperature: ("temperature", 1.0),
@@ -33,6 +38,7 @@ const SAMPLING: Sampling = Sampling {
         Effort::XHigh,
         Effort::Max,
     ],
+    audio: false,
 };
 
 pub(super) struct Anthropic;
@@ -65,18 +71,31 @@ impl Protocol for Anthropic {
         let name = ask.max_tokens_name.unwrap_or("max_tokens");
         body.insert(name, f64::from(most));
         let mut system = request.system.clone().unwrap_or_default();
-        if request.format == Format::Json {
+        let (form, asked) = match &request.format {
+            Format::Text => (None, None),
+            Format::Json => (None, Some(ONLY_JSON.to_owned())),
+            Format::Schema { schema, .. } => match schema::closed(schema) {
+                None => (
+                    None,
+                    Some(format!("{ONLY_FORM}{}", schema.to_json_string())),
+                ),
+                form => (form, None),
+            },
+        };
+        if let Some(asked) = asked {
             if !system.is_empty() {
                 system.push_str("\n\n");
             }
-            system.push_str(ONLY_JSON);
+            system.push_str(&asked);
         }
-        if !system.is_empty() {
+        if !is_blank(&system) {
             body.insert("system", system);
         }
         let turns = turns(&request.messages);
         let messages = turns.iter().filter_map(|turn| message(ask, turn));
-        body.insert("messages", messages.collect::<Vec<Value>>());
+        let mut messages: Vec<Value> = messages.collect();
+        trim_last(&mut messages);
+        body.insert("messages", messages);
         SAMPLING.write(request, &mut body);
         if !request.tools.is_empty() {
             let tools = request.tools.iter().map(|tool| {
@@ -107,8 +126,8 @@ impl Protocol for Anthropic {
         if let Some(effort) = request.effort {
             output.insert("effort", effort.name());
         }
-        if let Format::Schema { schema, .. } = &request.format {
-            let format = map([("type", "json_schema".into()), ("schema", schema.clone())]);
+        if let Some(schema) = form {
+            let format = map([("type", "json_schema".into()), ("schema", schema)]);
             output.insert("format", format);
         }
         if !output.is_empty() {
@@ -220,9 +239,36 @@ fn message(ask: &Ask<'_>, turn: &Turn<'_>) -> Option<Value> {
     };
     let empty = match &content {
         Value::Array(parts) => parts.is_empty(),
-        other => other.as_text().is_some_and(|text| text.is_empty()),
+        other => other.as_str().is_some_and(is_blank),
     };
     (!empty).then(|| map([("role", role.into()), ("content", content)]))
+}
+
+/// Whether a text has nothing but white space, which the wire refuses.
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// An answer that the model is to go on with must not end in white space.
+fn trim_last(messages: &mut [Value]) {
+    let Some(Value::Object(last)) = messages.last_mut() else {
+        return;
+    };
+    if last.get("role").and_then(Value::as_str) != Some("assistant") {
+        return;
+    }
+    let text = match last.get_mut("content") {
+        Some(Value::Array(blocks)) => match blocks.last_mut() {
+            Some(Value::Object(block)) => block.get_mut("text"),
+            _ => None,
+        },
+        content => content,
+    };
+    if let Some(text) = text
+        && let Some(trimmed) = text.as_str().map(|text| text.trim_end().to_owned())
+    {
+        *text = trimmed.into();
+    }
 }
 
 fn is_text(block: &Value) -> bool {
@@ -237,12 +283,14 @@ fn blocks(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
         out.extend(blocks.iter().filter(|block| is_thinking(block)).cloned());
     }
     let texts = texts_of(message);
-    let woven = ask.woven(message, &texts);
-    out.extend(woven.into_iter().map(|part| match part {
-        Woven::Text(text) => map([("type", "text".into()), ("text", text.into())]),
-        Woven::Opaque(block) => block.clone(),
-        Woven::Call(used) => tool_use(used),
-    }));
+    for part in ask.woven(message, &texts) {
+        out.push(match part {
+            Woven::Text(text) if is_blank(text) => continue,
+            Woven::Text(text) => map([("type", "text".into()), ("text", text.into())]),
+            Woven::Opaque(block) => block.clone(),
+            Woven::Call(used) => tool_use(used),
+        });
+    }
 }
 
 fn is_thinking(block: &Value) -> bool {
@@ -267,7 +315,7 @@ fn tool_use(used: &ToolUse) -> Value {
 /// A part of what the user says.
 fn part(part: &Part) -> Option<Value> {
     Some(match part {
-        Part::Text(text) if text.is_empty() => return None,
+        Part::Text(text) if is_blank(text) => return None,
         Part::Text(text) => map([("type", "text".into()), ("text", text.as_str().into())]),
         Part::Image(Image::Url(url)) => {
             let source = map([("type", "url".into()), ("url", url.as_str().into())]);
@@ -503,19 +551,20 @@ impl Events {
         Ok(())
     }
 
-    /// Usage as far as it is told; each number replaces the one before.
+    /// Usage as far as it is told. Each counter grows: some services repeat one as 0 at the
+    /// end.
     fn take_usage(&mut self, usage: &Value, out: &mut Vec<Step>) {
         let input = count(usage, "input_tokens");
         let output = count(usage, "output_tokens");
         if input.or(output).is_none() {
             return;
         }
-        self.fresh = input.unwrap_or(self.fresh);
-        let told = |key: &str, before: u64| count(usage, key).unwrap_or(before);
+        self.fresh = self.fresh.max(input.unwrap_or(0));
+        let told = |key: &str, before: u64| before.max(count(usage, key).unwrap_or(0));
         let (written, cached) = (self.usage.written_tokens, self.usage.cached_tokens);
         self.usage.written_tokens = told("cache_creation_input_tokens", written);
         self.usage.cached_tokens = told("cache_read_input_tokens", cached);
-        self.usage.completion_tokens = output.unwrap_or(self.usage.completion_tokens);
+        self.usage.completion_tokens = self.usage.completion_tokens.max(output.unwrap_or(0));
         let parts = self.fresh.saturating_add(self.usage.written_tokens);
         self.usage.prompt_tokens = parts.saturating_add(self.usage.cached_tokens);
         out.push(Step::Event(StreamEvent::Usage(self.usage)));

@@ -15,7 +15,7 @@
 //! | mistral | spring-ai#5020, prism#862 and braintrust-sdk-javascript#1857 (thinking among the content) |
 //! | groq | Groq's reference, vercel/ai#1651 (usage under `x_groq`), litellm#19849 (`reasoning`) |
 //! | deepseek | DeepSeek's guide of its reasoning model and reference of finish reasons |
-//! | xai | litellm#17136 and langchain(elixir)#626 (usage before the last chunk) |
+//! | xai | litellm#17136 and langchain(elixir)#626 (usage before the last chunk); reports of reasoning beside the answer |
 //! | ollama | ollama#7881 (no index) and #15457 (all calls with index 0) |
 //! | vllm, sglang | litellm#24019 and #22573 (`reasoning`), vllm#40816 |
 //!

@@ -3,6 +3,7 @@
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
+use super::usage::Counters;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, merge, stop_reason, texts_of,
     told, turns,
@@ -26,6 +27,7 @@ const SAMPLING: Sampling = Sampling {
         Effort::Medium,
         Effort::High,
     ],
+    audio: true,
 };
 
 pub(super) struct Gemini;
@@ -127,6 +129,7 @@ impl Protocol for Gemini {
         if !has("candidates") && !has("promptFeedback") {
             return Err(malformed("it has no `candidates`"));
         }
+        out.extend(chunks.end());
         out.push(Step::End);
         Ok(out)
     }
@@ -136,14 +139,8 @@ impl Protocol for Gemini {
 /// the service's own wire of OpenAI's kind makes of an effort.
 fn thinking(model: &str, effort: Effort) -> Value {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let tokens = match effort {
-        Effort::None => 0.0,
-        Effort::Minimal | Effort::Low => 1_024.0,
-        Effort::Medium => 8_192.0,
-        Effort::High | Effort::XHigh | Effort::Max => 24_576.0,
-    };
     match name.starts_with("gemini-2") || effort == Effort::None {
-        true => map([("thinkingBudget", tokens.into())]),
+        true => map([("thinkingBudget", f64::from(effort.tokens()).into())]),
         false => map([("thinkingLevel", effort.name().into())]),
     }
 }
@@ -250,8 +247,27 @@ fn own_id(ask: &Ask<'_>, message: &Message, used: &ToolUse) -> Option<Value> {
     call.and_then(|(_, call)| call.get("id")).cloned()
 }
 
+/// What stands for the signature of a call that has none: one of another service, or one that the
+/// program wrote. Gemini 3 refuses a message whose first call has no signature
+/// (`https://ai.google.dev/gemini-api/docs/thought-signatures`).
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// Whether a model wants signatures, by its name: those from Gemini 3 on, and the names that go
+/// along with the newest.
+fn wants_signatures(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.strip_prefix("gemini-").is_some_and(|rest| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+        match digits.and_then(|digits| digits.parse::<u32>().ok()) {
+            Some(number) => number >= 3,
+            None => rest.ends_with("-latest"),
+        }
+    })
+}
+
 /// The parts of a message of the model, with signatures.
 fn model_parts(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
+    let mut unsigned = wants_signatures(ask.model).then_some(UNSIGNED);
     let texts = texts_of(message);
     for part in ask.woven(message, &texts) {
         out.push(match part {
@@ -270,6 +286,12 @@ fn model_parts(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
                 part.insert("functionCall", call);
                 let place = Place::Call(used.id.clone());
                 merge(&mut part, ask.opaque_members(message, &place));
+                // Of calls at once, only the first is signed.
+                if let Some(unsigned) = unsigned.take()
+                    && !part.contains("thoughtSignature")
+                {
+                    part.insert("thoughtSignature", unsigned);
+                }
                 part.into()
             }
         });
@@ -283,7 +305,8 @@ struct Chunks {
     calls: u64,
     /// Bytes of text so far.
     said: usize,
-    stopped: bool,
+    /// The last reason to end.
+    stop: Option<StopReason>,
 }
 
 impl Decoder for Chunks {
@@ -293,6 +316,15 @@ impl Decoder for Chunks {
             self.chunk(&chunk, &mut out)?;
         }
         Ok(out)
+    }
+
+    /// Calls may follow a reason that spoke of none.
+    fn end(&mut self) -> Vec<Step> {
+        let mut out = Vec::new();
+        if let Some(stop) = self.stop.take() {
+            self.stop_for(stop, &mut out);
+        }
+        out
     }
 }
 
@@ -310,16 +342,16 @@ impl Chunks {
         }
         let candidates = items(chunk, "candidates")?;
         let first = candidates.iter().find(|one| index(one).unwrap_or(0) == 0);
-        if let Some(candidate) = first.filter(|_| !self.stopped) {
+        if let Some(candidate) = first {
             self.candidate(candidate, out)?;
         }
         // A prompt that is blocked has no candidate.
         let blocked = chunk
             .get("promptFeedback")
             .and_then(|of| of.get("blockReason"));
-        if !self.stopped && first.is_none() && blocked.and_then(Value::as_text).is_some() {
-            self.stopped = true;
-            out.push(Step::Stop(StopReason::ContentFilter));
+        let is_blocked = blocked.and_then(Value::as_text).is_some();
+        if self.stop.is_none() && first.is_none() && is_blocked {
+            self.stop_for(StopReason::ContentFilter, out);
         }
         if let Some(usage) = chunk.get("usageMetadata").and_then(usage_of) {
             out.push(Step::Event(StreamEvent::Usage(usage)));
@@ -336,12 +368,17 @@ impl Chunks {
         if reason.is_empty() {
             return Ok(());
         }
-        self.stopped = true;
-        out.push(Step::Stop(match stop_reason(&reason) {
+        self.stop_for(stop_reason(&reason), out);
+        Ok(())
+    }
+
+    fn stop_for(&mut self, reason: StopReason, out: &mut Vec<Step>) {
+        let reason = match reason {
             StopReason::EndTurn if self.tools.any() => StopReason::ToolUse,
             other => other,
-        }));
-        Ok(())
+        };
+        self.stop = Some(reason.clone());
+        out.push(Step::Stop(reason));
     }
 
     fn part(&mut self, part: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
@@ -412,15 +449,83 @@ impl Chunks {
 /// Usage; nothing if no number of it is one.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |key: &str| count(usage, key);
+    let sum = |parts: [Option<u64>; 2]| {
+        let known = parts.into_iter().flatten();
+        known.reduce(u64::saturating_add)
+    };
     let (prompt, said) = (count("promptTokenCount"), count("candidatesTokenCount"));
     prompt.or(said)?;
-    let thought = count("thoughtsTokenCount").unwrap_or(0);
-    let of_tools = count("toolUsePromptTokenCount").unwrap_or(0);
-    Some(Usage {
-        prompt_tokens: prompt.unwrap_or(0).saturating_add(of_tools),
-        completion_tokens: said.unwrap_or(0).saturating_add(thought),
-        cached_tokens: count("cachedContentTokenCount").unwrap_or(0),
-        reasoning_tokens: thought,
-        ..Usage::default()
-    })
+    let thought = count("thoughtsTokenCount");
+    let counters = Counters {
+        prompt: sum([prompt, count("toolUsePromptTokenCount")]),
+        completion: sum([said, thought]),
+        total: count("totalTokenCount"),
+        cached: count("cachedContentTokenCount"),
+        reasoning: thought,
+    };
+    counters.usage()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{round, value};
+    use super::*;
+    use crate::fuzz::whole;
+    use crate::wire::Wire;
+
+    fn sent(model: &str, service: &str, talk: Vec<Value>) -> Value {
+        let request = round(Value::Array(talk));
+        let body = Gemini.body(&Ask {
+            request: &request,
+            model,
+            service,
+            send_opaque: true,
+            prompt_cache: false,
+            stream: false,
+            max_tokens: None,
+            max_tokens_name: None,
+        });
+        body.get("contents").cloned().unwrap()
+    }
+
+    #[test]
+    fn t6_calls_without_a_signature_have_the_one_that_is_not_checked() {
+        let signatures = |contents: &Value| {
+            let parts = contents.pointer("/1/parts").and_then(Value::as_array);
+            let parts = parts.unwrap_or_default().iter();
+            let signed = parts.map(|part| part.get("thoughtSignature").and_then(Value::as_str));
+            signed
+                .map(|text| text.unwrap_or("-").to_owned())
+                .collect::<Vec<_>>()
+        };
+        let talk = |message: Value| {
+            vec![
+                value(r#"{"role":"user","content":"Go"}"#),
+                message,
+                value(r#"{"role":"tool","tool_call_id":"a","content":"1"}"#),
+            ]
+        };
+        let own = r#"{"role":"assistant","content":"So","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+        for (model, first) in [
+            ("gemini-3-pro-preview", UNSIGNED),
+            ("models/gemini-3.1-flash-lite", UNSIGNED),
+            ("gemini-10", UNSIGNED),
+            ("gemini-flash-latest", UNSIGNED),
+            ("gemini-2.5-flash", "-"),
+            ("gemini-exp", "-"),
+            ("gemma-3-27b-it", "-"),
+        ] {
+            let contents = sent(model, "s", talk(value(own)));
+            assert_eq!(signatures(&contents), ["-", first, "-"], "{model}");
+        }
+        // A signature of the service itself stays, and is not another service's.
+        let answer = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{}},"thoughtSignature":"EqQ="},{"functionCall":{"name":"f","args":{}}}]},"finishReason":"STOP"}]}"#;
+        let mut result = whole(Wire::Gemini, answer.as_bytes()).unwrap();
+        result.model = Some("s/gemini-3-pro-preview".to_owned());
+        for (service, first) in [("s", "EqQ="), ("t", UNSIGNED)] {
+            let message = talk(result.to_message());
+            let contents = sent("gemini-3-pro-preview", service, message);
+            assert_eq!(signatures(&contents), [first, "-"], "{service}");
+        }
+    }
 }

@@ -7,7 +7,9 @@ mod openai;
 mod pieces;
 mod responses;
 mod sampling;
+mod usage;
 
+use crate::retry::retry_after;
 use crate::sse::Event;
 use a99_capabilities::ai::{
     AiCode, AiError, Message, Opaque, Part, Place, Role, StopReason, StreamEvent, TextRequest,
@@ -16,6 +18,7 @@ use a99_capabilities::ai::{
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use serde::Deserialize;
+use std::time::{Duration, SystemTime};
 
 pub(crate) use json::map;
 pub(crate) use json::parse;
@@ -230,6 +233,11 @@ pub(crate) trait Protocol: Send + Sync {
     /// What it has of a request's options.
     fn sampling(&self) -> &'static Sampling;
 
+    /// The smallest cap of an answer that services of the wire take, in tokens.
+    fn least_answer(&self) -> u32 {
+        1
+    }
+
     /// The body of a request.
     fn body(&self, ask: &Ask<'_>) -> Map;
 
@@ -242,8 +250,15 @@ pub(crate) trait Protocol: Send + Sync {
 
 /// Reads the events of one answer.
 pub(crate) trait Decoder: Send {
-    /// What an event says, in order. Steps after [`Step::Stop`] are usage and the end only.
+    /// What an event says, in order. Content may follow [`Step::Stop`]: some services send a
+    /// reason with each chunk, and the last one counts.
     fn event(&mut self, event: &Event) -> Result<Vec<Step>, AiError>;
+
+    /// What was held back until the stream ended, and the reason again; nothing if no reason
+    /// came.
+    fn end(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
 }
 
 /// A step of an answer.
@@ -253,7 +268,7 @@ pub(crate) enum Step {
     Event(StreamEvent),
     /// A part of a tool, which is no event yet.
     Part,
-    /// The answer is whole for this reason.
+    /// The answer is whole for this reason, unless more of it comes.
     Stop(StopReason),
     /// Nothing comes any more.
     End,
@@ -354,7 +369,19 @@ pub(crate) fn told(body: &Value, status: Option<u16>) -> AiError {
         .filter(|n| (400.0..600.0).contains(n))
         .map(|n| n as u16);
     let status = status.or(number);
-    AiError::new(code(status, &kinds), message)
+    AiError::new(code(status, &kinds), message).retry_after(retry_delay(error))
+}
+
+/// How long an error of Google's services wants nobody to ask again: they send no `Retry-After`,
+/// but a detail `google.rpc.RetryInfo` with a time such as `45.8s`.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("details").and_then(Value::as_array)?;
+    let info = details.iter().find(|detail| {
+        let kind = detail.get("@type").and_then(Value::as_str);
+        kind.is_some_and(|kind| kind.ends_with("google.rpc.RetryInfo"))
+    })?;
+    let delay = info.get("retryDelay").and_then(Value::as_str)?;
+    retry_after(delay.strip_suffix('s'), None, SystemTime::UNIX_EPOCH)
 }
 
 /// What the kinds of an error, of which services have two texts, and its status mean.
@@ -484,6 +511,40 @@ mod tests {
         ] {
             let error = told(&value(body), status);
             assert_eq!((error.code, &*error.message), (code, message), "{body}");
+        }
+    }
+
+    #[test]
+    fn t6_the_time_to_wait_is_read_from_errors_of_google() {
+        for (detail, millis) in [
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}"#,
+                Some(36_000),
+            ),
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"45.5s"}"#,
+                Some(45_500),
+            ),
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36"}"#,
+                None,
+            ),
+            (
+                r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"-1s"}"#,
+                None,
+            ),
+            (r#"{"@type":"x","retryDelay":"36s"}"#, None),
+            ("", None),
+        ] {
+            let body = format!(
+                r#"{{"error":{{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{detail}]}}}}"#
+            );
+            let list = format!("[{body}]");
+            for body in [body, list] {
+                let error = told(&value(&body), Some(429));
+                let expected = millis.map(Duration::from_millis);
+                assert_eq!(error.retry_after, expected, "{body}");
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ mod kept;
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
+use super::usage::Counters;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, merge, stop_reason, texts_of,
     told, turns,
@@ -28,6 +29,7 @@ const SAMPLING: Sampling = Sampling {
     seed: Some(("seed", (1 << 53) - 1)),
     stop: Some("stop"),
     efforts: &EFFORTS,
+    audio: true,
 };
 
 /// Efforts that OpenAI's models have, on both of its wires.
@@ -135,10 +137,12 @@ impl Protocol for OpenAi {
 
     fn whole(&self, answer: &Value, ids: CallIds) -> Result<Vec<Step>, AiError> {
         let mut out = Vec::new();
-        Chunks::new(ids).chunk(answer, &mut out)?;
+        let mut chunks = Chunks::new(ids);
+        chunks.chunk(answer, &mut out)?;
         if answer.get("choices").is_none_or(Value::is_nullish) {
             return Err(malformed("it has no `choices`"));
         }
+        out.extend(chunks.end());
         out.push(Step::End);
         Ok(out)
     }
@@ -296,13 +300,16 @@ struct Chunks {
     /// Bytes of text so far.
     said: usize,
     refused: bool,
-    stopped: bool,
+    /// The last reason to end.
+    stop: Option<StopReason>,
 }
 
 impl Decoder for Chunks {
     fn event(&mut self, event: &Event) -> Result<Vec<Step>, AiError> {
         if event.data.trim() == DONE {
-            return Ok(vec![Step::End]);
+            let mut out = self.end();
+            out.push(Step::End);
+            return Ok(out);
         }
         let mut out = Vec::new();
         let chunks = objects(&event.data)?;
@@ -316,6 +323,17 @@ impl Decoder for Chunks {
             self.chunk(&chunk, &mut out)?;
         }
         Ok(out)
+    }
+
+    /// Calls and opaque members come in pieces, of which the last may follow a reason.
+    fn end(&mut self) -> Vec<Step> {
+        let mut out = Vec::new();
+        if let Some(stop) = self.stop.take() {
+            self.tools.close_all(&mut out);
+            self.kept.give(&mut out);
+            out.push(Step::Stop(self.settled(stop)));
+        }
+        out
     }
 }
 
@@ -361,7 +379,7 @@ impl Chunks {
         let first = choices
             .iter()
             .find(|choice| index(choice).unwrap_or(0) == 0);
-        if let Some(choice) = first.filter(|_| !self.stopped) {
+        if let Some(choice) = first {
             self.choice(choice, out)?;
         }
         // Groq has it elsewhere where it was not asked for.
@@ -391,9 +409,7 @@ impl Chunks {
         }
         if !reason.is_empty() {
             let stop = self.stop_reason(&reason, choice);
-            self.tools.close_all(out);
-            self.kept.give(out);
-            self.stopped = true;
+            self.stop = Some(stop.clone());
             out.push(Step::Stop(stop));
         }
         Ok(())
@@ -451,11 +467,17 @@ impl Chunks {
         let by_text = stopped_by
             .iter()
             .any(|key| choice.get(key).and_then(Value::as_text).is_some());
-        match stop_reason(reason) {
-            // Some services say `stop` when the model waits for tools.
+        match self.settled(stop_reason(reason)) {
+            StopReason::EndTurn if by_text => StopReason::StopSequence,
+            other => other,
+        }
+    }
+
+    /// The reason by what came: some services say `stop` when the model waits for tools.
+    fn settled(&self, stop: StopReason) -> StopReason {
+        match stop {
             StopReason::EndTurn if self.tools.any() => StopReason::ToolUse,
             StopReason::EndTurn if self.refused => StopReason::Refusal,
-            StopReason::EndTurn if by_text => StopReason::StopSequence,
             other => other,
         }
     }
@@ -525,18 +547,14 @@ fn content(
 /// Usage; nothing if no number of it is one.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let inner = |key: &str, of: &str| usage.get(key).and_then(|details| count(details, of));
-    let (prompt, completion) = (
-        count(usage, "prompt_tokens"),
-        count(usage, "completion_tokens"),
-    );
-    prompt.or(completion)?;
-    Some(Usage {
-        prompt_tokens: prompt.unwrap_or(0),
-        completion_tokens: completion.unwrap_or(0),
-        cached_tokens: inner("prompt_tokens_details", "cached_tokens").unwrap_or(0),
-        reasoning_tokens: inner("completion_tokens_details", "reasoning_tokens").unwrap_or(0),
-        ..Usage::default()
-    })
+    let counters = Counters {
+        prompt: count(usage, "prompt_tokens"),
+        completion: count(usage, "completion_tokens"),
+        total: count(usage, "total_tokens"),
+        cached: inner("prompt_tokens_details", "cached_tokens"),
+        reasoning: inner("completion_tokens_details", "reasoning_tokens"),
+    };
+    counters.usage()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::json::{count, items, map, objects, text};
 use super::openai::{EFFORTS, is_strict};
 use super::pieces::{CallIds, Piece, Pieces};
 use super::sampling::Sampling;
+use super::usage::Counters;
 use super::{
     Ask, Decoder, Protocol, Step, Turn, Woven, error_in, malformed, stop_reason, texts_of, told,
     turns,
@@ -19,6 +20,9 @@ use std::collections::BTreeMap;
 /// The final mark of a stream, which some services send.
 const DONE: &str = "[DONE]";
 
+/// The service refuses a smaller cap ("integer below minimum value").
+const LEAST_ANSWER: u32 = 16;
+
 /// The wire has neither seeds nor texts that stop an answer.
 const SAMPLING: Sampling = Sampling {
     temperature: ("temperature", 2.0),
@@ -26,6 +30,7 @@ const SAMPLING: Sampling = Sampling {
     seed: None,
     stop: None,
     efforts: &EFFORTS,
+    audio: false,
 };
 
 pub(super) struct Responses;
@@ -47,6 +52,10 @@ impl Protocol for Responses {
         &SAMPLING
     }
 
+    fn least_answer(&self) -> u32 {
+        LEAST_ANSWER
+    }
+
     fn body(&self, ask: &Ask<'_>) -> Map {
         let request = ask.request;
         let mut body = Map::new();
@@ -61,12 +70,12 @@ impl Protocol for Responses {
         body.insert("input", input);
         // Conversations are kept here: what the service wants back comes with the answer.
         body.insert("store", false);
-        if ask.send_opaque && reasons(ask.model) {
+        if ask.send_opaque && (reasons(ask.model) || request.effort.is_some()) {
             body.insert("include", vec![Value::from("reasoning.encrypted_content")]);
         }
         if let Some(most) = request.max_tokens.or(ask.max_tokens) {
             let name = ask.max_tokens_name.unwrap_or("max_output_tokens");
-            body.insert(name, f64::from(most));
+            body.insert(name, f64::from(most.max(LEAST_ANSWER)));
         }
         SAMPLING.write(request, &mut body);
         if let Some(effort) = request.effort {
@@ -136,13 +145,32 @@ impl Protocol for Responses {
     }
 }
 
-/// Whether a model thinks, by its name: others refuse to be asked for their reasoning.
+/// Whether a model thinks, by its name. Others refuse to be asked for their reasoning ("Encrypted
+/// content is not supported with this model"), so that unknown names are not taken to think.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let numbered = |name: &str| name.starts_with(|c: char| c.is_ascii_digit());
-    name.starts_with("gpt-5")
-        || name.contains("codex")
-        || name.strip_prefix('o').is_some_and(numbered)
+    let number = |rest: &str| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse::<u32>().ok())
+    };
+    let after = |start: &str| name.strip_prefix(start).and_then(number);
+    let is_chat = name.starts_with("gpt-5-chat");
+    name.contains("codex")
+        || name.starts_with("gpt-oss")
+        || (after("gpt-").is_some_and(|number| number >= 5) && !is_chat)
+        || after("o").is_some()
+}
+
+/// Whether the service knows an item again. It keeps nothing, so that of reasoning it knows only
+/// what the item has in it: encrypted content, or the text of services that do not encrypt it.
+fn goes_back(item: &Value) -> bool {
+    let is_reasoning = item.get("type").and_then(Value::as_str) == Some("reasoning");
+    let has = |key: &str| match item.get(key) {
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(parts)) => !parts.is_empty(),
+        _ => false,
+    };
+    !is_reasoning || has("encrypted_content") || has("content")
 }
 
 /// The items of a turn.
@@ -212,6 +240,7 @@ fn push_answer(out: &mut Vec<Value>, ask: &Ask<'_>, message: &Message) {
     let texts = texts_of(message);
     for part in ask.woven(message, &texts) {
         out.push(match part {
+            Woven::Opaque(item) if !goes_back(item) => continue,
             Woven::Text(text) => {
                 let part = [("type", "output_text".into()), ("text", text.into())];
                 said("assistant", vec![map(part)])
@@ -382,13 +411,101 @@ impl Events {
 /// Usage; nothing if no number of it is one.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let inner = |key: &str, of: &str| usage.get(key).and_then(|details| count(details, of));
-    let (prompt, said) = (count(usage, "input_tokens"), count(usage, "output_tokens"));
-    prompt.or(said)?;
-    Some(Usage {
-        prompt_tokens: prompt.unwrap_or(0),
-        completion_tokens: said.unwrap_or(0),
-        cached_tokens: inner("input_tokens_details", "cached_tokens").unwrap_or(0),
-        reasoning_tokens: inner("output_tokens_details", "reasoning_tokens").unwrap_or(0),
-        ..Usage::default()
-    })
+    let counters = Counters {
+        prompt: count(usage, "input_tokens"),
+        completion: count(usage, "output_tokens"),
+        total: count(usage, "total_tokens"),
+        cached: inner("input_tokens_details", "cached_tokens"),
+        reasoning: inner("output_tokens_details", "reasoning_tokens"),
+    };
+    counters.usage()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{round, value};
+    use super::*;
+    use crate::fuzz::whole;
+    use crate::wire::Wire;
+    use a99_capabilities::ai::{Effort, TextRequest};
+
+    fn body(model: &str, request: &TextRequest) -> Value {
+        Value::Object(Responses.body(&Ask {
+            request,
+            model,
+            service: "s",
+            send_opaque: true,
+            prompt_cache: false,
+            stream: false,
+            max_tokens: None,
+            max_tokens_name: None,
+        }))
+    }
+
+    #[test]
+    fn t6_only_models_that_think_are_asked_for_reasoning() {
+        for (model, asks) in [
+            ("gpt-5", true),
+            ("gpt-5.4-mini", true),
+            ("gpt-6-luna", true),
+            ("gpt-10", true),
+            ("openai/o3-mini", true),
+            ("codex-mini-latest", true),
+            ("gpt-oss-120b", true),
+            ("gpt-5-chat-latest", false),
+            ("gpt-4o", false),
+            ("gpt-4.1", false),
+            ("gpt-3.5-turbo", false),
+            ("chatgpt-4o-latest", false),
+            ("omni-moderation", false),
+            ("my-deployment", false),
+        ] {
+            let plain = TextRequest::new("x");
+            let sent = body(model, &plain);
+            assert_eq!(sent.get("include").is_some(), asks, "{model}");
+            let thinks = TextRequest {
+                effort: Some(Effort::Low),
+                ..plain
+            };
+            assert!(body(model, &thinks).get("include").is_some(), "{model}");
+        }
+    }
+
+    #[test]
+    fn t6_reasoning_that_the_service_does_not_know_again_stays_here() {
+        for (members, goes) in [
+            (r#""summary":[]"#, false),
+            (r#""summary":[],"encrypted_content":null"#, false),
+            (r#""summary":[],"encrypted_content":"","content":[]"#, false),
+            (r#""summary":[],"encrypted_content":"gAAA""#, true),
+            (
+                r#""summary":[],"content":[{"type":"reasoning_text","text":"Hm"}]"#,
+                true,
+            ),
+        ] {
+            let answer = format!(
+                r#"{{"status":"completed","output":[{{"type":"reasoning","id":"rs_1",{members}}},{{"type":"function_call","call_id":"c","name":"f","arguments":"{{}}"}}]}}"#
+            );
+            let mut result = whole(Wire::Responses, answer.as_bytes()).unwrap();
+            result.model = Some("s/gpt-5".to_owned());
+            let talk = vec![
+                value(r#"{"role":"user","content":"Go"}"#),
+                result.to_message(),
+                value(r#"{"role":"tool","tool_call_id":"c","content":"1"}"#),
+            ];
+            let sent = body("gpt-5", &round(Value::Array(talk)));
+            let input = sent.get("input").and_then(Value::as_array).unwrap();
+            let kinds = input.iter().filter_map(|item| item.get("type")?.as_str());
+            let kinds: Vec<&str> = kinds.collect();
+            let calls = ["function_call", "function_call_output"];
+            match goes {
+                true => assert_eq!(
+                    kinds[1..],
+                    [&["reasoning"][..], &calls].concat(),
+                    "{members}"
+                ),
+                false => assert_eq!(kinds[1..], calls, "{members}"),
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! A value that is out of a wire's range is an error before anything is sent. Seeds and texts
 //! that stop an answer are left out where a wire has none, as docs/grants.md says.
 
-use a99_capabilities::ai::{AiCode, AiError, Effort, TextRequest};
+use a99_capabilities::ai::{AiCode, AiError, Effort, Image, Message, Part, TextRequest};
 use a99_core::value::{Map, Value};
 
 /// What a wire has, each with its name.
@@ -17,10 +17,22 @@ pub(crate) struct Sampling {
     pub(super) stop: Option<&'static str>,
     /// Efforts that some of its models have.
     pub(super) efforts: &'static [Effort],
+    /// Whether messages may have audio.
+    pub(super) audio: bool,
 }
 
 fn refused(text: String) -> AiError {
     AiError::new(AiCode::Invalid, text)
+}
+
+fn has_audio(message: &Message) -> bool {
+    message.content.iter().any(|part| match part {
+        Part::Image(Image::Base64 { media_type, .. }) => {
+            let start = media_type.get(.."audio/".len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case("audio/"))
+        }
+        _ => false,
+    })
 }
 
 impl Sampling {
@@ -40,6 +52,10 @@ impl Sampling {
                 return Err(refused(text));
             }
             _ => {}
+        }
+        if !self.audio && request.messages.iter().any(has_audio) {
+            let text = format!("a message has audio: the wire `{wire}` takes images and PDF");
+            return Err(refused(text));
         }
         if request.stop_sequences.iter().any(String::is_empty) {
             return Err(refused("a text of `stop` is empty".to_owned()));
@@ -80,7 +96,7 @@ impl Sampling {
 mod tests {
     use super::super::testing::value;
     use super::super::{Ask, Wire};
-    use a99_capabilities::ai::{AiCode, Effort, Format, TextRequest};
+    use a99_capabilities::ai::{AiCode, Effort, Format, Image, Part, TextRequest};
 
     fn body(wire: Wire, model: &str, request: &TextRequest) -> Result<String, AiCode> {
         let protocol = wire.protocol();
@@ -116,7 +132,8 @@ mod tests {
             ),
             (
                 Wire::Responses,
-                r#""max_output_tokens":9,"temperature":0.5,"top_p":0.25,"reasoning":{"effort":"low"}}"#,
+                // The service takes no smaller cap.
+                r#""max_output_tokens":16,"temperature":0.5,"top_p":0.25,"reasoning":{"effort":"low"}}"#,
             ),
             (
                 Wire::Anthropic,
@@ -139,13 +156,12 @@ mod tests {
         let formed = TextRequest {
             format: Format::Schema {
                 name: "n".to_owned(),
-                schema: value("{}"),
+                schema: value(r#"{"type":"null"}"#),
             },
             ..all(Effort::Max)
         };
         let sent = body(Wire::Anthropic, "m", &formed).unwrap();
-        let both =
-            r#""output_config":{"effort":"max","format":{"type":"json_schema","schema":{}}}}"#;
+        let both = r#""output_config":{"effort":"max","format":{"type":"json_schema","schema":{"type":"null"}}}}"#;
         assert!(sent.ends_with(both), "{sent}");
         type Change = fn(&mut TextRequest);
         let cases: [(Change, [Option<&str>; 4]); 9] = [
@@ -230,6 +246,52 @@ mod tests {
                     AiCode::Invalid,
                     "{wrong}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn t6_media_that_a_wire_has_no_part_for_are_refused() {
+        let of = |url: &str| {
+            let mut request = TextRequest::new("x");
+            let part = Part::Image(Image::of_url(url));
+            request.messages[0].content.push(part);
+            request
+        };
+        for (url, expected) in [
+            (
+                "data:audio/wav;base64,AAAA",
+                [
+                    Ok(r#""input_audio":{"data":"AAAA","format":"wav"}"#),
+                    Err(AiCode::Invalid),
+                    Ok(r#""inlineData":{"mimeType":"audio/wav","data":"AAAA"}"#),
+                    Err(AiCode::Invalid),
+                ],
+            ),
+            (
+                "data:Audio/aac;base64,AAAA",
+                [
+                    Ok("AAAA"),
+                    Err(AiCode::Invalid),
+                    Ok("AAAA"),
+                    Err(AiCode::Invalid),
+                ],
+            ),
+            (
+                "data:application/pdf;base64,AAAA",
+                [
+                    Ok(r#"{"type":"file","file":{"#),
+                    Ok(r#"{"type":"document","source":{"type":"base64""#),
+                    Ok(r#""inlineData":{"mimeType":"application/pdf""#),
+                    Ok(r#"{"type":"input_file","filename":"#),
+                ],
+            ),
+        ] {
+            for (wire, expected) in Wire::ALL.iter().zip(expected) {
+                match (body(*wire, "m", &of(url)), expected) {
+                    (Ok(sent), Ok(part)) => assert!(sent.contains(part), "{sent}"),
+                    (sent, expected) => assert_eq!(sent.err(), expected.err(), "{url} {wire:?}"),
+                }
             }
         }
     }

@@ -392,3 +392,38 @@ async fn d12_calls_side_by_side_wait_for_each_other() {
     assert_eq!(bodies.lock().unwrap().len(), 8);
     assert_eq!(account.usage().spent.tokens, 8 * 74);
 }
+
+#[tokio::test]
+async fn t6_a_cap_that_the_service_refuses_is_not_sent() {
+    let usage = r#"{"input_tokens": 10, "output_tokens": 5}"#;
+    let sent = TokenEstimate::of_request(&TextRequest::new("hi")).likely;
+    for (left, cap, expected) in [
+        (10_000, Some(5), Ok(16.0)),
+        (sent + 40, None, Ok(40.0)),
+        (sent + 15, None, Err(AiCode::Budget)),
+        (sent + 15, Some(5), Err(AiCode::Budget)),
+    ] {
+        let (url, bodies) = raw(answer(Wire::Responses, false, usage)).await;
+        let mut config = config(Wire::Responses, &url);
+        config.services.get_mut("local").unwrap().stream = false;
+        let account = limited(Some(left), None);
+        let request = TextRequest {
+            max_tokens: cap,
+            ..TextRequest::new("hi")
+        };
+        let result = metered(config, &account).generate_text(request).await;
+        let bodies = bodies.lock().unwrap();
+        let asked = bodies
+            .first()
+            .and_then(|body| body.get("max_output_tokens"));
+        assert_eq!(
+            asked.and_then(Value::as_f64),
+            expected.ok(),
+            "{left} {cap:?}"
+        );
+        assert_eq!(result.err().map(|error| error.code), expected.err());
+        if expected.is_err() {
+            assert_eq!(account.usage().spent.tokens, 0);
+        }
+    }
+}

@@ -79,14 +79,27 @@ fn requests_have_all_that_was_asked() {
     let schema = TextRequest {
         format: Format::Schema {
             name: "n".to_owned(),
-            schema: value(r#"{"type":"object"}"#),
+            schema: value(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#),
         },
         ..TextRequest::new("x")
     };
     let format = ask(&schema);
     assert_eq!(
         format.get("output_config").unwrap().to_json_string(),
-        r#"{"format":{"type":"json_schema","schema":{"type":"object"}}}"#
+        r#"{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}}}"#
+    );
+    let open = TextRequest {
+        format: Format::Schema {
+            name: "n".to_owned(),
+            schema: value(r#"{"type":"object"}"#),
+        },
+        ..TextRequest::new("x").system("Be brief.")
+    };
+    let open = ask(&open);
+    assert!(open.get("output_config").is_none());
+    assert_eq!(
+        open.get("system").unwrap().as_str().unwrap(),
+        "Be brief.\n\nAnswer with one JSON value and nothing else. Its JSON Schema: {\"type\":\"object\"}"
     );
     let json = TextRequest {
         format: Format::Json,
@@ -333,4 +346,23 @@ fn b4_what_is_no_event_is_passed_over() {
     }
     let named = crate::fuzz::answer(Wire::Anthropic, &[b"event: error\ndata: overloaded\n\n"]);
     assert_eq!(named.unwrap_err().message, "overloaded");
+}
+
+#[test]
+fn t6_texts_of_white_space_are_left_out() {
+    let talk = r#"[{"role":"user","content":"Go"},
+        {"role":"assistant","content":" \n","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},
+        {"role":"tool","tool_call_id":"a","content":"1"},
+        {"role":"user","content":"\t"},
+        {"role":"assistant","content":"\n"},
+        {"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":"On"}]},
+        {"role":"assistant","content":"So: \n"}]"#;
+    let body = asked(value(talk).as_array().unwrap().to_vec(), "s");
+    assert_eq!(
+        body.get("messages").unwrap().to_json_string(),
+        r#"[{"role":"user","content":"Go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]},{"role":"user","content":[{"type":"text","text":"On"}]},{"role":"assistant","content":"So:"}]"#
+    );
+    let blank = ask(&TextRequest::new(" ").system(" \n"));
+    assert!(blank.get("system").is_none());
+    assert_eq!(blank.get("messages").unwrap().to_json_string(), "[]");
 }

@@ -210,7 +210,7 @@ fn events_are_read_as_services_send_them() {
             "{delta}"
         );
     }
-    // Other choices, and what comes after the end, are passed over.
+    // Other choices are passed over, what comes after an early end is not.
     let other = r#"{"choices":[{"index":1,"delta":{"content":"b"}}]}"#;
     assert_eq!(
         read(&[
@@ -221,7 +221,7 @@ fn events_are_read_as_services_send_them() {
         ])
         .unwrap()
         .text,
-        "a"
+        "ac"
     );
     for (reason, extra, expected) in [
         ("stop", "", StopReason::EndTurn),
@@ -425,7 +425,7 @@ fn b1_opaque_members_go_back_unchanged() {
 
 #[test]
 fn b6_stand_in_ids_are_new_in_the_conversation() {
-    use crate::reader::Reader;
+    use crate::reader::{Read, Reader};
     use crate::wire::CallIds;
     use a99_capabilities::ai::StreamHandle;
     let call = chunk(
@@ -446,7 +446,10 @@ fn b6_stand_in_ids_are_new_in_the_conversation() {
         let mut reader = Reader::new(Wire::OpenAi, CallIds::of(&request));
         let events = format!("data: {call}\n\ndata: {END}\n\n");
         reader.push(events.as_bytes(), &sink).unwrap();
-        sink.finish(reader.end().unwrap());
+        let Ok(Read::Whole(reason)) = reader.end(&sink) else {
+            panic!("the answer is not whole")
+        };
+        sink.finish(reason);
         let result = a99_capabilities::block_on(stream.done()).unwrap();
         let own = &result.tool_uses[0].id;
         assert!(!seen.contains(own) && own != "call_2", "{own} in {seen:?}");
