@@ -544,9 +544,10 @@ impl Events {
     fn stop(&mut self, of: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
         let reason = text(of, "stop_reason")?;
         if !reason.is_empty() {
-            self.tools.close_all(out);
+            let reason = stop_reason(&reason);
+            self.tools.close_all(&reason, out);
             self.stopped = true;
-            out.push(Step::Stop(stop_reason(&reason)));
+            out.push(Step::Stop(reason));
         }
         Ok(())
     }

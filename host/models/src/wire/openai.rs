@@ -329,7 +329,7 @@ impl Decoder for Chunks {
     fn end(&mut self) -> Vec<Step> {
         let mut out = Vec::new();
         if let Some(stop) = self.stop.take() {
-            self.tools.close_all(&mut out);
+            self.tools.close_all(&stop, &mut out);
             self.kept.give(&mut out);
             out.push(Step::Stop(self.settled(stop)));
         }

@@ -7,7 +7,7 @@
 
 use super::json::parse;
 use super::{AiError, Step, StreamEvent, malformed};
-use a99_capabilities::ai::{MAX_ANSWER_BYTES, Opaque, Part, Place, TextRequest, ToolUse};
+use a99_capabilities::ai::{MAX_ANSWER_BYTES, Opaque, Part, Place, StopReason, TextRequest, ToolUse};
 use a99_core::value::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -314,9 +314,22 @@ impl Pieces {
         }
     }
 
-    /// All calls are whole. Those with indices of their own come by index.
-    pub(super) fn close_all(&mut self, out: &mut Vec<Step>) {
+    /// The answer ended for this reason, and so do all calls; the last is left out if it was cut
+    /// off. Those with indices of their own come by index.
+    pub(super) fn close_all(&mut self, stop: &StopReason, out: &mut Vec<Step>) {
         let mut open = std::mem::take(&mut self.open);
+        let is_cut = matches!(
+            stop,
+            StopReason::MaxTokens | StopReason::ContentFilter | StopReason::Refusal
+        );
+        let has_all = |call: &Call| {
+            let given = call.given.as_ref().and_then(Value::as_object);
+            call.is_complete() && !given.is_some_and(Map::is_empty)
+        };
+        if is_cut && open.last().is_some_and(|last| !has_all(last)) {
+            // What it would do without its arguments is not what the model asked for.
+            open.pop();
+        }
         if open.iter().all(|call| call.index.is_some()) {
             open.sort_by_key(|call| call.index);
         }

@@ -353,6 +353,8 @@ impl Events {
                 self.said += rest.len();
                 Step::text(out, rest);
             }
+            // It was cut off.
+            "function_call" if text(item, "status")? == "incomplete" => {}
             "function_call" => {
                 self.tools.begin(Piece {
                     index: Some(at),
