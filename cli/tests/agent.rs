@@ -10,6 +10,8 @@ mod hosted;
 mod programs;
 #[path = "agent/tables.rs"]
 mod tables;
+#[path = "agent/waits.rs"]
+mod waits;
 
 use harness::{Sandbox, a99};
 use hosted::{Hosted, lines};

@@ -23,9 +23,6 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 /// How long to wait when there are no descriptors for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the agents that an event concerns are waited for, before what came is handed on.
-const LOOK: Duration = Duration::from_millis(10);
-
 /// Events that are read at a time.
 const PAGE: usize = 500;
 
@@ -234,13 +231,14 @@ impl Connection {
     async fn settled(&mut self, id: u64, channel: &str, seq: Seq) -> Result<Vec<AgentKey>, Stop> {
         let live = Arc::clone(&self.live);
         let mut events = live.host.subscribe(channel, Some(seq), true).await?;
+        let mut handling = live.host.handling(channel, seq);
+        // One wait for all events: a look at many of them, or at many agents, takes long.
+        let mut done = std::pin::pin!(handling.done());
         let never = loop {
             tokio::select! {
                 biased;
+                never = &mut done => break never?,
                 event = events.next() => self.event(id, &*event?).await?,
-                handled = live.host.handled(channel, seq, LOOK) => {
-                    if let Some(never) = handled? { break never }
-                }
                 () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
             }
         };

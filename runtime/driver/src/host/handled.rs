@@ -5,6 +5,7 @@ use crate::error::AgentError;
 use crate::hub::locked;
 use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Events that are read at a time.
@@ -25,7 +26,7 @@ pub(super) enum Handled {
 }
 
 /// The newest events that agents of a channel must have handled.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Wanted {
     first: Seq,
     /// The last event to all, and the last that another one sent.
@@ -77,6 +78,19 @@ impl Wanted {
     }
 }
 
+/// The handling of an event by the agents that it concerns, and of all that follows on it.
+///
+/// A wait for it may be dropped and begun again: what was read of the channel is not read
+/// again.
+#[derive(Debug)]
+pub struct Handling {
+    host: Host,
+    channel: String,
+    wanted: Wanted,
+    /// The last event that was read.
+    cursor: Seq,
+}
+
 impl Host {
     /// Waits until the agents that an event concerns have handled it, and all that follows on
     /// its channel: what they sent meanwhile. A message with addressees concerns these, any other
@@ -95,60 +109,71 @@ impl Host {
         seq: Seq,
         limit: Duration,
     ) -> Result<Option<Vec<AgentKey>>, AgentError> {
-        let wait = async {
-            let mut wanted = Wanted {
-                first: seq,
-                ..Wanted::default()
-            };
-            let mut cursor = seq.saturating_sub(1);
-            loop {
-                let mut ended = self.0.ended.subscribe();
-                let looked = self.0.look_at(channel, &mut wanted, &mut cursor).await?;
-                if let Some(never) = looked {
-                    return Ok(never);
-                }
-                // Progress of agents that are awake rings no bell; it is looked at.
-                drop(tokio::time::timeout(LOOK, ended.changed()).await);
-            }
-        };
-        match tokio::time::timeout(limit, wait).await {
+        let mut handling = self.handling(channel, seq);
+        match tokio::time::timeout(limit, handling.done()).await {
             Ok(never) => never.map(Some),
             Err(_) => Ok(None),
         }
     }
+
+    /// The same as [`Host::handled`], for callers that do other work while they wait.
+    #[must_use]
+    pub fn handling(&self, channel: &str, seq: Seq) -> Handling {
+        Handling {
+            host: self.clone(),
+            channel: channel.to_owned(),
+            wanted: Wanted {
+                first: seq,
+                ..Wanted::default()
+            },
+            cursor: seq.saturating_sub(1),
+        }
+    }
 }
 
-impl Inner {
-    /// The agents that will not handle what they should, once all others did.
-    async fn look_at(
-        &self,
-        channel: &str,
-        wanted: &mut Wanted,
-        cursor: &mut Seq,
-    ) -> Result<Option<Vec<AgentKey>>, AgentError> {
-        let hub = self.shared.hub();
-        let log = hub.channel(channel).await?;
+impl Handling {
+    /// Waits until the event is handled, with all that follows on it. Gives the agents that
+    /// did not handle it and will not.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn done(&mut self) -> Result<Vec<AgentKey>, AgentError> {
+        let inner = Arc::clone(&self.host.0);
         loop {
-            let events = hub.read(channel, &log, *cursor, PAGE).await?;
+            let mut ended = inner.ended.subscribe();
+            if let Some(never) = self.look(&inner).await? {
+                return Ok(never);
+            }
+            // Progress of agents that are awake rings no bell; it is looked at.
+            drop(tokio::time::timeout(LOOK, ended.changed()).await);
+        }
+    }
+
+    /// The agents that will not handle what they should, once all others did.
+    async fn look(&mut self, inner: &Inner) -> Result<Option<Vec<AgentKey>>, AgentError> {
+        let hub = inner.shared.hub();
+        let log = hub.channel(&self.channel).await?;
+        loop {
+            let events = hub.read(&self.channel, &log, self.cursor, PAGE).await?;
             let Some(last) = events.last().and_then(|event| event.seq) else {
                 break;
             };
-            events.iter().for_each(|event| wanted.take(event));
-            *cursor = last;
+            events.iter().for_each(|event| self.wanted.take(event));
+            self.cursor = last;
         }
         let mut never = Vec::new();
-        let agents = locked(&self.slots).of_channel(channel);
+        let agents = locked(&inner.slots).of_channel(&self.channel);
         for (key, participant) in agents {
-            let Some(place) = wanted.of(participant) else {
+            let Some(place) = self.wanted.of(participant) else {
                 continue;
             };
-            let handled = locked(&self.slots).handled(&key, place);
+            let handled = locked(&inner.slots).handled(&key, place);
             match handled {
                 Handled::Yes => {}
                 Handled::No => return Ok(None),
                 Handled::Never => never.push(key),
                 Handled::InStore => {
-                    let row = self.shared.agents().load(&key).await?;
+                    let row = inner.shared.agents().load(&key).await?;
                     if row.is_none_or(|row| !row.progress.has(place)) {
                         return Ok(None);
                     }
@@ -156,7 +181,7 @@ impl Inner {
             }
         }
         // What an agent sent is in the log before it is seen to be done.
-        let is_all = log.head() <= *cursor;
+        let is_all = log.head() <= self.cursor;
         Ok(is_all.then_some(never))
     }
 }
@@ -165,7 +190,6 @@ impl Inner {
 mod tests {
     use super::*;
     use a99_runtime_engine::{EventKind, Message, Sender};
-    use std::sync::Arc;
 
     fn event(seq: Seq, sender: u128, at: &[u128]) -> Event {
         let at = at.iter().map(|id| Uuid::from_u128(*id)).collect();

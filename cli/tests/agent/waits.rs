@@ -1,0 +1,64 @@
+//! Waits of commands for a host: how they end where there is much to look at, where others fail,
+//! and where the host or a client stands still.
+
+use crate::harness::{Done, Sandbox, a99};
+use crate::hosted::Hosted;
+use serde_json::json;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+
+fn agent(words: &[&str], config: &str) -> Done {
+    let place = ["--config", config];
+    a99(&[&["agent"], words, &place].concat(), b"")
+}
+
+/// The agent that `agent new` writes. Gives where it is.
+fn new(folder: &Sandbox) -> String {
+    let made = a99(&["agent", "new", "echo", "--in", &folder.path("")], b"");
+    assert_eq!(made.code, 0, "{made:?}");
+    folder.path("echo/agents.toml")
+}
+
+/// The line of a request that sends a message.
+fn send(channel: &str, text: &str) -> String {
+    let params = json!({"channel": channel, "text": text, "sender": "ann"});
+    format!("{}\n", json!({"id": 1, "method": "send", "params": params}))
+}
+
+/// Sends messages over one connection.
+fn flood(host: &Hosted, channel: &str, text: &str, count: usize) {
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    let mut answers = BufReader::new(stream.try_clone().expect("a handle"));
+    for _ in 0..count {
+        let line = send(channel, text);
+        stream.write_all(line.as_bytes()).expect("written");
+        let mut answer = String::new();
+        answers.read_line(&mut answer).expect("an answer");
+        assert!(answer.contains("result"), "{answer}");
+    }
+}
+
+#[test]
+fn t6_a_wait_ends_however_much_there_is_to_look_at() {
+    let folder = Sandbox::new("agent-long-log");
+    let config = new(&folder);
+    let host = Hosted::start(&["--config", &config, "--durability", "relaxed"]);
+    let sent = agent(&["send", "quiet", "first", "--key", "k"], &config);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    flood(&host, "quiet", "x", 4_000);
+    // A look reads all that came since.
+    let words = [
+        "send",
+        "quiet",
+        "first",
+        "--key",
+        "k",
+        "--wait",
+        "--timeout",
+        "60s",
+    ];
+    let sent = agent(&words, &config);
+    assert_eq!(sent.code, 0, "{} {}", sent.code, sent.err);
+    assert!(sent.err.contains("there already"), "{}", sent.err);
+    host.end();
+}
