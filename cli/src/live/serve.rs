@@ -10,7 +10,7 @@ use super::wire::{
     Answer, Call, LogsCall, MAX_LINE, MethodCall, Refusal, Request, Said, SendCall, line,
 };
 use super::{inspect, known};
-use a99_runtime::{AgentKey, DeadLetter, Event, HostOptions, Publish, Seq};
+use a99_runtime::{AgentKey, DeadLetter, Event, Handling, HostOptions, Publish, Seq};
 use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
 use serde_json::{Value as Json, json};
 use std::io;
@@ -181,7 +181,8 @@ impl Connection {
         known::subscribers(&keys, &call.channel, &mut result);
         if let Some(limit) = call.wait_ms {
             let until = tokio::time::Instant::now() + Duration::from_millis(limit);
-            let settled = self.settled(id, &call.channel, seq);
+            let mut handling = live.host.handling(&call.channel, seq);
+            let settled = self.settled(id, &call.channel, seq, &mut handling);
             let is_done = match tokio::time::timeout_at(until, settled).await {
                 Ok(done) => {
                     let failed = done?;
@@ -193,11 +194,11 @@ impl Connection {
                 Err(_) => false,
             };
             result["done"] = is_done.into();
-            if let Some(text) = beyond_hops(&live, &call.channel, seq).await? {
+            if let Some(text) = beyond_hops(&live, &call.channel, seq, &handling).await? {
                 result["hopLimited"] = true.into();
                 result["warning"] = text.into();
             }
-            let given_up = given_up(&live, &keys, &call.channel, seq).await?;
+            let given_up = given_up(&live, &keys, &call.channel, &handling).await?;
             if !given_up.is_empty() {
                 result["givenUp"] = json!(given_up);
             }
@@ -228,10 +229,15 @@ impl Connection {
 
     /// Hands on what follows on a channel until the agents that an event concerns are done with
     /// it. Gives those that cannot be.
-    async fn settled(&mut self, id: u64, channel: &str, seq: Seq) -> Result<Vec<AgentKey>, Stop> {
+    async fn settled(
+        &mut self,
+        id: u64,
+        channel: &str,
+        seq: Seq,
+        handling: &mut Handling,
+    ) -> Result<Vec<AgentKey>, Stop> {
         let live = Arc::clone(&self.live);
         let mut events = live.host.subscribe(channel, Some(seq), true).await?;
-        let mut handling = live.host.handling(channel, seq);
         // One wait for all events: a look at many of them, or at many agents, takes long.
         let mut done = std::pin::pin!(handling.done());
         let never = loop {
@@ -307,7 +313,12 @@ fn shortened(event: &Json, why: &str) -> Json {
 }
 
 /// Says that agents answered each other until the limit of hops ended it, if they did.
-async fn beyond_hops(live: &Live, channel: &str, seq: Seq) -> Result<Option<String>, Refusal> {
+async fn beyond_hops(
+    live: &Live,
+    channel: &str,
+    seq: Seq,
+    handling: &Handling,
+) -> Result<Option<String>, Refusal> {
     let max = HostOptions::default().max_hops;
     let (mut after, mut count) = (seq, 0_usize);
     loop {
@@ -315,7 +326,9 @@ async fn beyond_hops(live: &Live, channel: &str, seq: Seq) -> Result<Option<Stri
         let Some(last) = events.last().and_then(|event| event.seq) else {
             break;
         };
-        count += events.iter().filter(|event| event.hops > max).count();
+        let beyond = events.iter().filter(|event| event.hops > max);
+        let of_event = |event: &&Arc<Event>| event.seq.is_some_and(|seq| handling.includes(seq));
+        count += beyond.filter(of_event).count();
         after = last;
     }
     Ok((count > 0).then(|| {
@@ -339,17 +352,24 @@ async fn why(live: &Live, failed: Vec<AgentKey>) -> Vec<Json> {
     told
 }
 
-/// Turns from an event on that were given up, by agents of its channel.
+/// Turns that were given up, of an event and of what followed on it, by agents that these
+/// concern.
 async fn given_up(
     live: &Live,
     keys: &[AgentKey],
     channel: &str,
-    seq: Seq,
+    handling: &Handling,
 ) -> Result<Vec<Json>, Refusal> {
     let mut found = Vec::new();
     for key in keys.iter().filter(|key| key.channel() == channel) {
+        let Some(newest) = handling.newest_for(key) else {
+            continue;
+        };
         let letters: Vec<DeadLetter> = live.store.dead_letters(key).await?;
-        let of_event = |one: &DeadLetter| one.trigger.seq().is_some_and(|dead| dead >= seq);
+        let of_event = |one: &DeadLetter| {
+            let dead = one.trigger.seq();
+            dead.is_some_and(|dead| dead <= newest && handling.includes(dead))
+        };
         for letter in letters.into_iter().filter(of_event) {
             let mut json = serde_json::to_value(letter).unwrap_or_default();
             json["key"] = json!(key);

@@ -62,3 +62,56 @@ fn t6_a_wait_ends_however_much_there_is_to_look_at() {
     assert!(sent.err.contains("there already"), "{}", sent.err);
     host.end();
 }
+
+#[test]
+fn t6_send_reports_only_what_was_given_up_of_its_message() {
+    let folder = Sandbox::new("agent-others-dead");
+    folder.file(
+        "bad.ajs",
+        "async function agent() {\n  throw new Error('no luck')\n}\n",
+    );
+    folder.file(
+        "good.ajs",
+        include_str!("../../src/templates/live/agent.ajs"),
+    );
+    // Both see all messages.
+    let config = folder.file(
+        "agents.toml",
+        "[[agent]]\nname = \"good\"\nprogram = \"good.ajs\"\nchannel = \"c\"\n\
+         config = { greeting = \"Hi\" }\n\
+         [[agent]]\nname = \"bad\"\nprogram = \"bad.ajs\"\nchannel = \"c\"\n\
+         retry = { attempts = 1 }\n",
+    );
+    let host = Hosted::start(&["--config", &config]);
+    let first = [
+        "send", "c", "one", "--at", "good", "--key", "k", "--wait", "--json",
+    ];
+    let sent = agent(&first, &config);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    // Somebody else's message, later on the same channel.
+    let other = [
+        "send",
+        "c",
+        "two",
+        "--at",
+        "bad",
+        "--wait",
+        "--timeout",
+        "60s",
+    ];
+    let other = agent(&other, &config);
+    assert!(
+        other.code == 1 && other.err.contains("no luck"),
+        "{other:?}"
+    );
+    let sent = agent(&first, &config);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    // One to both: whose turn was given up is said.
+    let both = ["send", "c", "three", "--wait", "--timeout", "60s"];
+    let both = agent(&both, &config);
+    assert!(
+        both.code == 1 && both.err.contains("bad/c/bad gave"),
+        "{both:?}"
+    );
+    host.end();
+}

@@ -4,7 +4,7 @@ use super::{Host, Inner};
 use crate::error::AgentError;
 use crate::hub::locked;
 use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(super) enum Handled {
 #[derive(Debug, Default)]
 struct Wanted {
     first: Seq,
+    /// All of them: the first, and those that follow on it.
+    events: BTreeSet<Seq>,
     /// The last event to all, and the last that another one sent.
     to_all: Option<(Seq, Uuid)>,
     by_others: Option<Seq>,
@@ -53,6 +55,7 @@ impl Wanted {
         if !event.body.wakes() || !(seq == self.first || follows) {
             return;
         }
+        self.events.insert(seq);
         match &event.body {
             Body::MethodCall { provider_id, .. } => {
                 self.to_one.insert(*provider_id, seq);
@@ -149,6 +152,20 @@ impl Handling {
         }
     }
 
+    /// The newest event that an agent must handle, if one concerns it, as far as the channel was
+    /// read.
+    #[must_use]
+    pub fn newest_for(&self, agent: &AgentKey) -> Option<Seq> {
+        self.wanted.of(agent.participant())
+    }
+
+    /// Whether an event is the one that is waited for, or follows on it, as far as the channel
+    /// was read.
+    #[must_use]
+    pub fn includes(&self, seq: Seq) -> bool {
+        self.wanted.events.contains(&seq)
+    }
+
     /// The agents that will not handle what they should, once all others did.
     async fn look(&mut self, inner: &Inner) -> Result<Option<Vec<AgentKey>>, AgentError> {
         let hub = inner.shared.hub();
@@ -226,6 +243,7 @@ mod tests {
         assert_eq!((of(&wanted, 1), of(&wanted, 3)), (Some(5), None));
         // Of another conversation.
         wanted.take(&event(6, 3, &[4]));
+        assert_eq!(wanted.events.iter().copied().collect::<Vec<_>>(), [5]);
         assert_eq!(of(&wanted, 4), None);
         wanted.take(&event(7, 1, &[]));
         assert_eq!((of(&wanted, 1), of(&wanted, 2)), (Some(5), Some(7)));
