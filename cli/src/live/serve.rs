@@ -183,16 +183,14 @@ impl Connection {
             let until = tokio::time::Instant::now() + Duration::from_millis(limit);
             let mut handling = live.host.handling(&call.channel, seq);
             let settled = self.settled(id, &call.channel, seq, &mut handling);
-            let is_done = match tokio::time::timeout_at(until, settled).await {
-                Ok(done) => {
-                    let failed = done?;
-                    if !failed.is_empty() {
-                        result["failed"] = json!(why(&live, failed).await);
-                    }
-                    true
-                }
-                Err(_) => false,
+            let (is_done, failed) = match tokio::time::timeout_at(until, settled).await {
+                Ok(done) => (true, done?),
+                // A start that is tried again may still fail.
+                Err(_) => (false, handling.failed()),
             };
+            if !failed.is_empty() {
+                result["failed"] = json!(why(&live, failed).await);
+            }
             result["done"] = is_done.into();
             if let Some(text) = beyond_hops(&live, &call.channel, seq, &handling).await? {
                 result["hopLimited"] = true.into();

@@ -17,11 +17,11 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How an agent stands to a place of its channel.
 pub(super) enum Handled {
     Yes,
-    /// It is at work, or is about to wake.
+    /// It is at work, is about to wake, or its start is tried again.
     No,
     /// It sleeps, and what the host remembers of it ends before.
     InStore,
-    /// It could not be started, or stopped.
+    /// It stopped, or can never be started.
     Never,
 }
 
@@ -101,8 +101,9 @@ impl Host {
     /// concerns only those who were concerned before. Others are not waited for, however many
     /// sleep or are at work.
     ///
-    /// Gives the agents that did not handle it and will not, since they stopped or cannot be
-    /// started; nothing if the time is up before.
+    /// Gives the agents that did not handle it and will not, since they stopped or can never be
+    /// started; nothing if the time is up before. An agent whose start failed and is tried again
+    /// is waited for.
     ///
     /// # Errors
     /// Those of the store.
@@ -157,6 +158,19 @@ impl Handling {
     #[must_use]
     pub fn newest_for(&self, agent: &AgentKey) -> Option<Seq> {
         self.wanted.of(agent.participant())
+    }
+
+    /// The agents that the event concerns and that could not be started now, or stopped: those
+    /// to name where the wait is given up.
+    #[must_use]
+    pub fn failed(&self) -> Vec<AgentKey> {
+        let slots = locked(&self.host.0.slots);
+        let agents = slots.of_channel(&self.channel).into_iter();
+        let failed = agents.filter(|(key, participant)| {
+            let place = self.wanted.of(*participant);
+            place.is_some_and(|place| slots.has_failed(key, place))
+        });
+        failed.map(|(key, _)| key).collect()
     }
 
     /// Whether an event is the one that is waited for, or follows on it, as far as the channel
