@@ -1,7 +1,7 @@
 //! Timers: each occurrence once, also over restarts, replaced, cancelled and missed.
 
 use crate::script::{Call, Script, closed, text, until};
-use crate::support::{Files, LONG, builder, counted, key, quick, say, store};
+use crate::support::{Counter, Files, LONG, builder, counted, key, quick, say, store};
 use a99_capabilities::Clock;
 use a99_runtime::{AgentKey, Delivery, Host};
 use a99_runtime_stores::SqliteRuntime;
@@ -230,4 +230,31 @@ async fn t9_a_cron_timer_comes_back_with_the_clock() {
     clock.0.fetch_sub(TEN_YEARS, Ordering::SeqCst);
     let (host, _second) = start(&files.path(), &clock, Delivery::default()).await;
     until("the next occurrence", async || due(&host).await == wanted).await;
+}
+
+#[tokio::test]
+async fn t4_a_turn_is_tried_again_soon_though_the_clock_is_set_back() {
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
+    let set_back = Arc::clone(&clock.0);
+    let mut counter = Counter {
+        on_message: Arc::new(move |_, attempt| {
+            if attempt > 1 {
+                return Ok(());
+            }
+            let set_back = Arc::clone(&set_back);
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(100));
+                set_back.fetch_sub(HOUR, Ordering::SeqCst);
+            });
+            Err("not yet".into())
+        }),
+        ..Counter::default()
+    };
+    (counter.policy.retry.first, counter.policy.retry.most) = (500, 500);
+    let host = builder().clock(clock).agent("a", move |_| counter.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    host.invite(&a(), json!({})).await.expect("invited");
+    let seq = say(&host, "c", "hello").await.event.seq.expect("a place");
+    assert_eq!(host.handled("c", seq, LONG).await, Ok(Some(Vec::new())));
 }
