@@ -2,10 +2,12 @@
 //! and where the host or a client stands still.
 
 use crate::harness::{Done, Sandbox, a99};
-use crate::hosted::Hosted;
+use crate::hosted::{Hosted, spawn, until};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 fn agent(words: &[&str], config: &str) -> Done {
     let place = ["--config", config];
@@ -113,5 +115,59 @@ fn t6_send_reports_only_what_was_given_up_of_its_message() {
         both.code == 1 && both.err.contains("bad/c/bad gave"),
         "{both:?}"
     );
+    host.end();
+}
+
+/// Sends a signal to a host.
+fn signal(host: &Hosted, name: &str) {
+    let sent = Command::new("kill").args([name, &host.pid().to_string()]);
+    assert!({ sent }.status().expect("kill runs").success());
+}
+
+#[test]
+fn t11_commands_outlast_no_host_that_stands_still() {
+    let folder = Sandbox::new("agent-stopped");
+    let config = new(&folder);
+    let host = Hosted::start(&["--config", &config]);
+    // Whoever follows waits for as long as the host answers others.
+    let follow = ["agent", "logs", "general", "--follow", "--json"];
+    let mut follower = spawn(&[&follow[..], &["--config", &config]].concat());
+    std::thread::sleep(Duration::from_secs(7));
+    let sent = agent(&["send", "general", "Hello", "--wait"], &config);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    until(&mut follower, |event| {
+        event["content"] == "Message #1: Hello"
+    });
+    follower.kill().expect("it runs");
+    follower.wait().expect("it ends");
+
+    signal(&host, "-STOP");
+    let wait = ["send", "general", "x", "--wait", "--timeout", "1s"];
+    let call = ["call", "echo", "nothing", "--timeout", "1s"];
+    let commands: [(&[&str], u64); 6] = [
+        (&wait, 15),
+        (&call, 15),
+        (&["send", "general", "x"], 60),
+        (&["inspect"], 60),
+        (&["checkpoint", "echo", "--set", "0"], 60),
+        (&["logs", "general", "--follow"], 60),
+    ];
+    std::thread::scope(|scope| {
+        for (words, most) in commands {
+            let config = &config;
+            scope.spawn(move || {
+                let began = Instant::now();
+                let done = agent(words, config);
+                assert_eq!(done.code, 2, "{words:?}: {done:?}");
+                let is_told = done.err.contains("error[cli.no_answer]");
+                assert!(is_told && done.err.contains("stands still"), "{done:?}");
+                let took = began.elapsed();
+                assert!(took < Duration::from_secs(most), "{words:?}: {took:?}");
+            });
+        }
+    });
+    signal(&host, "-CONT");
+    let sent = agent(&["send", "general", "again", "--wait"], &config);
+    assert_eq!(sent.code, 0, "{sent:?}");
     host.end();
 }
