@@ -8,6 +8,8 @@ mod hosted;
 #[cfg(feature = "http")]
 #[path = "agent/programs.rs"]
 mod programs;
+#[path = "agent/reloads.rs"]
+mod reloads;
 #[path = "agent/tables.rs"]
 mod tables;
 #[path = "agent/waits.rs"]

@@ -48,12 +48,9 @@ impl Live {
     /// # Errors
     /// What is wrong; the first agent that could not be changed, which stays as it was.
     pub(super) async fn reload(self: &Arc<Live>) -> Result<Json, Refusal> {
-        let read = AgentsFile::read(&self.config, self.named);
-        let file = read.map_err(|failure| Refusal::of(&failure))?;
-        warn(&file, self.report);
-        let new = Programs::prepare(&file.agents);
-        let new = new.map_err(|failure| Refusal::of(&failure))?;
+        // Before the file is read: of two that read it, the later one has what stands.
         let mut current = self.current.lock().await;
+        let new = self.read().await?;
         let telling = current.telling.hear(&self.host, &new, self.report);
         telling.await?;
         let updated = self.update(&mut current.programs, new).await;
@@ -68,6 +65,21 @@ impl Live {
         ];
         self.report.did("reloaded", &members);
         Ok(json!({"ok": true, "agents": keys, "changed": changed, "left": left}))
+    }
+
+    /// Reads the file and its programs, beside what the host does meanwhile.
+    async fn read(self: &Arc<Live>) -> Result<Programs, Refusal> {
+        let live = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || {
+            let file = AgentsFile::read(&live.config, live.named)?;
+            warn(&file, live.report);
+            Programs::prepare(&file.agents)
+        });
+        match read.await {
+            Ok(programs) => programs.map_err(|failure| Refusal::of(&failure)),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => Err(Refusal::new("host.stopping", error.to_string())),
+        }
     }
 
     /// Gives the agents that were changed or are new, and those that left.
