@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::Instant;
 
 /// How long to wait when there are no descriptors for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -180,14 +181,13 @@ impl Connection {
         let mut result = json!({"seq": seq, "id": event.id, "isNew": published.is_new});
         known::subscribers(&keys, &call.channel, &mut result);
         if let Some(limit) = call.wait_ms {
-            let until = tokio::time::Instant::now() + Duration::from_millis(limit);
+            let until = Instant::now() + Duration::from_millis(limit);
             let mut handling = live.host.handling(&call.channel, seq);
-            let settled = self.settled(id, &call.channel, seq, &mut handling);
-            let (is_done, failed) = match tokio::time::timeout_at(until, settled).await {
-                Ok(done) => (true, done?),
-                // A start that is tried again may still fail.
-                Err(_) => (false, handling.failed()),
-            };
+            let settled = self.settled(id, &call.channel, seq, until, &mut handling);
+            let settled = settled.await?;
+            let is_done = settled.is_some();
+            // A start that is tried again may still fail.
+            let failed = settled.unwrap_or_else(|| handling.failed());
             if !failed.is_empty() {
                 result["failed"] = json!(why(&live, failed).await);
             }
@@ -226,14 +226,16 @@ impl Connection {
     }
 
     /// Hands on what follows on a channel until the agents that an event concerns are done with
-    /// it. Gives those that cannot be.
+    /// it. Gives those that cannot be; nothing if the time is up before. The time is that of
+    /// waiting: a line that is begun is written to its end.
     async fn settled(
         &mut self,
         id: u64,
         channel: &str,
         seq: Seq,
+        until: Instant,
         handling: &mut Handling,
-    ) -> Result<Vec<AgentKey>, Stop> {
+    ) -> Result<Option<Vec<AgentKey>>, Stop> {
         let live = Arc::clone(&self.live);
         let mut events = live.host.subscribe(channel, Some(seq), true).await?;
         // One wait for all events: a look at many of them, or at many agents, takes long.
@@ -242,6 +244,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 never = &mut done => break never?,
+                () = tokio::time::sleep_until(until) => return Ok(None),
                 event = events.next() => self.event(id, &*event?).await?,
                 () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
             }
@@ -252,7 +255,7 @@ impl Connection {
             let event = events.next().await?;
             self.event(id, &event).await?;
         }
-        Ok(never)
+        Ok(Some(never))
     }
 
     async fn logs(&mut self, id: u64, call: &LogsCall) -> Result<Json, Stop> {

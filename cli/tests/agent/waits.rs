@@ -173,3 +173,36 @@ fn t11_commands_outlast_no_host_that_stands_still() {
     assert_eq!(sent.code, 0, "{sent:?}");
     host.end();
 }
+
+#[test]
+fn t6_the_limit_of_a_wait_cuts_no_line() {
+    let folder = Sandbox::new("agent-slow-reader");
+    let config = new(&folder);
+    let host = Hosted::start(&["--config", &config, "--durability", "relaxed"]);
+    let sent = agent(&["send", "quiet", "first", "--key", "k"], &config);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    flood(&host, "quiet", &"x".repeat(20_000), 100);
+    // More than a socket holds, and nothing is read until the time is up.
+    let mut stream = UnixStream::connect(host.socket()).expect("a host");
+    let params = json!({
+        "channel": "quiet", "text": "first", "sender": "user", "key": "k", "waitMs": 300,
+    });
+    let request = json!({"id": 1, "method": "send", "params": params});
+    stream
+        .write_all(format!("{request}\n").as_bytes())
+        .expect("written");
+    std::thread::sleep(Duration::from_secs(1));
+    let mut events = 0;
+    for line in BufReader::new(stream).lines() {
+        let line = line.expect("a line");
+        let start: String = line.chars().take(200).collect();
+        let json: serde_json::Value = serde_json::from_str(&line).expect(&start);
+        if json["event"].is_null() {
+            assert!(json["result"].is_object(), "{start}");
+            break;
+        }
+        events += 1;
+    }
+    assert_eq!(events, 100);
+    host.end();
+}
