@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// How long to wait when there are no descriptors for another connection.
@@ -27,15 +28,27 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Events that are read at a time.
 const PAGE: usize = 500;
 
+/// Clients that wait for a place or are refused, at a time.
+const MAX_AT_THE_DOOR: usize = 64;
+
+/// How long a client that is refused may take to say what it wants, and to hear it.
+const REFUSING: Duration = Duration::from_secs(1);
+
 /// Lets clients in until it is dropped.
 pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
     let clients = Arc::new(Clients::default());
+    let door = Arc::new(Semaphore::new(MAX_AT_THE_DOOR));
     loop {
         match listening.listener.accept().await {
             Ok((stream, _)) if listening.is_owner(&stream) => {
-                let seat = clients.enter().await;
-                let live = Arc::clone(&live);
+                let (live, clients) = (Arc::clone(&live), Arc::clone(&clients));
+                let at_the_door = Arc::clone(&door).acquire_owned().await;
                 tokio::spawn(async move {
+                    let Some(seat) = clients.enter().await else {
+                        drop(tokio::time::timeout(REFUSING, refuse(stream)).await);
+                        return;
+                    };
+                    drop(at_the_door);
                     // Whoever went away has what it wants.
                     drop(Connection::of(stream, live, seat).serve().await);
                 });
@@ -44,6 +57,22 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
+}
+
+/// Refuses a client for whom there is no place. Its request is read first: the connection of a
+/// client that is not heard out breaks.
+async fn refuse(stream: UnixStream) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut bytes = Vec::new();
+    let mut bounded = (&mut stream).take(MAX_LINE as u64);
+    bounded.read_until(b'\n', &mut bytes).await?;
+    let json: Json = serde_json::from_slice(&bytes).unwrap_or_default();
+    let text = "the host is busy with as many commands as it takes at a time";
+    let help = "try again, or end some of them: those that wait, or follow logs";
+    let said = Said::Error(Refusal::new(BUSY, text).helped(help));
+    let id = json["id"].as_u64().unwrap_or_default();
+    let bytes = line(&Answer { id, said }).unwrap_or_default();
+    stream.write_all(&bytes).await
 }
 
 /// A client.
@@ -146,7 +175,16 @@ impl Connection {
                 line(&Answer { id, said: short }).unwrap_or_default()
             }
         };
-        self.output.write_all(&bytes).await
+        self.seat.answered();
+        tokio::select! {
+            biased;
+            written = self.output.write_all(&bytes) => written?,
+            () = self.seat.makes_room() => return Err(io::ErrorKind::TimedOut.into()),
+        };
+        match self.seat.busy() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 
     async fn answer(&mut self, request: Request) -> Result<Json, Stop> {

@@ -206,3 +206,45 @@ fn t6_the_limit_of_a_wait_cuts_no_line() {
     assert_eq!(events, 100);
     host.end();
 }
+
+#[test]
+fn t11_clients_that_take_no_answer_make_room() {
+    let folder = Sandbox::new("agent-stalled");
+    let config = new(&folder);
+    let host = Hosted::start(&["--config", &config, "--durability", "relaxed"]);
+    flood(&host, "quiet", &"x".repeat(20_000), 100);
+    let mut early = UnixStream::connect(host.socket()).expect("a host");
+    // All places are taken by clients that ask for much and read nothing.
+    let stalls = |_| {
+        let mut stream = UnixStream::connect(host.socket()).expect("a host");
+        let request = json!({"id": 1, "method": "logs", "params": {"channel": "quiet"}});
+        let request = format!("{request}\n");
+        stream.write_all(request.as_bytes()).expect("written");
+        stream
+    };
+    let stalled: Vec<_> = (0..63).map(stalls).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    // One more, in the place of the one that is idle.
+    let last = stalls(63);
+    let began = Instant::now();
+    let refused = agent(&["inspect"], &config);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("error[cli.busy]"), "{refused:?}");
+    assert!(began.elapsed() < Duration::from_secs(15));
+    let mut rest = String::new();
+    let read = std::io::Read::read_to_string(&mut early, &mut rest);
+    assert!(read.is_ok() && rest.is_empty(), "{rest}");
+    // After a while they make room.
+    let done = loop {
+        let done = agent(&["inspect", "--json"], &config);
+        if done.code == 0 {
+            break done;
+        }
+        assert!(done.out.contains("cli.busy"), "{done:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{done:?}");
+        std::thread::sleep(Duration::from_millis(500));
+    };
+    assert_eq!(done.json()["agents"][0]["key"], "echo/general/echo");
+    drop((stalled, last));
+    host.end();
+}
