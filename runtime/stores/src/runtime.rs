@@ -38,6 +38,7 @@ static RUNTIME: Component = Component {
         crate::timers::HOPS,
         crate::journal::REPLAYS,
         crate::home::HOME,
+        crate::timers::SET_AT,
     ],
 };
 
