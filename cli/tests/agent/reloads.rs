@@ -63,3 +63,75 @@ fn t11_of_two_reloads_at_once_the_newer_file_stands() {
     );
     host.end();
 }
+
+#[test]
+fn t11_a_reload_that_fails_leaves_timers_as_they_were() {
+    let folder = Sandbox::new("agent-many-timers");
+    folder.file("idle.ajs", IDLE);
+    let timers = |names: &[String]| {
+        let timer = |name: &String| format!("{{ name = \"{name}\", cron = \"0 9 * * *\" }}");
+        let timers: Vec<String> = names.iter().map(timer).collect();
+        format!("{}timers = [{}]\n", one("a", "idle.ajs"), timers.join(", "))
+    };
+    let config = folder.file("agents.toml", &timers(&["tick".to_owned()]));
+    let host = Hosted::start(&["--config", &config]);
+    let shown = || {
+        let shown = agent(&["inspect", "a", "--json"], &config).json();
+        let timers = shown["timers"].as_array().cloned().unwrap_or_default();
+        let names = timers.iter().map(|timer| timer["name"].to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(shown(), ["\"tick\""]);
+    let many: Vec<String> = (0..1_001).map(|n| format!("t{n}")).collect();
+    folder.file("agents.toml", &timers(&many));
+    let refused = agent(&["reload"], &config);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("store.too_large"), "{}", refused.err);
+    assert_eq!(shown(), ["\"tick\""]);
+    // They are still known as the file's, and go with it.
+    folder.file("agents.toml", &timers(&[]));
+    let done = agent(&["reload"], &config);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(shown(), Vec::<String>::new());
+    host.end();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn t11_an_agent_that_could_not_leave_goes_on() {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+    let folder = Sandbox::new("agent-stays");
+    folder.file(
+        "echo.ajs",
+        include_str!("../../src/templates/live/agent.ajs"),
+    );
+    folder.file("idle.ajs", IDLE);
+    let echo = format!(
+        "{}config = {{ greeting = \"Hi\" }}\n",
+        one("echo", "echo.ajs")
+    );
+    let config = folder.file("agents.toml", &echo);
+    let host = Hosted::start(&["--config", &config]);
+    let pid = Pid::from_raw(i32::try_from(host.pid()).expect("small"));
+    let limit = getrlimit(Resource::Fsize);
+    // The host can write no file for a while.
+    let full = Rlimit {
+        current: Some(1),
+        maximum: limit.maximum,
+    };
+    prlimit(pid, Resource::Fsize, full).expect("a limit");
+    folder.file("agents.toml", &one("idle", "idle.ajs"));
+    let refused = agent(&["reload"], &config);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    prlimit(pid, Resource::Fsize, limit).expect("a limit");
+    let wait = ["send", "c", "x", "--wait", "--timeout", "20s"];
+    let sent = agent(&wait, &config);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    assert!(sent.out.contains("@echo: Hi #1: x"), "{sent:?}");
+    // It leaves with the next reload.
+    let done = agent(&["reload", "--json"], &config);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.json()["left"], serde_json::json!(["echo/c/echo"]));
+    host.end();
+}
