@@ -1,18 +1,20 @@
 //! Lock of a store: one process at a time owns its file, by whatever path it came to it.
 //!
-//! Two locks are taken. The one on `<file>.lock` carries the owner's process id, and versions
-//! that know no other respect it. On Linux the store's file itself is locked as well, so that
+//! Two locks are taken. The one on `<file>.lock` carries the owner's process id, then the
+//! [tokens](crate::token) of the store, each after the inode of its file, a line each; versions
+//! that know no other lock respect it. On Linux the store's file itself is locked as well, so that
 //! hard links and a lock file that was deleted lead to no second owner; elsewhere `flock` on it
 //! would keep SQLite's own locks out.
 
+use crate::token::LENGTH;
 use a99_runtime_engine::{StoreCode, StoreError};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the owner's process id that are read.
-const MAX_HOLDER: u64 = 64;
+/// Bytes of a lock file that are read.
+const MAX_NOTE: u64 = 1_024;
 
 /// A path with more at its end: the name of a file beside another.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
@@ -90,7 +92,10 @@ impl Locked {
 pub(crate) struct FileLock {
     // Closed in this order, and after SQLite's descriptors: closing one of a file drops all
     // `fcntl` locks that the process has on it.
-    _note: Locked,
+    note: Locked,
+    path: PathBuf,
+    /// The tokens that the lock file had, each with its file's inode.
+    tokens: Vec<(u64, String)>,
     #[cfg(target_os = "linux")]
     _file: inode::Owned,
 }
@@ -105,34 +110,83 @@ impl FileLock {
         let path = beside(store, ".lock");
         let note = match Locked::take(&path, open(&path)?)? {
             Ok(note) => note,
-            Err(file) => return Err(is_locked(store, &holder(file))),
+            Err(file) => return Err(is_locked(store, &holder(&file))),
         };
         #[cfg(target_os = "linux")]
         let file = inode::Owned::take(store)?;
         check_names(store)?;
-        let pid = format!("{}\n", std::process::id());
-        let mut written = &note.0;
+        let lock = FileLock {
+            tokens: tokens(&text(&note.0)),
+            note,
+            path,
+            #[cfg(target_os = "linux")]
+            _file: file,
+        };
+        lock.write()?;
+        Ok(lock)
+    }
+
+    /// The tokens that the lock file knew of a store's file when it was locked.
+    pub(crate) fn tokens(&self, inode: u64) -> impl Iterator<Item = &str> {
+        let of_file = self.tokens.iter().filter(move |(of, _)| *of == inode);
+        of_file.map(|(_, token)| token.as_str())
+    }
+
+    /// Notes the tokens that a store's file may have.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn note(&mut self, inode: u64, tokens: Vec<String>) -> Result<(), StoreError> {
+        self.tokens = tokens.into_iter().map(|token| (inode, token)).collect();
+        self.write()
+    }
+
+    /// Waits until the disk has what was noted.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let synced = self.note.0.sync_data();
+        synced.map_err(|error| failed(&self.path, &error))
+    }
+
+    fn write(&self) -> Result<(), StoreError> {
+        let lines = self.tokens.iter();
+        let lines = lines.map(|(inode, token)| format!("{inode} {token}\n"));
+        let text = format!("{}\n{}", std::process::id(), lines.collect::<String>());
+        let mut written = &self.note.0;
         written
             .set_len(0)
             .and_then(|()| written.rewind())
-            .and_then(|()| written.write_all(pid.as_bytes()))
-            .map_err(|error| failed(&path, &error))?;
-        Ok(FileLock {
-            _note: note,
-            #[cfg(target_os = "linux")]
-            _file: file,
-        })
+            .and_then(|()| written.write_all(text.as_bytes()))
+            .map_err(|error| failed(&self.path, &error))
     }
 }
 
-/// The process that is noted in a lock file.
-fn holder(mut file: File) -> String {
-    let mut pid = String::new();
+/// What a lock file says; nothing where locked files cannot be read.
+fn text(mut file: &File) -> String {
+    let mut text = String::new();
     let read = file
         .rewind()
-        .and_then(|()| file.take(MAX_HOLDER).read_to_string(&mut pid));
-    match (read, pid.trim().parse::<u32>()) {
-        (Ok(_), Ok(pid)) => format!("process {pid}"),
+        .and_then(|()| file.take(MAX_NOTE).read_to_string(&mut text));
+    read.map(|_| text).unwrap_or_default()
+}
+
+/// The tokens in the text of a lock file. A line that was cut off is none.
+fn tokens(text: &str) -> Vec<(u64, String)> {
+    let token = |line: &str| {
+        let (inode, token) = line.strip_suffix('\n')?.split_once(' ')?;
+        let is_token = token.len() == LENGTH && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Some((inode.parse().ok()?, is_token.then(|| token.to_owned())?))
+    };
+    text.split_inclusive('\n').filter_map(token).collect()
+}
+
+/// The process that is noted in a lock file.
+fn holder(file: &File) -> String {
+    let text = text(file);
+    match text.lines().next().unwrap_or_default().parse::<u32>() {
+        Ok(pid) => format!("process {pid}"),
         // Between locking and writing, or where locked files cannot be read.
         _ => "another process".to_owned(),
     }
