@@ -3,8 +3,8 @@
 //! Two locks are taken. The one on `<file>.lock` carries the owner's process id, then the
 //! [tokens](crate::token) of the store, each after the inode of its file, a line each; versions
 //! that know no other lock respect it. On Linux the store's file itself is locked as well, so that
-//! hard links and a lock file that was deleted lead to no second owner; elsewhere `flock` on it
-//! would keep SQLite's own locks out.
+//! hard links and a lock file that was deleted lead to no second owner; elsewhere, and on file
+//! systems of a network, `flock` on it would keep SQLite's own locks out.
 
 use crate::token::LENGTH;
 use a99_runtime_engine::{StoreCode, StoreError};
@@ -228,7 +228,7 @@ mod inode {
     use super::{Locked, failed, is_locked, open};
     use a99_runtime_engine::StoreError;
     use std::collections::BTreeSet;
-    use std::fs::Metadata;
+    use std::fs::{File, Metadata};
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
     use std::sync::{Mutex, PoisonError};
@@ -236,6 +236,22 @@ mod inode {
     /// Files that this process owns, by device and inode. They are not opened again, for
     /// closing a descriptor would drop the locks that SQLite has.
     static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+    /// File systems of a network, whose clients turn a `flock` into a lock of the whole file at
+    /// the server: it conflicts with the `fcntl` locks that SQLite takes there. Numbers of
+    /// `statfs(2)`: NFS, SMB, CIFS, SMB2 and 9P.
+    const NETWORK: [u32; 5] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997];
+
+    /// Whether a file is on one of these. One that cannot say so is not.
+    fn is_on_network(file: &File) -> bool {
+        rustix::fs::fstatfs(file).is_ok_and(|found| is_network(found.f_type))
+    }
+
+    /// The number has 32 bits, in a word whose size and sign differ by machine.
+    fn is_network(kind: impl Into<i128>) -> bool {
+        let kind = kind.into() & i128::from(u32::MAX);
+        NETWORK.iter().any(|network| i128::from(*network) == kind)
+    }
 
     fn of(found: &Metadata) -> (u64, u64) {
         (found.dev(), found.ino())
@@ -259,6 +275,11 @@ mod inode {
             }
             let file = open(store)?;
             let inode = of(&file.metadata().map_err(io)?);
+            if is_on_network(&file) {
+                // The lock file and the process's own list are left.
+                owned.insert(inode);
+                return Ok(Owned { file: None, inode });
+            }
             match Locked::take(store, file)? {
                 Ok(file) => {
                     owned.insert(inode);
@@ -277,6 +298,33 @@ mod inode {
             let mut owned = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
             drop(self.file.take());
             owned.remove(&self.inode);
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{is_network, is_on_network};
+
+        #[test]
+        fn t7_files_on_a_network_are_not_locked_as_a_whole() {
+            // As the machine's word has them, with and without their sign.
+            for kind in [0x6969_u32, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997] {
+                assert!(
+                    is_network(kind) && is_network(kind.cast_signed()),
+                    "{kind:x}"
+                );
+            }
+            for kind in [
+                0xEF53_u32,
+                0x0102_1994,
+                0x5846_5342,
+                0x9123_683E,
+                0x794C_7630,
+            ] {
+                assert!(!is_network(kind), "{kind:x}");
+            }
+            let file = tempfile::tempfile().expect("a file");
+            assert!(!is_on_network(&file));
         }
     }
 }
