@@ -8,8 +8,12 @@ mod hosted;
 #[cfg(feature = "http")]
 #[path = "agent/programs.rs"]
 mod programs;
+#[path = "agent/reloads.rs"]
+mod reloads;
 #[path = "agent/tables.rs"]
 mod tables;
+#[path = "agent/waits.rs"]
+mod waits;
 
 use harness::{Sandbox, a99};
 use hosted::{Hosted, lines};

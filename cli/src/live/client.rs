@@ -3,21 +3,32 @@
 use super::error::{NO_ANSWER, NO_HOST};
 use super::place::{Place, pause};
 use super::socket;
-use super::wire::{Answer, Call, MAX_LINE, Refusal, Request, Said, line};
+use super::wire::{Answer, Call, InspectCall, MAX_LINE, Refusal, Request, Said, line};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::Value as Json;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long a host that may be starting is waited for, and when that is said.
 const STARTING: Duration = Duration::from_secs(10);
 const NOTED: Duration = Duration::from_secs(1);
 
+/// How long a host may say nothing before it is asked whether it still answers, and how long it
+/// may take for that.
+const SILENCE: Duration = Duration::from_secs(5);
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// How long a host may take beyond the time that a command gives it.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// A connection to a host.
 pub(super) struct Client {
     stream: BufReader<UnixStream>,
+    /// Where the host listens.
+    socket: PathBuf,
 }
 
 impl Client {
@@ -26,9 +37,11 @@ impl Client {
     /// # Errors
     /// A socket that cannot be used.
     pub(super) fn of(place: &Place) -> Result<Option<Client>, Failure> {
-        let stream = socket::connect(&place.socket()).map_err(Refusal::failure)?;
+        let socket = place.socket();
+        let stream = socket::connect(&socket).map_err(Refusal::failure)?;
         Ok(stream.map(|stream| Client {
             stream: BufReader::new(stream),
+            socket,
         }))
     }
 
@@ -67,10 +80,12 @@ impl Client {
         Err(Refusal::new(NO_HOST, text).helped(help).failure())
     }
 
-    /// Asks, hands on what happens, and gives the result.
+    /// Asks, hands on what happens, and gives the result. A host that stands still is not
+    /// waited for: it has the time that the call gives it, and a little more, or shows that it
+    /// still answers others.
     ///
     /// # Errors
-    /// The host's, and a host that went away.
+    /// The host's, and a host that went away or stands still.
     pub(super) fn ask(
         &mut self,
         call: Call,
@@ -81,16 +96,18 @@ impl Client {
             let text = format!("the host gave no answer: {why}");
             Refusal::new(NO_ANSWER, text).helped(help).failure()
         };
+        let limit = call.limit().map(|limit| limit.saturating_add(GRACE));
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         let request = line(&Request { id: 1, call }).map_err(|why| {
             let help = "send less at a time";
             Refusal::new(super::error::BAD_REQUEST, why)
                 .helped(help)
                 .failure()
         })?;
-        let written = self.stream.get_mut().write_all(&request);
+        let written = self.write(&request);
         written.map_err(|error| gone(error.to_string()))?;
         loop {
-            let answer = self.read().map_err(gone)?;
+            let answer = self.read(until).map_err(gone)?;
             match answer.said {
                 Said::Event(json) => event(&json),
                 Said::Result(json) => return Ok(json),
@@ -99,11 +116,33 @@ impl Client {
         }
     }
 
-    fn read(&mut self) -> Result<Answer, String> {
+    fn write(&mut self, request: &[u8]) -> io::Result<()> {
+        let stream = self.stream.get_mut();
+        stream.set_write_timeout(Some(SIGN_OF_LIFE))?;
+        stream.write_all(request)
+    }
+
+    /// The next answer: until a time, or for as long as the host answers others.
+    fn read(&mut self, until: Option<Instant>) -> Result<Answer, String> {
         let mut line = Vec::new();
-        let mut bounded = (&mut self.stream).take(MAX_LINE as u64 + 1);
-        let read = bounded.read_until(b'\n', &mut line);
-        read.map_err(|error| error.to_string())?;
+        loop {
+            // Time that went by while what came before was printed is not the host's.
+            let wait = until.map_or(SILENCE, |until| {
+                until.saturating_duration_since(Instant::now()).max(GRACE)
+            });
+            let timed = self.stream.get_ref().set_read_timeout(Some(wait));
+            timed.map_err(|error| error.to_string())?;
+            let left = (MAX_LINE + 1).saturating_sub(line.len());
+            let mut bounded = (&mut self.stream).take(left as u64);
+            match bounded.read_until(b'\n', &mut line) {
+                Ok(_) => break,
+                Err(error) if is_late(&error) && until.is_none() && self.is_alive() => {}
+                Err(error) if is_late(&error) => {
+                    return Err("it stands still: it said nothing in its time".to_owned());
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
         match line.last() {
             None => Err("it ended".to_owned()),
             Some(b'\n') => serde_json::from_slice(&line).map_err(|error| error.to_string()),
@@ -113,4 +152,32 @@ impl Client {
             Some(_) => Err("it ended amid an answer".to_owned()),
         }
     }
+
+    /// Whether the host answers another request, whatever it says. One that is about to end
+    /// lets no one in any more, and answers those whom it let in.
+    fn is_alive(&self) -> bool {
+        let mut stream = match socket::connect(&self.socket) {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return true,
+            Err(_) => return false,
+        };
+        let call = Call::Inspect(InspectCall {
+            agent: Some(String::new()),
+        });
+        let Ok(request) = line(&Request { id: 1, call }) else {
+            return true;
+        };
+        let mut answer = [0];
+        let asked = stream
+            .set_read_timeout(Some(SIGN_OF_LIFE))
+            .and_then(|()| stream.set_write_timeout(Some(SIGN_OF_LIFE)))
+            .and_then(|()| stream.write_all(&request))
+            .and_then(|()| stream.read(&mut answer));
+        !asked.is_err_and(|error| is_late(&error))
+    }
+}
+
+/// Whether a stream's time was up.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -14,6 +14,12 @@ const MAX_STAYING: usize = 48;
 /// How long a client may take for its next request.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 
+/// How long a client keeps its place for certain that takes no answer.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// How long a client waits for a place before it is refused.
+const ENTERING: Duration = Duration::from_secs(1);
+
 /// The clients that are connected.
 #[derive(Default)]
 pub(super) struct Clients {
@@ -30,8 +36,9 @@ struct Inside {
 
 #[derive(Default)]
 struct Client {
-    /// Since when the host waits for a request of its.
-    idle_since: Option<Instant>,
+    /// From when on another may have its place: at once while the host waits for its next
+    /// request, later while it takes no answer.
+    free_from: Option<Instant>,
     is_staying: bool,
     /// Rings when it shall leave.
     leave: Arc<Notify>,
@@ -50,22 +57,27 @@ impl Clients {
     }
 
     /// A place for another client. If there is none, the one that has been idle for longest
-    /// leaves; if none is idle, the first that becomes so.
-    pub(super) async fn enter(self: &Arc<Self>) -> Seat {
-        loop {
-            if let Some(seat) = self.seat() {
-                return seat;
+    /// leaves, or one that takes no answer; if there is none of these either, the first that
+    /// becomes so. Nothing if none does soon.
+    pub(super) async fn enter(self: &Arc<Self>) -> Option<Seat> {
+        let seat = async {
+            loop {
+                if let Some(seat) = self.seat() {
+                    return seat;
+                }
+                self.changed.notified().await;
             }
-            self.changed.notified().await;
-        }
+        };
+        tokio::time::timeout(ENTERING, seat).await.ok()
     }
 
     fn seat(self: &Arc<Self>) -> Option<Seat> {
         let mut inside = self.inside();
         if inside.all.len() >= MAX_CLIENTS {
-            let idle = inside.all.iter();
-            let idle = idle.filter_map(|(id, client)| Some((client.idle_since?, *id)));
-            let (_, oldest) = idle.min()?;
+            let now = Instant::now();
+            let free = inside.all.iter();
+            let free = free.filter_map(|(id, client)| Some((client.free_from?, *id)));
+            let (_, oldest) = free.filter(|(from, _)| *from <= now).min()?;
             let left = inside.all.remove(&oldest)?;
             left.leave.notify_one();
         }
@@ -90,13 +102,18 @@ impl Seat {
 
     /// The host waits for the client's next request.
     pub(super) fn idle(&self) {
-        self.change(|client| client.idle_since = Some(Instant::now()));
+        self.change(|client| client.free_from = Some(Instant::now()));
         self.clients.changed.notify_one();
+    }
+
+    /// A line is written to the client, who may take it or not.
+    pub(super) fn answered(&self) {
+        self.change(|client| client.free_from = Some(Instant::now() + STALLED));
     }
 
     /// The client is being answered. Whether it still has its place.
     pub(super) fn busy(&self) -> bool {
-        self.change(|client| client.idle_since = None);
+        self.change(|client| client.free_from = None);
         self.clients.inside().all.contains_key(&self.id)
     }
 
@@ -111,10 +128,15 @@ impl Seat {
         has_room
     }
 
+    /// Waits until the client shall leave for another.
+    pub(super) async fn makes_room(&self) {
+        self.leave.notified().await;
+    }
+
     /// Waits until the client shall leave: for another, or because it is idle for too long.
     pub(super) async fn leaves(&self) {
         tokio::select! {
-            () = self.leave.notified() => {}
+            () = self.makes_room() => {}
             () = tokio::time::sleep(IDLE) => {}
         }
     }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, USAGE};
 use a99_runtime::AgentError;
 use a99_runtime_engine::StoreError;
 
-/// The host said something that is no answer, or went away.
+/// The host said something that is no answer, went away, or stands still.
 pub(crate) const NO_ANSWER: &str = "cli.no_answer";
 /// No host runs, and the command needs one.
 pub(crate) const NO_HOST: &str = "cli.no_host";

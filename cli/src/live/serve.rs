@@ -10,7 +10,7 @@ use super::wire::{
     Answer, Call, LogsCall, MAX_LINE, MethodCall, Refusal, Request, Said, SendCall, line,
 };
 use super::{inspect, known};
-use a99_runtime::{AgentKey, DeadLetter, Event, HostOptions, Publish, Seq};
+use a99_runtime::{AgentKey, DeadLetter, Event, Handling, HostOptions, Publish, Seq};
 use a99_runtime_engine::{AgentStore as _, ChannelStore as _};
 use serde_json::{Value as Json, json};
 use std::io;
@@ -19,25 +19,36 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// How long to wait when there are no descriptors for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the agents that an event concerns are waited for, before what came is handed on.
-const LOOK: Duration = Duration::from_millis(10);
-
 /// Events that are read at a time.
 const PAGE: usize = 500;
+
+/// Clients that wait for a place or are refused, at a time.
+const MAX_AT_THE_DOOR: usize = 64;
+
+/// How long a client that is refused may take to say what it wants, and to hear it.
+const REFUSING: Duration = Duration::from_secs(1);
 
 /// Lets clients in until it is dropped.
 pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
     let clients = Arc::new(Clients::default());
+    let door = Arc::new(Semaphore::new(MAX_AT_THE_DOOR));
     loop {
         match listening.listener.accept().await {
             Ok((stream, _)) if listening.is_owner(&stream) => {
-                let seat = clients.enter().await;
-                let live = Arc::clone(&live);
+                let (live, clients) = (Arc::clone(&live), Arc::clone(&clients));
+                let at_the_door = Arc::clone(&door).acquire_owned().await;
                 tokio::spawn(async move {
+                    let Some(seat) = clients.enter().await else {
+                        drop(tokio::time::timeout(REFUSING, refuse(stream)).await);
+                        return;
+                    };
+                    drop(at_the_door);
                     // Whoever went away has what it wants.
                     drop(Connection::of(stream, live, seat).serve().await);
                 });
@@ -46,6 +57,22 @@ pub(super) async fn serve(live: Arc<Live>, listening: Listening) {
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
+}
+
+/// Refuses a client for whom there is no place. Its request is read first: the connection of a
+/// client that is not heard out breaks.
+async fn refuse(stream: UnixStream) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut bytes = Vec::new();
+    let mut bounded = (&mut stream).take(MAX_LINE as u64);
+    bounded.read_until(b'\n', &mut bytes).await?;
+    let json: Json = serde_json::from_slice(&bytes).unwrap_or_default();
+    let text = "the host is busy with as many commands as it takes at a time";
+    let help = "try again, or end some of them: those that wait, or follow logs";
+    let said = Said::Error(Refusal::new(BUSY, text).helped(help));
+    let id = json["id"].as_u64().unwrap_or_default();
+    let bytes = line(&Answer { id, said }).unwrap_or_default();
+    stream.write_all(&bytes).await
 }
 
 /// A client.
@@ -148,7 +175,16 @@ impl Connection {
                 line(&Answer { id, said: short }).unwrap_or_default()
             }
         };
-        self.output.write_all(&bytes).await
+        self.seat.answered();
+        tokio::select! {
+            biased;
+            written = self.output.write_all(&bytes) => written?,
+            () = self.seat.makes_room() => return Err(io::ErrorKind::TimedOut.into()),
+        };
+        match self.seat.busy() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 
     async fn answer(&mut self, request: Request) -> Result<Json, Stop> {
@@ -183,24 +219,22 @@ impl Connection {
         let mut result = json!({"seq": seq, "id": event.id, "isNew": published.is_new});
         known::subscribers(&keys, &call.channel, &mut result);
         if let Some(limit) = call.wait_ms {
-            let until = tokio::time::Instant::now() + Duration::from_millis(limit);
-            let settled = self.settled(id, &call.channel, seq);
-            let is_done = match tokio::time::timeout_at(until, settled).await {
-                Ok(done) => {
-                    let failed = done?;
-                    if !failed.is_empty() {
-                        result["failed"] = json!(why(&live, failed).await);
-                    }
-                    true
-                }
-                Err(_) => false,
-            };
+            let until = Instant::now() + Duration::from_millis(limit);
+            let mut handling = live.host.handling(&call.channel, seq);
+            let settled = self.settled(id, &call.channel, seq, until, &mut handling);
+            let settled = settled.await?;
+            let is_done = settled.is_some();
+            // A start that is tried again may still fail.
+            let failed = settled.unwrap_or_else(|| handling.failed());
+            if !failed.is_empty() {
+                result["failed"] = json!(why(&live, failed).await);
+            }
             result["done"] = is_done.into();
-            if let Some(text) = beyond_hops(&live, &call.channel, seq).await? {
+            if let Some(text) = beyond_hops(&live, &call.channel, seq, &handling).await? {
                 result["hopLimited"] = true.into();
                 result["warning"] = text.into();
             }
-            let given_up = given_up(&live, &keys, &call.channel, seq).await?;
+            let given_up = given_up(&live, &keys, &call.channel, &handling).await?;
             if !given_up.is_empty() {
                 result["givenUp"] = json!(given_up);
             }
@@ -230,17 +264,26 @@ impl Connection {
     }
 
     /// Hands on what follows on a channel until the agents that an event concerns are done with
-    /// it. Gives those that cannot be.
-    async fn settled(&mut self, id: u64, channel: &str, seq: Seq) -> Result<Vec<AgentKey>, Stop> {
+    /// it. Gives those that cannot be; nothing if the time is up before. The time is that of
+    /// waiting: a line that is begun is written to its end.
+    async fn settled(
+        &mut self,
+        id: u64,
+        channel: &str,
+        seq: Seq,
+        until: Instant,
+        handling: &mut Handling,
+    ) -> Result<Option<Vec<AgentKey>>, Stop> {
         let live = Arc::clone(&self.live);
         let mut events = live.host.subscribe(channel, Some(seq), true).await?;
+        // One wait for all events: a look at many of them, or at many agents, takes long.
+        let mut done = std::pin::pin!(handling.done());
         let never = loop {
             tokio::select! {
                 biased;
+                never = &mut done => break never?,
+                () = tokio::time::sleep_until(until) => return Ok(None),
                 event = events.next() => self.event(id, &*event?).await?,
-                handled = live.host.handled(channel, seq, LOOK) => {
-                    if let Some(never) = handled? { break never }
-                }
                 () = closed(&mut self.input) => return Err(gone(io::ErrorKind::BrokenPipe.into())),
             }
         };
@@ -250,7 +293,7 @@ impl Connection {
             let event = events.next().await?;
             self.event(id, &event).await?;
         }
-        Ok(never)
+        Ok(Some(never))
     }
 
     async fn logs(&mut self, id: u64, call: &LogsCall) -> Result<Json, Stop> {
@@ -309,7 +352,12 @@ fn shortened(event: &Json, why: &str) -> Json {
 }
 
 /// Says that agents answered each other until the limit of hops ended it, if they did.
-async fn beyond_hops(live: &Live, channel: &str, seq: Seq) -> Result<Option<String>, Refusal> {
+async fn beyond_hops(
+    live: &Live,
+    channel: &str,
+    seq: Seq,
+    handling: &Handling,
+) -> Result<Option<String>, Refusal> {
     let max = HostOptions::default().max_hops;
     let (mut after, mut count) = (seq, 0_usize);
     loop {
@@ -317,7 +365,9 @@ async fn beyond_hops(live: &Live, channel: &str, seq: Seq) -> Result<Option<Stri
         let Some(last) = events.last().and_then(|event| event.seq) else {
             break;
         };
-        count += events.iter().filter(|event| event.hops > max).count();
+        let beyond = events.iter().filter(|event| event.hops > max);
+        let of_event = |event: &&Arc<Event>| event.seq.is_some_and(|seq| handling.includes(seq));
+        count += beyond.filter(of_event).count();
         after = last;
     }
     Ok((count > 0).then(|| {
@@ -341,17 +391,24 @@ async fn why(live: &Live, failed: Vec<AgentKey>) -> Vec<Json> {
     told
 }
 
-/// Turns from an event on that were given up, by agents of its channel.
+/// Turns that were given up, of an event and of what followed on it, by agents that these
+/// concern.
 async fn given_up(
     live: &Live,
     keys: &[AgentKey],
     channel: &str,
-    seq: Seq,
+    handling: &Handling,
 ) -> Result<Vec<Json>, Refusal> {
     let mut found = Vec::new();
     for key in keys.iter().filter(|key| key.channel() == channel) {
+        let Some(newest) = handling.newest_for(key) else {
+            continue;
+        };
         let letters: Vec<DeadLetter> = live.store.dead_letters(key).await?;
-        let of_event = |one: &DeadLetter| one.trigger.seq().is_some_and(|dead| dead >= seq);
+        let of_event = |one: &DeadLetter| {
+            let dead = one.trigger.seq();
+            dead.is_some_and(|dead| dead <= newest && handling.includes(dead))
+        };
         for letter in letters.into_iter().filter(of_event) {
             let mut json = serde_json::to_value(letter).unwrap_or_default();
             json["key"] = json!(key);

@@ -12,10 +12,14 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::net::UnixListener;
 
 /// Bytes of a path that fit every system's address of a socket.
 const MAX_ADDRESS: usize = 100;
+
+/// How long a host may take to accept a connection.
+const CONNECTING: Duration = Duration::from_secs(10);
 
 /// The path of the socket of a store.
 pub(super) fn beside(store: &Path) -> PathBuf {
@@ -105,9 +109,9 @@ impl Drop for Listening {
 /// Connects to a host; nothing if none is there.
 ///
 /// # Errors
-/// A socket of somebody else's, and those of the system.
+/// A socket of somebody else's, one that is not answered, and those of the system.
 pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Refusal> {
-    match with_address(path, |address| UnixStream::connect(address)) {
+    match in_time(path) {
         Ok(stream) => Ok(Some(stream)),
         // No host, a dead one, or another file, which says so when a host is started.
         Err(error)
@@ -120,8 +124,23 @@ pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Refusal> {
         }
         Err(error) => {
             let text = format!("{}: {error}", path.display());
-            let help = "the host is somebody else's, or is ending: see whether it runs";
+            let help =
+                "the host is somebody else's, stands still, or is ending: see whether it runs";
             Err(Refusal::new(NO_ANSWER, text).helped(help))
         }
     }
+}
+
+/// Connects within [`CONNECTING`]: a host that stands still lets in as many as its queue takes,
+/// and the next one waits.
+fn in_time(path: &Path) -> io::Result<UnixStream> {
+    let (tell, told) = std::sync::mpsc::sync_channel(1);
+    let path = path.to_path_buf();
+    std::thread::Builder::new().spawn(move || {
+        let connected = with_address(&path, |address| UnixStream::connect(address));
+        // Nobody waits any more if it took too long.
+        drop(tell.send(connected));
+    })?;
+    let late = |_| io::Error::new(ErrorKind::TimedOut, "the host accepts no connection");
+    told.recv_timeout(CONNECTING).map_err(late)?
 }

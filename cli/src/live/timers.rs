@@ -44,6 +44,7 @@ pub(super) async fn set(
                 zone: timer.zone.clone(),
                 payload: timer.payload.clone(),
                 hops: 1,
+                set_at: None,
             }));
         }
     }

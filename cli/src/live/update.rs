@@ -1,7 +1,7 @@
 //! Update of a host: its file is read again, and the agents that it says something else of are
 //! changed, each when its own turns have ended, while all others go on.
 
-use super::config::AgentsFile;
+use super::config::{AgentSpec, AgentsFile};
 use super::host::{Live, warn};
 use super::program::{Program, Programs};
 use super::timers;
@@ -48,12 +48,9 @@ impl Live {
     /// # Errors
     /// What is wrong; the first agent that could not be changed, which stays as it was.
     pub(super) async fn reload(self: &Arc<Live>) -> Result<Json, Refusal> {
-        let read = AgentsFile::read(&self.config, self.named);
-        let file = read.map_err(|failure| Refusal::of(&failure))?;
-        warn(&file, self.report);
-        let new = Programs::prepare(&file.agents);
-        let new = new.map_err(|failure| Refusal::of(&failure))?;
+        // Before the file is read: of two that read it, the later one has what stands.
         let mut current = self.current.lock().await;
+        let new = self.read().await?;
         let telling = current.telling.hear(&self.host, &new, self.report);
         telling.await?;
         let updated = self.update(&mut current.programs, new).await;
@@ -70,6 +67,21 @@ impl Live {
         Ok(json!({"ok": true, "agents": keys, "changed": changed, "left": left}))
     }
 
+    /// Reads the file and its programs, beside what the host does meanwhile.
+    async fn read(self: &Arc<Live>) -> Result<Programs, Refusal> {
+        let live = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || {
+            let file = AgentsFile::read(&live.config, live.named)?;
+            warn(&file, live.report);
+            Programs::prepare(&file.agents)
+        });
+        match read.await {
+            Ok(programs) => programs.map_err(|failure| Refusal::of(&failure)),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => Err(Refusal::new("host.stopping", error.to_string())),
+        }
+    }
+
     /// Gives the agents that were changed or are new, and those that left.
     async fn update(
         self: &Arc<Live>,
@@ -81,7 +93,8 @@ impl Live {
         let left: Vec<AgentKey> = there.difference(&wanted).cloned().collect();
         let mut leaving = JoinSet::new();
         for key in left.clone() {
-            leaving.spawn(Arc::clone(self).take_off(key));
+            let live = Arc::clone(self);
+            leaving.spawn(async move { (key.clone(), live.take_off(key).await) });
         }
         let named: BTreeSet<String> = new.0.keys().cloned().collect();
         let mut changing = JoinSet::new();
@@ -93,15 +106,21 @@ impl Live {
                 _ => {
                     let keys = program.spec.keys.iter();
                     let keys = keys.filter(|key| there.contains(key)).cloned().collect();
+                    let old = programs.0.get(&name).map(|old| Arc::clone(&old.spec));
                     let live = Arc::clone(self);
-                    changing.spawn(live.replace(program, keys, Arc::clone(&gate)));
+                    changing.spawn(live.replace(program, old, keys, Arc::clone(&gate)));
                 }
             }
         }
         let mut first = First::default();
-        for done in all(leaving).await {
-            first.of(done);
+        let mut staying = BTreeSet::new();
+        for (key, done) in all(leaving).await {
+            if first.of(done).is_none() {
+                staying.insert(key);
+            }
         }
+        // A turn that goes on needs what its program has open.
+        let stays = |program: &Program| program.spec.keys.iter().any(|key| staying.contains(key));
         let mut changed = Vec::new();
         for done in all(changing).await {
             let Some(program) = first.of(done) else {
@@ -109,12 +128,14 @@ impl Live {
             };
             changed.extend(program.spec.keys.iter().cloned());
             let old = programs.0.insert(program.spec.name.clone(), program);
-            if let Some(old) = old {
+            if let Some(old) = old.filter(|old| !stays(old)) {
                 old.close();
             }
         }
-        let gone: Vec<String> = programs.0.keys().cloned().collect();
-        for name in gone.into_iter().filter(|name| !named.contains(name)) {
+        let gone = programs.0.iter();
+        let gone = gone.filter(|(name, old)| !named.contains(*name) && !stays(old));
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        for name in gone {
             self.host.undefine(&name);
             if let Some(old) = programs.0.remove(&name) {
                 old.close();
@@ -144,9 +165,11 @@ impl Live {
     }
 
     /// Puts another program into the place of an agent's, on the channels where the agent is.
+    /// Where that fails, the agent has its timers and settings of before.
     async fn replace(
         self: Arc<Live>,
         program: Program,
+        old: Option<Arc<AgentSpec>>,
         keys: Vec<AgentKey>,
         gate: Arc<tokio::sync::Mutex<()>>,
     ) -> Result<Program, Refusal> {
@@ -158,11 +181,23 @@ impl Live {
         let held: Result<Vec<Held>, Refusal> = all(holding).await.into_iter().collect();
         let _held = held?;
         let _gate = gate.lock().await;
-        for key in &keys {
-            timers::set(&self.store, key, &program.spec).await?;
-            self.host.invite(key, program.spec.config.clone()).await?;
+        if let Err(refusal) = self.settle(&keys, &program.spec).await {
+            if let Some(old) = old {
+                // Why it fails was told already.
+                drop(self.settle(&keys, &old).await);
+            }
+            return Err(refusal);
         }
         program.define(&self.host);
         Ok(program)
+    }
+
+    /// Gives agents that are held the timers and settings that their file says.
+    async fn settle(&self, keys: &[AgentKey], spec: &AgentSpec) -> Result<(), Refusal> {
+        for key in keys {
+            timers::set(&self.store, key, spec).await?;
+            self.host.invite(key, spec.config.clone()).await?;
+        }
+        Ok(())
     }
 }

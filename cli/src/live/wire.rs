@@ -7,6 +7,7 @@
 use a99_runtime::Seq;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::time::Duration;
 
 /// Bytes of a line, at most.
 pub(super) const MAX_LINE: usize = 1 << 20;
@@ -38,6 +39,18 @@ pub(super) enum Call {
     Checkpoint(CheckpointCall),
     /// Reads the file of agents again.
     Reload,
+}
+
+impl Call {
+    /// How long the host may take for it, if that is said.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        let limit = match self {
+            Call::Send(call) => call.wait_ms,
+            Call::Method(call) => call.timeout_ms,
+            Call::Logs(_) | Call::Inspect(_) | Call::Checkpoint(_) | Call::Reload => None,
+        };
+        limit.map(Duration::from_millis)
+    }
 }
 
 /// A message.

@@ -292,6 +292,20 @@ pub(crate) fn checkpoint(connection: &Link, options: &SqliteOptions) -> Result<(
     copied
 }
 
+/// The same as far as it goes at once, while others read. Whether the disk has all of it.
+pub(crate) fn checkpoint_now(
+    connection: &Link,
+    options: &SqliteOptions,
+) -> Result<bool, SqliteError> {
+    connection.execute_batch("PRAGMA synchronous = FULL")?;
+    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        let (is_busy, frames, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(is_busy == 0 && frames >= 0 && frames == copied)
+    });
+    settings(connection, options)?;
+    Ok(copied?)
+}
+
 /// Commits what succeeded, and rolls back what did not.
 pub(crate) fn end<T>(
     connection: &Connection,

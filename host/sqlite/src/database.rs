@@ -230,6 +230,18 @@ impl Database {
         pushed(&self.0.shared.writes, job, task)
     }
 
+    /// The same as far as it goes at once: nobody who reads is waited for. Whether the disk has
+    /// all that was acknowledged before.
+    ///
+    /// Where the [`Durability`](crate::Durability) is relaxed it may not have what was copied
+    /// earlier. Errors are those of the disk.
+    pub fn checkpoint_now(&self) -> Task<bool> {
+        let shared = Arc::clone(&self.0.shared);
+        let (job, task) =
+            Work::alone(move |tx| connection::checkpoint_now(tx.link(), &shared.options));
+        pushed(&self.0.shared.writes, job, task)
+    }
+
     /// Reads the whole file and tells the first faults.
     ///
     /// Errors are [`SqliteCode::Corrupt`] with what was found, and those of reading.

@@ -2,6 +2,7 @@
 //! machine commands, and tells it how that ended.
 
 mod ahead;
+mod alarm;
 mod faults;
 mod load;
 pub(crate) mod turns;
@@ -145,7 +146,8 @@ pub(crate) struct Activation {
     /// Why the store refused turns that are given up next, or their starts.
     refusals: BTreeMap<TurnId, String>,
     work: FuturesUnordered<Pending>,
-    wake_at: Option<Millis>,
+    /// When the machine is told the time, by the clock and at the latest.
+    wake_at: Option<(Millis, Instant)>,
     signals: mpsc::UnboundedReceiver<Signal>,
     status: watch::Sender<Status>,
     timers_changed: Arc<tokio::sync::Notify>,
@@ -197,10 +199,7 @@ impl Activation {
             if !idle {
                 idle_since = Instant::now();
             }
-            let now = self.shared.now();
-            let alarm = self
-                .wake_at
-                .map(|at| Duration::from_millis(at.saturating_sub(now)));
+            let alarm = self.alarm();
             let sleep =
                 (idle && !self.is_draining).then(|| idle_since + self.shared.options.idle_debounce);
             let has_room = self.machine.room() > 0 && !self.is_draining;
@@ -482,7 +481,7 @@ impl Activation {
                     progress,
                 } => self.commit(turn, &trigger, end, progress),
                 Command::Save(progress) => self.save(progress),
-                Command::WakeAt(at) => self.wake_at = Some(at),
+                Command::WakeAt(at) => self.wake_at = Some((at, Instant::now() + self.left(at))),
                 // They were told when the agent woke.
                 Command::Lost(_) => {}
                 Command::Stop(reason) => return Some(reason),

@@ -10,6 +10,7 @@ mod run;
 mod slots;
 mod timers;
 
+pub use handled::Handling;
 pub use hold::Held;
 pub use run::{AgentRunEnd, RunAgentOptions, run_agent};
 

@@ -48,7 +48,8 @@ pub use cron::next as next_occurrence;
 pub use error::{AgentError, codes};
 pub use event_bus::{CHANNEL_CONFIG, EventBus, HISTORY_EVENTS, MethodResult, tool_role_winner};
 pub use host::{
-    AgentInfo, AgentRunEnd, Held, Host, HostBuilder, Publish, Published, RunAgentOptions, run_agent,
+    AgentInfo, AgentRunEnd, Handling, Held, Host, HostBuilder, Publish, Published, RunAgentOptions,
+    run_agent,
 };
 pub use log::{AgentLogger, LogEntry, LogLevel};
 pub use methods::{Method, MethodCall, Methods};

@@ -213,6 +213,10 @@ pub struct TimerRow {
     /// fires has as many. One that comes again begins anew, with 1.
     #[serde(default = "first_hop")]
     pub hops: u8,
+    /// When it was set, if its time was given from then on: where the clock was ahead then, it
+    /// is due as much earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_at: Option<Millis>,
 }
 
 fn first_hop() -> u8 {

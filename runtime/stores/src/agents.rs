@@ -316,7 +316,8 @@ impl AgentStore for SqliteRuntime {
     fn damaged(&self) -> Reply<'_, Vec<Damaged>> {
         self.read(|cx| {
             let mut found = Vec::new();
-            let timers = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers";
+            let timers =
+                "SELECT key, name, due, cron, zone, payload, hops, set_at FROM agent_timers";
             for (table, sql) in [("channel_agent", REGISTERED), ("agent_timers", timers)] {
                 let damaged = all(cx, sql, [], |row| {
                     let read = match table {

@@ -48,9 +48,18 @@ impl Home {
         Ok(last.and_then(|last| self.differs(&last)))
     }
 
+    /// The inode of the file.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode.cast_unsigned()
+    }
+
+    /// The path, to be read by people.
+    pub(crate) fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+
     fn differs(&self, last: &Home) -> Option<String> {
-        let shown = |home: &Home| String::from_utf8_lossy(&home.path).into_owned();
-        let here = shown(self);
+        let here = self.shown();
         let is_here = self.path == last.path;
         if self.inode == last.inode && (is_here || self.device == last.device) {
             return None;
@@ -62,15 +71,16 @@ impl Home {
             false => format!(
                 "{here}: it is a copy of {}, or was moved from there; where both are at work, \
                  agents do everything twice",
-                shown(last)
+                last.shown()
             ),
         })
     }
 
     /// Notes that an owner opened it.
     pub(crate) fn keep(&self, tx: &Tx<'_>) -> Result<(), SqliteError> {
-        let sql = "INSERT INTO store_home VALUES (1, ?1, ?2, ?3) ON CONFLICT DO UPDATE SET
-                   path = excluded.path, device = excluded.device, inode = excluded.inode";
+        let sql = "INSERT INTO store_home (id, path, device, inode) VALUES (1, ?1, ?2, ?3)
+                   ON CONFLICT DO UPDATE SET path = excluded.path, device = excluded.device,
+                       inode = excluded.inode";
         tx.execute(sql, params![self.path, self.device, self.inode])?;
         Ok(())
     }

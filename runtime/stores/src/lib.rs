@@ -48,6 +48,7 @@ mod runtime;
 pub mod suite;
 mod tables;
 mod timers;
+mod token;
 
 pub use a99_sqlite::Durability;
 pub use lock::canonical_path;

@@ -1,18 +1,20 @@
 //! Lock of a store: one process at a time owns its file, by whatever path it came to it.
 //!
-//! Two locks are taken. The one on `<file>.lock` carries the owner's process id, and versions
-//! that know no other respect it. On Linux the store's file itself is locked as well, so that
-//! hard links and a lock file that was deleted lead to no second owner; elsewhere `flock` on it
-//! would keep SQLite's own locks out.
+//! Two locks are taken. The one on `<file>.lock` carries the owner's process id, then the
+//! [tokens](crate::token) of the store, each after the inode of its file, a line each; versions
+//! that know no other lock respect it. On Linux the store's file itself is locked as well, so that
+//! hard links and a lock file that was deleted lead to no second owner; elsewhere, and on file
+//! systems of a network, `flock` on it would keep SQLite's own locks out.
 
+use crate::token::LENGTH;
 use a99_runtime_engine::{StoreCode, StoreError};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the owner's process id that are read.
-const MAX_HOLDER: u64 = 64;
+/// Bytes of a lock file that are read.
+const MAX_NOTE: u64 = 1_024;
 
 /// A path with more at its end: the name of a file beside another.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
@@ -90,7 +92,10 @@ impl Locked {
 pub(crate) struct FileLock {
     // Closed in this order, and after SQLite's descriptors: closing one of a file drops all
     // `fcntl` locks that the process has on it.
-    _note: Locked,
+    note: Locked,
+    path: PathBuf,
+    /// The tokens that the lock file had, each with its file's inode.
+    tokens: Vec<(u64, String)>,
     #[cfg(target_os = "linux")]
     _file: inode::Owned,
 }
@@ -105,34 +110,83 @@ impl FileLock {
         let path = beside(store, ".lock");
         let note = match Locked::take(&path, open(&path)?)? {
             Ok(note) => note,
-            Err(file) => return Err(is_locked(store, &holder(file))),
+            Err(file) => return Err(is_locked(store, &holder(&file))),
         };
         #[cfg(target_os = "linux")]
         let file = inode::Owned::take(store)?;
         check_names(store)?;
-        let pid = format!("{}\n", std::process::id());
-        let mut written = &note.0;
+        let lock = FileLock {
+            tokens: tokens(&text(&note.0)),
+            note,
+            path,
+            #[cfg(target_os = "linux")]
+            _file: file,
+        };
+        lock.write()?;
+        Ok(lock)
+    }
+
+    /// The tokens that the lock file knew of a store's file when it was locked.
+    pub(crate) fn tokens(&self, inode: u64) -> impl Iterator<Item = &str> {
+        let of_file = self.tokens.iter().filter(move |(of, _)| *of == inode);
+        of_file.map(|(_, token)| token.as_str())
+    }
+
+    /// Notes the tokens that a store's file may have.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn note(&mut self, inode: u64, tokens: Vec<String>) -> Result<(), StoreError> {
+        self.tokens = tokens.into_iter().map(|token| (inode, token)).collect();
+        self.write()
+    }
+
+    /// Waits until the disk has what was noted.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let synced = self.note.0.sync_data();
+        synced.map_err(|error| failed(&self.path, &error))
+    }
+
+    fn write(&self) -> Result<(), StoreError> {
+        let lines = self.tokens.iter();
+        let lines = lines.map(|(inode, token)| format!("{inode} {token}\n"));
+        let text = format!("{}\n{}", std::process::id(), lines.collect::<String>());
+        let mut written = &self.note.0;
         written
             .set_len(0)
             .and_then(|()| written.rewind())
-            .and_then(|()| written.write_all(pid.as_bytes()))
-            .map_err(|error| failed(&path, &error))?;
-        Ok(FileLock {
-            _note: note,
-            #[cfg(target_os = "linux")]
-            _file: file,
-        })
+            .and_then(|()| written.write_all(text.as_bytes()))
+            .map_err(|error| failed(&self.path, &error))
     }
 }
 
-/// The process that is noted in a lock file.
-fn holder(mut file: File) -> String {
-    let mut pid = String::new();
+/// What a lock file says; nothing where locked files cannot be read.
+fn text(mut file: &File) -> String {
+    let mut text = String::new();
     let read = file
         .rewind()
-        .and_then(|()| file.take(MAX_HOLDER).read_to_string(&mut pid));
-    match (read, pid.trim().parse::<u32>()) {
-        (Ok(_), Ok(pid)) => format!("process {pid}"),
+        .and_then(|()| file.take(MAX_NOTE).read_to_string(&mut text));
+    read.map(|_| text).unwrap_or_default()
+}
+
+/// The tokens in the text of a lock file. A line that was cut off is none.
+fn tokens(text: &str) -> Vec<(u64, String)> {
+    let token = |line: &str| {
+        let (inode, token) = line.strip_suffix('\n')?.split_once(' ')?;
+        let is_token = token.len() == LENGTH && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Some((inode.parse().ok()?, is_token.then(|| token.to_owned())?))
+    };
+    text.split_inclusive('\n').filter_map(token).collect()
+}
+
+/// The process that is noted in a lock file.
+fn holder(file: &File) -> String {
+    let text = text(file);
+    match text.lines().next().unwrap_or_default().parse::<u32>() {
+        Ok(pid) => format!("process {pid}"),
         // Between locking and writing, or where locked files cannot be read.
         _ => "another process".to_owned(),
     }
@@ -174,7 +228,7 @@ mod inode {
     use super::{Locked, failed, is_locked, open};
     use a99_runtime_engine::StoreError;
     use std::collections::BTreeSet;
-    use std::fs::Metadata;
+    use std::fs::{File, Metadata};
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
     use std::sync::{Mutex, PoisonError};
@@ -182,6 +236,22 @@ mod inode {
     /// Files that this process owns, by device and inode. They are not opened again, for
     /// closing a descriptor would drop the locks that SQLite has.
     static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+    /// File systems of a network, whose clients turn a `flock` into a lock of the whole file at
+    /// the server: it conflicts with the `fcntl` locks that SQLite takes there. Numbers of
+    /// `statfs(2)`: NFS, SMB, CIFS, SMB2 and 9P.
+    const NETWORK: [u32; 5] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997];
+
+    /// Whether a file is on one of these. One that cannot say so is not.
+    fn is_on_network(file: &File) -> bool {
+        rustix::fs::fstatfs(file).is_ok_and(|found| is_network(found.f_type))
+    }
+
+    /// The number has 32 bits, in a word whose size and sign differ by machine.
+    fn is_network(kind: impl Into<i128>) -> bool {
+        let kind = kind.into() & i128::from(u32::MAX);
+        NETWORK.iter().any(|network| i128::from(*network) == kind)
+    }
 
     fn of(found: &Metadata) -> (u64, u64) {
         (found.dev(), found.ino())
@@ -205,6 +275,11 @@ mod inode {
             }
             let file = open(store)?;
             let inode = of(&file.metadata().map_err(io)?);
+            if is_on_network(&file) {
+                // The lock file and the process's own list are left.
+                owned.insert(inode);
+                return Ok(Owned { file: None, inode });
+            }
             match Locked::take(store, file)? {
                 Ok(file) => {
                     owned.insert(inode);
@@ -223,6 +298,33 @@ mod inode {
             let mut owned = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
             drop(self.file.take());
             owned.remove(&self.inode);
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{is_network, is_on_network};
+
+        #[test]
+        fn t7_files_on_a_network_are_not_locked_as_a_whole() {
+            // As the machine's word has them, with and without their sign.
+            for kind in [0x6969_u32, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997] {
+                assert!(
+                    is_network(kind) && is_network(kind.cast_signed()),
+                    "{kind:x}"
+                );
+            }
+            for kind in [
+                0xEF53_u32,
+                0x0102_1994,
+                0x5846_5342,
+                0x9123_683E,
+                0x794C_7630,
+            ] {
+                assert!(!is_network(kind), "{kind:x}");
+            }
+            let file = tempfile::tempfile().expect("a file");
+            assert!(!is_on_network(&file));
         }
     }
 }

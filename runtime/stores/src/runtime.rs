@@ -7,8 +7,11 @@ use crate::options::StoreOptions;
 use crate::place::Place;
 use crate::rows::{int, uint};
 use crate::tables::TableFiles;
+use crate::token;
 use a99_runtime_engine::{AgentKey, BoxFuture, Epoch, Fence, SHARDS, StoreCode, StoreError};
-use a99_sqlite::{Component, Database, SqliteCode, SqliteError, SqliteOptions, Task, Tx};
+use a99_sqlite::{
+    Component, Database, Durability, SqliteCode, SqliteError, SqliteOptions, Task, Tx,
+};
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
@@ -38,6 +41,8 @@ static RUNTIME: Component = Component {
         crate::timers::HOPS,
         crate::journal::REPLAYS,
         crate::home::HOME,
+        crate::timers::SET_AT,
+        token::TOKEN,
     ],
 };
 
@@ -232,7 +237,7 @@ impl SqliteRuntime {
     fn start(
         path: &Path,
         options: StoreOptions,
-        lock: Option<FileLock>,
+        mut lock: Option<FileLock>,
     ) -> Result<SqliteRuntime, StoreError> {
         let sqlite = SqliteOptions {
             durability: options.durability,
@@ -241,7 +246,7 @@ impl SqliteRuntime {
             ..SqliteOptions::default()
         };
         let database = Database::open(path, sqlite).map_err(|error| of_file(&error))?;
-        let (moved, was_cut_off, epochs) = match take(&database, path, &options) {
+        let (moved, was_cut_off, epochs) = match take(&database, path, &options, lock.as_mut()) {
             Ok(taken) => taken,
             Err(error) => {
                 // Before the lock is left.
@@ -295,12 +300,18 @@ impl SqliteRuntime {
         let noted = match self.0.shared.is_reader {
             true => Ok(0),
             false => {
-                let noted = self.write_now(|cx| {
+                let mut lock = locked(&self.0.lock);
+                let durability = self.0.shared.options.durability;
+                let lock = lock.as_mut();
+                let lock = lock.filter(|_| durability != Durability::Relaxed);
+                let (work, fault) = self.work(|cx| {
                     cx.own(0)?;
                     let closed = "UPDATE agent_meta SET value = 1 WHERE name = 'is_closed'";
                     Ok(cx.execute(closed, [])?)
                 });
-                noted.wait()
+                let (database, home) = (&self.0.database, Home::of(self.0.database.path()));
+                let noted = token::renewed(database, home.as_ref(), lock, work);
+                Asked::ended(noted, &fault, of_write)
             }
         };
         self.0.tables.close();
@@ -433,10 +444,6 @@ impl<T> Asked<T> {
         result.map_err(|error| locked(fault).take().unwrap_or_else(|| of_error(&error)))
     }
 
-    pub(crate) fn wait(self) -> Result<T, StoreError> {
-        Asked::ended(self.task.wait(), &self.fault, self.of_error)
-    }
-
     pub(crate) async fn answer(self) -> Result<T, StoreError> {
         Asked::ended(self.task.await, &self.fault, self.of_error)
     }
@@ -474,27 +481,42 @@ fn take(
     database: &Database,
     path: &Path,
     options: &StoreOptions,
+    lock: Option<&mut FileLock>,
 ) -> Result<(Option<String>, bool, Vec<u64>), StoreError> {
     let failed = |error: SqliteError| of_file(&error);
     database.migrate(&RUNTIME).wait().map_err(failed)?;
     let home = Home::of(path);
-    let found = home.clone();
-    let moved = database.read(move |tx| match &found {
-        Some(home) => home.moved(tx),
-        None => Ok(None),
-    });
-    let moved = moved.wait().map_err(failed)?;
+    let moved = match &home {
+        Some(home) => moved(database, home, lock.as_deref()).map_err(failed)?,
+        None => None,
+    };
     if let (Some(why), true) = (&moved, options.refuses_copies) {
         return Err(StoreError::new(StoreCode::Copied, why));
     }
-    let taken = database.write(move |tx| {
-        if let Some(home) = &home {
+    let kept = home.clone();
+    let lock = lock.filter(|_| options.durability != Durability::Relaxed);
+    let taken = token::renewed(database, home.as_ref(), lock, move |tx| {
+        if let Some(home) = &kept {
             home.keep(tx)?;
         }
         take_over(tx)
     });
-    let (was_cut_off, epochs) = taken.wait().map_err(failed)?;
+    let (was_cut_off, epochs) = taken.map_err(failed)?;
     Ok((moved, was_cut_off, epochs))
+}
+
+/// Why a store is another file than the one that an owner had last, if it is.
+fn moved(
+    database: &Database,
+    home: &Home,
+    lock: Option<&FileLock>,
+) -> Result<Option<String>, SqliteError> {
+    let found = home.clone();
+    let moved = database.read(move |tx| found.moved(tx)).wait()?;
+    match lock {
+        Some(lock) if moved.is_none() => token::replaced(database, home, lock),
+        _ => Ok(moved),
+    }
 }
 
 /// Takes all shards: whether the last owner was cut off, and their epochs.

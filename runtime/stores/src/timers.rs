@@ -9,6 +9,9 @@ use a99_sqlite::rusqlite::{Row, params};
 /// Through how many agents an event went before a timer was set.
 pub(crate) const HOPS: &str = "ALTER TABLE agent_timers ADD COLUMN hops INTEGER NOT NULL DEFAULT 1";
 
+/// When a timer was set that was given from then on.
+pub(crate) const SET_AT: &str = "ALTER TABLE agent_timers ADD COLUMN set_at INTEGER";
+
 /// Takes an occurrence, whose timer goes or comes again; whether it was still there.
 pub(crate) fn take(
     cx: &Cx<'_>,
@@ -60,14 +63,15 @@ pub(crate) fn change_all(
                     );
                     return Err(fault(StoreCode::TooLarge, message));
                 }
-                let sql = "INSERT INTO agent_timers (key, name, due, cron, zone, payload, hops)
-                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                let sql = "INSERT INTO agent_timers
+                               (key, name, due, cron, zone, payload, hops, set_at)
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                            ON CONFLICT DO UPDATE SET due = excluded.due, cron = excluded.cron,
                                zone = excluded.zone, payload = excluded.payload,
-                               hops = excluded.hops";
-                let due = int(timer.due);
+                               hops = excluded.hops, set_at = excluded.set_at";
+                let (due, set_at) = (int(timer.due), timer.set_at.map(int));
                 let row = params![
-                    text, timer.name, due, timer.cron, timer.zone, payload, timer.hops
+                    text, timer.name, due, timer.cron, timer.zone, payload, timer.hops, set_at
                 ];
                 change(cx, sql, row)?;
             }
@@ -94,6 +98,7 @@ pub(crate) fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
         zone: row.get(4)?,
         payload: serde_json::from_str(&row.get::<_, String>(5)?)?,
         hops: row.get(6)?,
+        set_at: row.get::<_, Option<i64>>(7)?.map(uint).transpose()?,
     })
 }
 
@@ -103,7 +108,7 @@ pub(crate) fn due(
     until: Millis,
     most: usize,
 ) -> Result<Vec<(AgentKey, TimerRow)>, Fault> {
-    let sql = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers
+    let sql = "SELECT key, name, due, cron, zone, payload, hops, set_at FROM agent_timers
                WHERE due <= ?1 ORDER BY due, key, name LIMIT ?2";
     readable(cx, sql, params![int(until), limit(most)], |row| {
         Ok((agent_key(row, 0)?, timer(row)?))
@@ -112,7 +117,7 @@ pub(crate) fn due(
 
 /// All timers of an agent that can be read, by name.
 pub(crate) fn of_agent(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<TimerRow>, Fault> {
-    let sql = "SELECT key, name, due, cron, zone, payload, hops FROM agent_timers
+    let sql = "SELECT key, name, due, cron, zone, payload, hops, set_at FROM agent_timers
                WHERE key = ?1 ORDER BY name";
     readable(cx, sql, [key.as_str()], timer)
 }

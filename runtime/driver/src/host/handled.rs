@@ -4,7 +4,8 @@ use super::{Host, Inner};
 use crate::error::AgentError;
 use crate::hub::locked;
 use a99_runtime_engine::{AgentKey, Body, Event, Seq, Uuid};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Events that are read at a time.
@@ -16,18 +17,20 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How an agent stands to a place of its channel.
 pub(super) enum Handled {
     Yes,
-    /// It is at work, or is about to wake.
+    /// It is at work, is about to wake, or its start is tried again.
     No,
     /// It sleeps, and what the host remembers of it ends before.
     InStore,
-    /// It could not be started, or stopped.
+    /// It stopped, or can never be started.
     Never,
 }
 
 /// The newest events that agents of a channel must have handled.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Wanted {
     first: Seq,
+    /// All of them: the first, and those that follow on it.
+    events: BTreeSet<Seq>,
     /// The last event to all, and the last that another one sent.
     to_all: Option<(Seq, Uuid)>,
     by_others: Option<Seq>,
@@ -52,6 +55,7 @@ impl Wanted {
         if !event.body.wakes() || !(seq == self.first || follows) {
             return;
         }
+        self.events.insert(seq);
         match &event.body {
             Body::MethodCall { provider_id, .. } => {
                 self.to_one.insert(*provider_id, seq);
@@ -77,6 +81,19 @@ impl Wanted {
     }
 }
 
+/// The handling of an event by the agents that it concerns, and of all that follows on it.
+///
+/// A wait for it may be dropped and begun again: what was read of the channel is not read
+/// again.
+#[derive(Debug)]
+pub struct Handling {
+    host: Host,
+    channel: String,
+    wanted: Wanted,
+    /// The last event that was read.
+    cursor: Seq,
+}
+
 impl Host {
     /// Waits until the agents that an event concerns have handled it, and all that follows on
     /// its channel: what they sent meanwhile. A message with addressees concerns these, any other
@@ -84,8 +101,9 @@ impl Host {
     /// concerns only those who were concerned before. Others are not waited for, however many
     /// sleep or are at work.
     ///
-    /// Gives the agents that did not handle it and will not, since they stopped or cannot be
-    /// started; nothing if the time is up before.
+    /// Gives the agents that did not handle it and will not, since they stopped or can never be
+    /// started; nothing if the time is up before. An agent whose start failed and is tried again
+    /// is waited for.
     ///
     /// # Errors
     /// Those of the store.
@@ -95,60 +113,98 @@ impl Host {
         seq: Seq,
         limit: Duration,
     ) -> Result<Option<Vec<AgentKey>>, AgentError> {
-        let wait = async {
-            let mut wanted = Wanted {
-                first: seq,
-                ..Wanted::default()
-            };
-            let mut cursor = seq.saturating_sub(1);
-            loop {
-                let mut ended = self.0.ended.subscribe();
-                let looked = self.0.look_at(channel, &mut wanted, &mut cursor).await?;
-                if let Some(never) = looked {
-                    return Ok(never);
-                }
-                // Progress of agents that are awake rings no bell; it is looked at.
-                drop(tokio::time::timeout(LOOK, ended.changed()).await);
-            }
-        };
-        match tokio::time::timeout(limit, wait).await {
+        let mut handling = self.handling(channel, seq);
+        match tokio::time::timeout(limit, handling.done()).await {
             Ok(never) => never.map(Some),
             Err(_) => Ok(None),
         }
     }
+
+    /// The same as [`Host::handled`], for callers that do other work while they wait.
+    #[must_use]
+    pub fn handling(&self, channel: &str, seq: Seq) -> Handling {
+        Handling {
+            host: self.clone(),
+            channel: channel.to_owned(),
+            wanted: Wanted {
+                first: seq,
+                ..Wanted::default()
+            },
+            cursor: seq.saturating_sub(1),
+        }
+    }
 }
 
-impl Inner {
-    /// The agents that will not handle what they should, once all others did.
-    async fn look_at(
-        &self,
-        channel: &str,
-        wanted: &mut Wanted,
-        cursor: &mut Seq,
-    ) -> Result<Option<Vec<AgentKey>>, AgentError> {
-        let hub = self.shared.hub();
-        let log = hub.channel(channel).await?;
+impl Handling {
+    /// Waits until the event is handled, with all that follows on it. Gives the agents that
+    /// did not handle it and will not.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn done(&mut self) -> Result<Vec<AgentKey>, AgentError> {
+        let inner = Arc::clone(&self.host.0);
         loop {
-            let events = hub.read(channel, &log, *cursor, PAGE).await?;
+            let mut ended = inner.ended.subscribe();
+            if let Some(never) = self.look(&inner).await? {
+                return Ok(never);
+            }
+            // Progress of agents that are awake rings no bell; it is looked at.
+            drop(tokio::time::timeout(LOOK, ended.changed()).await);
+        }
+    }
+
+    /// The newest event that an agent must handle, if one concerns it, as far as the channel was
+    /// read.
+    #[must_use]
+    pub fn newest_for(&self, agent: &AgentKey) -> Option<Seq> {
+        self.wanted.of(agent.participant())
+    }
+
+    /// The agents that the event concerns and that could not be started now, or stopped: those
+    /// to name where the wait is given up.
+    #[must_use]
+    pub fn failed(&self) -> Vec<AgentKey> {
+        let slots = locked(&self.host.0.slots);
+        let agents = slots.of_channel(&self.channel).into_iter();
+        let failed = agents.filter(|(key, participant)| {
+            let place = self.wanted.of(*participant);
+            place.is_some_and(|place| slots.has_failed(key, place))
+        });
+        failed.map(|(key, _)| key).collect()
+    }
+
+    /// Whether an event is the one that is waited for, or follows on it, as far as the channel
+    /// was read.
+    #[must_use]
+    pub fn includes(&self, seq: Seq) -> bool {
+        self.wanted.events.contains(&seq)
+    }
+
+    /// The agents that will not handle what they should, once all others did.
+    async fn look(&mut self, inner: &Inner) -> Result<Option<Vec<AgentKey>>, AgentError> {
+        let hub = inner.shared.hub();
+        let log = hub.channel(&self.channel).await?;
+        loop {
+            let events = hub.read(&self.channel, &log, self.cursor, PAGE).await?;
             let Some(last) = events.last().and_then(|event| event.seq) else {
                 break;
             };
-            events.iter().for_each(|event| wanted.take(event));
-            *cursor = last;
+            events.iter().for_each(|event| self.wanted.take(event));
+            self.cursor = last;
         }
         let mut never = Vec::new();
-        let agents = locked(&self.slots).of_channel(channel);
+        let agents = locked(&inner.slots).of_channel(&self.channel);
         for (key, participant) in agents {
-            let Some(place) = wanted.of(participant) else {
+            let Some(place) = self.wanted.of(participant) else {
                 continue;
             };
-            let handled = locked(&self.slots).handled(&key, place);
+            let handled = locked(&inner.slots).handled(&key, place);
             match handled {
                 Handled::Yes => {}
                 Handled::No => return Ok(None),
                 Handled::Never => never.push(key),
                 Handled::InStore => {
-                    let row = self.shared.agents().load(&key).await?;
+                    let row = inner.shared.agents().load(&key).await?;
                     if row.is_none_or(|row| !row.progress.has(place)) {
                         return Ok(None);
                     }
@@ -156,7 +212,7 @@ impl Inner {
             }
         }
         // What an agent sent is in the log before it is seen to be done.
-        let is_all = log.head() <= *cursor;
+        let is_all = log.head() <= self.cursor;
         Ok(is_all.then_some(never))
     }
 }
@@ -165,7 +221,6 @@ impl Inner {
 mod tests {
     use super::*;
     use a99_runtime_engine::{EventKind, Message, Sender};
-    use std::sync::Arc;
 
     fn event(seq: Seq, sender: u128, at: &[u128]) -> Event {
         let at = at.iter().map(|id| Uuid::from_u128(*id)).collect();
@@ -202,6 +257,7 @@ mod tests {
         assert_eq!((of(&wanted, 1), of(&wanted, 3)), (Some(5), None));
         // Of another conversation.
         wanted.take(&event(6, 3, &[4]));
+        assert_eq!(wanted.events.iter().copied().collect::<Vec<_>>(), [5]);
         assert_eq!(of(&wanted, 4), None);
         wanted.take(&event(7, 1, &[]));
         assert_eq!((of(&wanted, 1), of(&wanted, 2)), (Some(5), Some(7)));

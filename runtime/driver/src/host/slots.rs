@@ -396,10 +396,21 @@ impl Slots {
         match &slot.phase {
             Phase::Awake(awake) if has(&awake.status.borrow()) => Handled::Yes,
             Phase::Awake(_) => Handled::No,
-            Phase::Asleep if slot.last.as_deref().is_some_and(has) => Handled::Yes,
+            Phase::Asleep | Phase::Failed(_) if slot.last.as_deref().is_some_and(has) => {
+                Handled::Yes
+            }
             Phase::Asleep => Handled::InStore,
+            // It is started again by itself.
+            Phase::Failed(error) if !error.is_final() => Handled::No,
             Phase::Failed(_) | Phase::Stopped(_) => Handled::Never,
         }
+    }
+
+    /// Whether an agent has not handled a place, and cannot be started now, or stopped.
+    pub(super) fn has_failed(&self, key: &AgentKey, place: Seq) -> bool {
+        let phase = self.by_key.get(key).map(|slot| &slot.phase);
+        matches!(phase, Some(Phase::Failed(_) | Phase::Stopped(_)))
+            && !matches!(self.handled(key, place), Handled::Yes)
     }
 
     /// How an agent stands; one that is not there sleeps.

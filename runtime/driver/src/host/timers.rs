@@ -3,7 +3,7 @@
 use super::Inner;
 use crate::activation::Signal;
 use crate::hub::locked;
-use a99_runtime_engine::{Fence, Millis, Trigger, TurnCommit};
+use a99_runtime_engine::{Fence, Millis, TimerChange, TimerRow, Trigger, TurnCommit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,9 +34,34 @@ pub(super) fn spawn(inner: &Arc<Inner>) {
     });
 }
 
+/// A timer as it is after the clock was set back, if that changes it.
+fn turned_back(row: &TimerRow, now: Millis) -> Option<TimerRow> {
+    let (due, set_at) = match (&row.cron, row.set_at) {
+        (Some(cron), _) => {
+            let after = |time| crate::cron::next(cron, row.zone.as_deref(), time).ok();
+            // One that waits for the occurrence after the next may have had that one, before
+            // the clock was set back a little.
+            let next = after(now)?;
+            let is_ahead = after(next).is_some_and(|then| then < row.due);
+            (is_ahead.then_some(next)?, None)
+        }
+        (None, Some(set_at)) if set_at > now => {
+            let due = now.saturating_add(row.due.saturating_sub(set_at));
+            (due, Some(now))
+        }
+        (None, _) => return None,
+    };
+    Some(TimerRow {
+        due,
+        set_at,
+        ..row.clone()
+    })
+}
+
 impl Inner {
     /// After the clock was set back, and when the host starts: cron timers that wait for a later
-    /// occurrence than the next get that one. Whether all were looked at: a turn of an agent that
+    /// occurrence than the next get that one, and timers that were set from a moment on that is
+    /// still to come are set from now on. Whether all were looked at: a turn of an agent that
     /// is awake may answer to one.
     async fn turn_back(&self, now: Millis) -> bool {
         let agents = self.shared.agents();
@@ -45,13 +70,7 @@ impl Inner {
         };
         let mut is_whole = true;
         for (key, row) in all.into_iter().filter(|(_, row)| row.due > now) {
-            let Some(cron) = &row.cron else { continue };
-            let after = |time| crate::cron::next(cron, row.zone.as_deref(), time).ok();
-            let next = after(now);
-            // One that waits for the occurrence after that may have had the next one, before
-            // the clock was set back a little.
-            let Some(next) = next.filter(|next| after(*next).is_some_and(|then| then < row.due))
-            else {
+            let Some(moved) = turned_back(&row, now) else {
                 continue;
             };
             if locked(&self.slots).is_awake(&key) {
@@ -62,10 +81,13 @@ impl Inner {
                 epoch: agents.epoch(&key),
                 key,
             };
-            let mut moved = TurnCommit::new(fence, now);
-            moved.trigger = Some(Trigger::Timer(row.name, row.due));
-            moved.again = Some(next);
-            is_whole &= agents.commit(moved).await.is_ok();
+            let mut commit = TurnCommit::new(fence, now);
+            commit.trigger = Some(Trigger::Timer(row.name, row.due));
+            match row.cron {
+                Some(_) => commit.again = Some(moved.due),
+                None => commit.timers.push(TimerChange::Set(moved)),
+            }
+            is_whole &= agents.commit(commit).await.is_ok();
         }
         is_whole
     }

@@ -280,8 +280,9 @@ impl HostTurn {
         let set = match timer.due {
             TimerDue::At(at) => self.client.set_timer(name, millis(at), payload),
             TimerDue::After(after) => {
-                let due = self.began.saturating_add(millis(after));
-                self.client.set_timer(name, due, payload)
+                let after = millis(after);
+                self.client
+                    .set_timer_after(name, self.began, after, payload)
             }
             TimerDue::Cron(cron, zone) => {
                 let zone = zone.map(|zone| zone.to_string_lossy().into_owned());

@@ -365,6 +365,32 @@ impl TurnClient {
             zone: None,
             payload,
             hops: 1,
+            set_at: None,
+        })
+    }
+
+    /// The same for a moment that is given from another on. Where the clock is set back after
+    /// that, the timer is due as much earlier.
+    ///
+    /// # Errors
+    /// `turn.over`; `timer.bad` for a name that is none.
+    pub(crate) fn set_timer_after(
+        &self,
+        name: impl Into<String>,
+        began: Millis,
+        after: Millis,
+        payload: Value,
+    ) -> Result<(), AgentError> {
+        // The turn may have begun before the clock was set back.
+        let set_at = began.min(self.0.shared.now());
+        self.set(TimerRow {
+            name: name.into(),
+            due: set_at.saturating_add(after),
+            cron: None,
+            zone: None,
+            payload,
+            hops: 1,
+            set_at: Some(set_at),
         })
     }
 
@@ -388,6 +414,7 @@ impl TurnClient {
             zone: zone.map(str::to_owned),
             payload,
             hops: 1,
+            set_at: None,
         })
     }
 

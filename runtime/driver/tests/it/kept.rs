@@ -1,12 +1,12 @@
 //! What is kept can be read again: states, settings, answers of steps, and rows that another
 //! wrote; what operators set; who is waited for.
 
-use crate::script::{Call, Script, closed, text, until};
+use crate::script::{Call, Script, closed, is, text, until};
 use crate::support::{Counter, Files, LONG, ann, builder, counted, key, quick, say, store, texts};
 use a99_runtime::program::{ProgramAgent, ProgramAgentBuilder};
 use a99_runtime::{
-    Agent, AgentInfo, AgentKey, Body, Delivery, Event, Host, LogEntry, Message, Policy, Publish,
-    Step, Turn, TurnOutcome,
+    Agent, AgentError, AgentInfo, AgentKey, Body, Delivery, Event, Host, LogEntry, Message, Policy,
+    Publish, Step, Turn, TurnOutcome,
 };
 use a99_runtime_engine::{AgentStore, Progress, Trigger};
 use agent99::Engine;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -375,7 +376,7 @@ async fn t6_only_agents_that_an_event_concerns_are_waited_for() {
             Script::new(|_, call| {
                 Box::pin(async move {
                     match call {
-                        Call::Wake => Err("it cannot wake".into()),
+                        Call::Wake => Err(AgentError::from("it cannot wake").fatal()),
                         _ => Ok(()),
                     }
                 })
@@ -425,6 +426,38 @@ async fn t6_only_agents_that_an_event_concerns_are_waited_for() {
     let seq = late.event.seq.expect("a place");
     let short = Duration::from_millis(100);
     assert_eq!(host.handled("c", seq, short).await, Ok(None));
+}
+
+#[tokio::test]
+async fn t6_an_agent_whose_start_is_tried_again_is_waited_for() {
+    let files = Files::new();
+    let fails = Arc::new(AtomicBool::new(true));
+    let fails_still = Arc::clone(&fails);
+    let host = builder().agent("late", move |_| {
+        let fails = Arc::clone(&fails_still);
+        Script::new(move |_, call| {
+            let fails = matches!(call, Call::Wake) && fails.load(Ordering::Acquire);
+            Box::pin(async move {
+                match fails {
+                    true => Err("the network is not up yet".into()),
+                    false => Ok(()),
+                }
+            })
+        })
+    });
+    let host = host.start(store(&files.path())).await.expect("a host");
+    let late = key("late/c/late");
+    host.invite(&late, json!({})).await.expect("invited");
+    let seq = say(&host, "c", "hello").await.event.seq.expect("a place");
+    let mut handling = host.handling("c", seq);
+    is(&host, &late, "failed").await;
+    let done = tokio::time::timeout(Duration::from_millis(100), handling.done()).await;
+    assert!(done.is_err(), "{done:?}");
+    assert_eq!(handling.failed(), std::slice::from_ref(&late));
+    fails.store(false, Ordering::Release);
+    assert_eq!(handling.done().await, Ok(Vec::new()));
+    assert_eq!(handling.failed(), Vec::<AgentKey>::new());
+    assert!(handling.includes(seq) && handling.newest_for(&late) == Some(seq));
 }
 
 #[tokio::test]

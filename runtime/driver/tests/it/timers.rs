@@ -1,10 +1,12 @@
 //! Timers: each occurrence once, also over restarts, replaced, cancelled and missed.
 
 use crate::script::{Call, Script, closed, text, until};
-use crate::support::{Files, LONG, builder, counted, key, quick, say, store};
+use crate::support::{Counter, Files, LONG, builder, counted, key, quick, say, store};
 use a99_capabilities::Clock;
+use a99_runtime::program::ProgramAgent;
 use a99_runtime::{AgentKey, Delivery, Host};
 use a99_runtime_stores::SqliteRuntime;
+use agent99::Engine;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -230,4 +232,84 @@ async fn t9_a_cron_timer_comes_back_with_the_clock() {
     clock.0.fetch_sub(TEN_YEARS, Ordering::SeqCst);
     let (host, _second) = start(&files.path(), &clock, Delivery::default()).await;
     until("the next occurrence", async || due(&host).await == wanted).await;
+}
+
+#[tokio::test]
+async fn t9_a_timer_that_was_set_from_then_on_comes_back_with_the_clock() {
+    const TEN_YEARS: u64 = 10 * 365 * 24 * HOUR;
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
+    let engine = Engine::new();
+    let text = r#"{"a99": 4, "op": "seq", "steps": [
+        {"op": "agentSetTimer", "name": "later", "after": 3600000}
+    ]}"#;
+    let program = engine.compile(text).expect("a program");
+    let program = ProgramAgent::builder(&engine, program).policy(quick(Delivery::default()));
+    let program = program.build().expect("an agent");
+    let start = async || {
+        let (store, program) = (store(&files.path()), program.clone());
+        let host = builder()
+            .clock(clock.clone())
+            .agent("p", move |_| program.clone())
+            .agent("a", |_| obedient(Delivery::default()));
+        let host = host.start(Arc::clone(&store)).await.expect("a host");
+        host.invite(&key("p/d/p"), json!({}))
+            .await
+            .expect("invited");
+        host.invite(&a(), json!({})).await.expect("invited");
+        (host, store)
+    };
+    let due = async |host: &Host| {
+        let info = host.inspect(&key("p/d/p")).await.expect("there");
+        info.timers.first().map_or(0, |timer| timer.due)
+    };
+    let (host, first) = start().await;
+    for is_restarted in [false, true] {
+        clock.0.fetch_add(TEN_YEARS, Ordering::SeqCst);
+        say(&host, "d", "go").await;
+        until("ten years on", async || {
+            due(&host).await > START + TEN_YEARS
+        })
+        .await;
+        if is_restarted {
+            break;
+        }
+        clock.0.fetch_sub(TEN_YEARS, Ordering::SeqCst);
+        // Whatever wakes the host lets it look at the clock.
+        say(&host, "c", "set soon 0").await;
+        until("an hour on", async || due(&host).await < START + 2 * HOUR).await;
+        assert!(due(&host).await > START + HOUR / 2);
+    }
+    closed(host, first).await;
+    clock.0.fetch_sub(TEN_YEARS, Ordering::SeqCst);
+    let (host, _second) = start().await;
+    until("an hour on", async || due(&host).await < START + 2 * HOUR).await;
+    assert!(due(&host).await > START + HOUR / 2);
+}
+
+#[tokio::test]
+async fn t4_a_turn_is_tried_again_soon_though_the_clock_is_set_back() {
+    let files = Files::new();
+    let clock = Set(Arc::new(AtomicU64::new(START)), Instant::now());
+    let set_back = Arc::clone(&clock.0);
+    let mut counter = Counter {
+        on_message: Arc::new(move |_, attempt| {
+            if attempt > 1 {
+                return Ok(());
+            }
+            let set_back = Arc::clone(&set_back);
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(100));
+                set_back.fetch_sub(HOUR, Ordering::SeqCst);
+            });
+            Err("not yet".into())
+        }),
+        ..Counter::default()
+    };
+    (counter.policy.retry.first, counter.policy.retry.most) = (500, 500);
+    let host = builder().clock(clock).agent("a", move |_| counter.clone());
+    let host = host.start(store(&files.path())).await.expect("a host");
+    host.invite(&a(), json!({})).await.expect("invited");
+    let seq = say(&host, "c", "hello").await.event.seq.expect("a place");
+    assert_eq!(host.handled("c", seq, LONG).await, Ok(Some(Vec::new())));
 }

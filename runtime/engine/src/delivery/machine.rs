@@ -60,6 +60,8 @@ pub struct Machine {
     pub(super) is_stopped: bool,
     /// When it asked to be woken.
     pub(super) wake: Option<Millis>,
+    /// The present, as it was told last.
+    last_now: Millis,
     /// What must be done.
     pub(super) out: Vec<Command>,
 }
@@ -91,6 +93,7 @@ impl Machine {
             gave_up_saving: false,
             is_stopped: false,
             wake: None,
+            last_now: now,
             out: Vec::new(),
             progress,
         };
@@ -123,6 +126,7 @@ impl Machine {
         if self.is_stopped {
             return Vec::new();
         }
+        self.set_time(now);
         match input {
             Input::Event { seq, deliver } => self.take(seq, deliver),
             Input::Trigger(trigger) => self.take_trigger(trigger),
@@ -142,6 +146,26 @@ impl Machine {
             self.go_on(now);
         }
         std::mem::take(&mut self.out)
+    }
+
+    /// Takes the present. Where the clock was set back, waits go back with it: they are lengths
+    /// of time, and would last as much longer.
+    fn set_time(&mut self, now: Millis) {
+        let back = self.last_now.saturating_sub(now);
+        self.last_now = now;
+        if back == 0 {
+            return;
+        }
+        let turns = self.turns.iter_mut();
+        let retries = turns.filter_map(|turn| match &mut turn.phase {
+            Phase::Waiting(at) => Some(at),
+            _ => None,
+        });
+        let write = self.writing.iter_mut();
+        let write = write.filter_map(|writing| writing.again.as_mut());
+        for at in retries.chain(write).chain(self.dirty_since.as_mut()) {
+            *at = at.saturating_sub(back);
+        }
     }
 
     /// How many events after [`Self::taken`] are to be read now: none while more than half of

@@ -156,6 +156,7 @@ fn timer(name: &str, due: u64) -> TimerRow {
         zone: None,
         payload: json!({"of": name}),
         hops: 3,
+        set_at: Some(7),
     }
 }
 

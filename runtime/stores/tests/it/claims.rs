@@ -24,6 +24,7 @@ fn a_claim_that_changes_nothing_is_none() {
         zone: None,
         payload: Vec::<u8>::new().into(),
         hops: 1,
+        set_at: None,
     }));
     block_on(store.commit(first)).unwrap();
     // Rows that stay as they are, whatever is asked.

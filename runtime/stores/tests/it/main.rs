@@ -9,6 +9,7 @@ mod file;
 mod model;
 mod power;
 mod processes;
+mod restored;
 mod table_limits;
 mod tables;
 mod two_files;

@@ -1,5 +1,6 @@
 //! Tests of the machine: a world of commands that wait for an answer.
 
+mod clock;
 mod laws;
 mod rules;
 
@@ -133,6 +134,12 @@ impl World {
 
     fn later(&mut self, millis: Millis) -> Vec<Command> {
         self.now += millis;
+        self.input(Input::Time)
+    }
+
+    /// The clock is set back.
+    fn set_back(&mut self, millis: Millis) -> Vec<Command> {
+        self.now -= millis;
         self.input(Input::Time)
     }
 }
