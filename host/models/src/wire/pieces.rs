@@ -7,7 +7,9 @@
 
 use super::json::parse;
 use super::{AiError, Step, StreamEvent, malformed};
-use a99_capabilities::ai::{MAX_ANSWER_BYTES, Opaque, Part, Place, StopReason, TextRequest, ToolUse};
+use a99_capabilities::ai::{
+    MAX_ANSWER_BYTES, Opaque, Part, Place, StopReason, TextRequest, ToolUse,
+};
 use a99_core::value::{Map, Value};
 use std::collections::BTreeSet;
 
