@@ -220,10 +220,12 @@ fn t11_clients_that_take_no_answer_make_room() {
         let request = json!({"id": 1, "method": "logs", "params": {"channel": "quiet"}});
         let request = format!("{request}\n");
         stream.write_all(request.as_bytes()).expect("written");
+        // It is being answered.
+        let mut first = [0];
+        std::io::Read::read_exact(&mut stream, &mut first).expect("an answer");
         stream
     };
     let stalled: Vec<_> = (0..63).map(stalls).collect();
-    std::thread::sleep(Duration::from_secs(1));
     // One more, in the place of the one that is idle.
     let last = stalls(63);
     let began = Instant::now();
