@@ -427,8 +427,7 @@ impl<'a> Lowerer<'a> {
         let binary = operator.to_binary_operator()?;
         let op = binary.as_str();
         if !matches!(op, "+" | "-" | "*" | "/" | "%" | "**") {
-            let help = "write what it does with numbers: `Math.trunc(x)` for `x | 0`, `x * 2 ** n` for \
-                        `x << n`, `Math.floor(x / 2 ** n)` for `x >> n`";
+            let help = self.bits_assignment_help(binary, assignment);
             self.unsupported(assignment.span, "an operator on bits", help);
             return None;
         }

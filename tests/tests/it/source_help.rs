@@ -74,3 +74,98 @@ fn u1_help_names_the_value_and_not_a_word() {
         assert!(!help.contains("argument"), "{body}\n{help}");
     }
 }
+
+/// The findings of a body that is refused.
+fn refused(engine: &Engine, body: &str) -> Vec<(String, String)> {
+    let code = format!("export default function agent({{ x, n, items }}) {{ {body} }}");
+    let Err(found) = engine.compile_source(code.as_str()) else {
+        panic!("{body} is accepted");
+    };
+    let found = found.iter().map(|one| {
+        let help = one.help.clone().unwrap_or_default();
+        (one.message.clone(), help)
+    });
+    found.collect()
+}
+
+fn int32(value: f64) -> i32 {
+    match value.is_finite() {
+        true => (value.trunc().rem_euclid(4_294_967_296.0) as u32).cast_signed(),
+        false => 0,
+    }
+}
+
+/// What is offered for an operator on bits gives what JavaScript does, for the numbers that
+/// the help says.
+#[test]
+fn u1_programs_that_help_offers_are_true() {
+    type Truth = fn(f64) -> f64;
+    let engine = Engine::builder().atoms(agent99::all_atoms()).build();
+    let cases: &[(&str, Truth)] = &[
+        ("~x", |x| f64::from(!int32(x))),
+        ("~~x", |x| f64::from(int32(x))),
+        ("x | 0", |x| f64::from(int32(x))),
+        ("x ^ 0", |x| f64::from(int32(x))),
+        ("x >> 0", |x| f64::from(int32(x))),
+        ("x >>> 0", |x| f64::from(int32(x).cast_unsigned())),
+        ("x >>> 1", |x| f64::from(int32(x).cast_unsigned() >> 1)),
+        ("(x + 0) >>> 33", |x| f64::from(int32(x).cast_unsigned() >> 1)),
+        ("x >> 1", |x| f64::from(int32(x) >> 1)),
+        ("x >> (2 + 1)", |x| f64::from(int32(x) >> 3)),
+        ("x << 5", |x| f64::from(int32(x) << 5)),
+        ("x << n", |x| f64::from(int32(x) << 4)),
+        ("x & 7", |x| f64::from(int32(x) & 7)),
+        ("x & 2147483647", |x| f64::from(int32(x) & i32::MAX)),
+        ("x & 4294967295", |x| f64::from(int32(x))),
+        ("1 << 31", |_| f64::from(i32::MIN)),
+        ("NaN | 0", |_| 0.0),
+        ("~5", |_| -6.0),
+        ("-5 >>> 1", |_| 2_147_483_645.0),
+        ("-5 & 255", |_| 251.0),
+        ("3.7 | 0", |_| 3.0),
+        ("4294967297.5 | 0", |_| 1.0),
+    ];
+    let numbers: [f64; 16] = [
+        0.0, 1.0, -1.0, 5.0, -5.5, 0.5, -0.5, 1e6, 2_147_483_647.0, -2_147_483_648.0,
+        2_147_483_648.0, 4_294_967_295.0, -4_294_967_297.25, 1e15, -9_007_199_254_740_991.0, 1e20,
+    ];
+    let mut tried = 0;
+    for (form, truth) in cases {
+        let found = refused(&engine, &format!("return {{ r: {form} }}"));
+        let (_, help) = &found[0];
+        let codes = help.split('`').skip(1).step_by(2);
+        let codes: Vec<&str> = codes.filter(|code| !code.starts_with(">>>")).collect();
+        assert!(!codes.is_empty(), "{form}: {help}");
+        for (at, code) in codes.iter().enumerate() {
+            // The place of the operator, between others that take more.
+            let body = format!("return {{ r: 2 * {code}, s: -{code} }}");
+            let source = format!("function agent({{ x, n }}) {{ {body} }}");
+            let agent = engine.compile_source(source.as_str());
+            let agent = agent.unwrap_or_else(|found| panic!("{source}\n{found}"));
+            for x in numbers {
+                let is_int32 = (-2_147_483_648.0..=2_147_483_647.0).contains(&x);
+                if at == 0 && help.contains("from -(2 ** 31)") && !is_int32 {
+                    continue;
+                }
+                if at == 0 && help.contains("below 2 ** 31") && x.abs() >= 2_f64.powi(26) {
+                    continue;
+                }
+                let outcome = engine.run_sync(&agent, json!({"x": x, "n": 4}), RunOptions::new());
+                let result = outcome.result.to_json();
+                assert_eq!(result["r"].as_f64(), Some(2.0 * truth(x)), "{code} of {x}");
+                assert_eq!(result["s"].as_f64(), Some(-truth(x)), "{code} of {x}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 300, "{tried}");
+    let hash = "let h = 0; for (const c of 'ab') { h = (h * 33) ^ c.charCodeAt(0) } return { h }";
+    let (_, help) = &refused(&engine, hash)[0];
+    assert!(!help.contains("flags") && help.contains("await hash("), "{help}");
+    let (_, help) = &refused(&engine, "return { r: x & 4 }")[0];
+    assert!(help.contains("flags"), "{help}");
+    let assigned = "let h = 1; h |= 0; h >>>= 1; return { h }";
+    let found = refused(&engine, assigned);
+    assert!(found[0].1.contains("`((Math.trunc(h) % 2 ** 32"), "{found:?}");
+    assert!(found[1].1.contains("in place of `>>>`"), "{found:?}");
+}
