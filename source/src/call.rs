@@ -180,10 +180,7 @@ impl<'a> Lowerer<'a> {
             _ if self.ops.signature(js).is_some() => self.atom_call(js, call, hint, out),
             _ => {
                 match builtins::refused(js) {
-                    Some(text) => {
-                        let help = words::global_help(js);
-                        self.deny(codes::UNSUPPORTED, call.callee.span(), text, help);
-                    }
+                    Some(_) => self.not_available(js, call.callee.span()),
                     None => match words::called_help(js) {
                         Some(help) => {
                             let message = format!("there is no function `{js}`");

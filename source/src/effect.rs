@@ -239,9 +239,7 @@ impl<'a> Lowerer<'a> {
     /// The variable of a name that is set, if it may be.
     fn settable(&mut self, js: &'a str, span: Span) -> Option<String> {
         let Some(id) = self.lookup(js) else {
-            let message = format!("`{js}` is not declared");
-            let help = format!("declare it before: `let {js}`");
-            self.deny(codes::UNKNOWN_NAME, span, message, help);
+            self.unknown_target(js, span);
             return None;
         };
         let binding = self.bindings[id].clone();

@@ -52,6 +52,7 @@ mod leave;
 mod literals;
 mod lower;
 mod meant;
+mod missing;
 mod module;
 mod oversights;
 mod pattern;

@@ -169,3 +169,35 @@ fn u1_programs_that_help_offers_are_true() {
     assert!(found[0].1.contains("`((Math.trunc(h) % 2 ** 32"), "{found:?}");
     assert!(found[1].1.contains("in place of `>>>`"), "{found:?}");
 }
+
+/// Messages of sources have no words of other systems, and near names are names of sources.
+#[test]
+fn u1_names_that_are_not_there_are_told_in_words_of_sources() {
+    let engine = Engine::builder().atoms(agent99::all_atoms()).build();
+    for (body, message) in [
+        (
+            "setTimeout(() => 1, 5); return {}",
+            "`setTimeout` is not available: a program waits only for calls",
+        ),
+        (
+            "setInterval(() => 1, 5); return {}",
+            "`setInterval` is not available: a program waits only for calls",
+        ),
+        ("return { a: process.env }", "`process` is not available"),
+        ("return { a: window.x }", "`window` is not available"),
+        ("return { a: document.x }", "`document` is not available"),
+        ("return { a: global.x }", "`global` is not available"),
+        ("return { a: globalThis.x }", "`globalThis` is not available"),
+        ("return { a: RegExp('a') }", "`RegExp` is not available"),
+        ("return { a: require('fs') }", "`require` is not available"),
+        ("return { a: eval('1') }", "`eval` is not available"),
+    ] {
+        let found = refused(&engine, body);
+        assert_eq!(found[0].0, message, "{body}");
+        assert!(!found[0].1.is_empty(), "{body}");
+    }
+    let (_, help) = &refused(&engine, "let total = 0; totl += 1; return { total }")[0];
+    assert_eq!(help, "did you mean `total`?");
+    let (_, help) = &refused(&engine, "return { a: escape(x) }")[0];
+    assert!(!help.contains("scope"), "{help}");
+}
