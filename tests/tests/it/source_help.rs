@@ -201,3 +201,62 @@ fn u1_names_that_are_not_there_are_told_in_words_of_sources() {
     let (_, help) = &refused(&engine, "return { a: escape(x) }")[0];
     assert!(!help.contains("scope"), "{help}");
 }
+
+/// What stands in for `findLastIndex` gives the same.
+#[test]
+fn u4_help_of_find_last_index_finds_the_index() {
+    let engine = Engine::new();
+    let found = refused(&engine, "return { i: items.findLastIndex((v) => v > n) }");
+    let help = &found[0].1;
+    let codes: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+    let first = codes[0].replace("(...)", "((v) => v > n)");
+    let code = format!(
+        "function agent({{ items, n }}) {{ {first}; return {{ i: {} }} }}",
+        codes[1]
+    );
+    let agent = engine.compile_source(code.as_str());
+    let agent = agent.unwrap_or_else(|found| panic!("{code}\n{found}"));
+    for (n, wanted) in [(0, 3), (6, 1), (8, -1)] {
+        let args = json!({"items": [5, 8, 2, 4], "n": n});
+        let outcome = engine.run_sync(&agent, args, RunOptions::new());
+        assert_eq!(outcome.result.to_json(), json!({ "i": wanted }), "{n}");
+    }
+}
+
+/// Methods of lists that go backwards, and `reduce` from the first item, take lists alone.
+#[test]
+fn u3_methods_of_lists_take_lists_alone() {
+    let engine = Engine::new();
+    for (call, name) in [
+        ("findLast((v) => v)", "findLast"),
+        ("reduceRight((s, v) => s + v, 0)", "reduceRight"),
+        ("reduceRight((s, v) => s + v)", "reduceRight"),
+        ("reduce((s, v) => s + v)", "reduce"),
+    ] {
+        for value in ["input.x", "new Set([1, 2])"] {
+            let error = error_of(&engine, &format!("return {{ r: {value}.{call} }}"), json!({"x": 5}));
+            let wanted = format!("{value}.{name} is not a function");
+            assert_eq!(error.message.to_string_lossy(), wanted, "{call}");
+        }
+        for x in [json!("abc"), json!({"a": 1}), json!(null)] {
+            let error = error_of(&engine, &format!("return {{ r: input.x.{call} }}"), json!({"x": x}));
+            let wanted = format!("input.x.{name} is not a function");
+            assert_eq!(error.message.to_string_lossy(), wanted, "{call}");
+        }
+    }
+    let code = "function agent({ x }) {
+        const m = 'a1'.match(/(a)(1)/)
+        return {
+            f: x.findLast((v) => v < 3), s: x.reduceRight((s, v) => s + v), t: x.reduce((s, v) => s + v),
+            n: x.findLast((v) => v > 9) ?? 'none', o: x?.findLast((v) => v < 3),
+            m: m.reduceRight((s, v) => s + v, ''),
+        }
+    }";
+    let agent = engine.compile_source(code).expect("it compiles");
+    assert!(agent.warnings().is_empty(), "{}", agent.warnings());
+    let outcome = engine.run_sync(&agent, json!({"x": [1, 2, 3]}), RunOptions::new());
+    assert_eq!(
+        outcome.result.to_json(),
+        json!({"f": 2, "s": 6, "t": 6, "n": "none", "o": 2, "m": "1aa1"})
+    );
+}
