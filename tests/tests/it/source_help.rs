@@ -260,3 +260,53 @@ fn u3_methods_of_lists_take_lists_alone() {
         json!({"f": 2, "s": 6, "t": 6, "n": "none", "o": 2, "m": "1aa1"})
     );
 }
+
+/// An argument that the program asks about anywhere may be left out, and the default that a
+/// warning offers has its place in the pattern.
+#[test]
+fn u3_missing_arguments_are_told_as_the_source_has_them() {
+    let engine = Engine::new();
+    let warned = |code: &str| {
+        let agent = engine.compile_source(code);
+        let agent = agent.unwrap_or_else(|found| panic!("{code}\n{found}"));
+        let outcome = engine.run_sync(&agent, json!({}), RunOptions::new());
+        let texts = outcome.warnings.iter().map(|text| text.to_string_lossy().into_owned());
+        texts.collect::<Vec<String>>().join("\n")
+    };
+    for (code, pattern) in [
+        ("function agent({ q }) { return { q: q + 1 } }", "q"),
+        ("function agent({ title: t }) { return { t: t + 1 } }", "title: t"),
+        ("function agent({ \"a-b\": q }) { return { q: q + 1 } }", "\"a-b\": q"),
+        (
+            "function agent(input) { const { \"a b\": q } = input; return { q: q + 1 } }",
+            "\"a b\": q",
+        ),
+        ("function agent({ a }) { if (1 < 2) return { a: a + 1 }; return {} }", "a"),
+    ] {
+        let text = warned(code);
+        let offered = text.split('`').nth(3).expect("a pattern");
+        assert_eq!(offered, format!("{{ {pattern} = ... }}"), "{text}");
+        // With it the program has nothing to be warned of.
+        let with = code.replace(&format!(" {pattern} }}"), &format!(" {pattern} = 1 }}"));
+        assert_ne!(with, code);
+        assert_eq!(warned(&with), "", "{with}");
+    }
+    for body in [
+        "if(a) return { n: a + 1 }; return { n: 0 }",
+        "return { n: a?1:2 }",
+        "return { n: null == a }",
+        "switch (a) { case undefined: return { n: 0 }; default: return { n: a.length } }",
+        "return { n: Array.isArray(a) ? a.length : 0 }",
+        "return { n: isNaN(a) ? 0 : a }",
+        "const w = a; if (w) return { n: w }; return { n: 0 }",
+        "let n = 0; while (a) { n++; if (n > 2) break } return { n }",
+        "return { n: !a }",
+        "return { n: typeof a }",
+        "return { n: a?.[0] ?? 1 }",
+        "return { n: (a) || 2 }",
+        "return { n: [1].filter((x) => x === a).length }",
+    ] {
+        let code = format!("function agent({{ a }}) {{ {body} }}");
+        assert_eq!(warned(&code), "", "{code}");
+    }
+}
