@@ -334,7 +334,10 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
-        if let Some(value) = self.regex_method(object, name, call, hint, out) {
+        if optional && let Some(value) = self.optional_regex(object, name, call, hint, out) {
+            return value;
+        }
+        if let Some(value) = self.regex_method((object, None), name, call, hint, out) {
             return value;
         }
         if crate::callback::takes_callback(name)

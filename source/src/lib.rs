@@ -61,6 +61,7 @@ mod promise;
 mod quote;
 mod reduce;
 mod regex;
+mod replaced;
 mod required;
 mod scoping;
 mod slips;

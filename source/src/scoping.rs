@@ -7,14 +7,39 @@ use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{
     Argument, AssignmentExpression, AssignmentTargetPropertyIdentifier, BinaryExpression,
     BindingIdentifier, CallExpression, CatchParameter, ComputedMemberExpression,
-    ConditionalExpression, Expression, Function, FunctionType, IdentifierReference, IfStatement,
-    LogicalExpression, Program, SimpleAssignmentTarget, StaticMemberExpression, SwitchStatement,
-    UnaryExpression, VariableDeclaration, VariableDeclarationKind, WhileStatement,
+    ConditionalExpression, Expression, ExpressionStatement, ForOfStatement, Function, FunctionType,
+    IdentifierReference, IfStatement, LogicalExpression, Program, SimpleAssignmentTarget,
+    SpreadElement, StaticMemberExpression, SwitchStatement, UnaryExpression, VariableDeclaration,
+    VariableDeclarationKind, WhileStatement,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_syntax::operator::UnaryOperator;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 use std::cell::Cell;
+
+/// Methods that neither change a list nor give it itself.
+const READS: [&str; 20] = [
+    "at",
+    "concat",
+    "entries",
+    "every",
+    "filter",
+    "find",
+    "findIndex",
+    "findLast",
+    "flatMap",
+    "forEach",
+    "includes",
+    "indexOf",
+    "join",
+    "map",
+    "reduce",
+    "reduceRight",
+    "slice",
+    "some",
+    "toReversed",
+    "toSorted",
+];
 
 /// A variable, parameter or function of a source.
 #[derive(Default)]
@@ -33,6 +58,8 @@ pub(crate) struct Scoping {
     variables: Vec<Variable>,
     /// The variable of each place.
     at: HashMap<u32, usize>,
+    /// Places of names whose lists are only read there.
+    read: HashSet<u32>,
     /// Places of names where it is asked what the value is, or whether there is one.
     asked: HashSet<u32>,
 }
@@ -60,6 +87,14 @@ impl Scoping {
         self.variable(at).is_none_or(|variable| {
             let mut places = variable.places.iter();
             places.any(|place| self.asked.contains(place))
+        })
+    }
+
+    /// Whether nothing changes the list in the variable that is declared here, or hands it on.
+    pub(crate) fn is_only_read(&self, at: u32) -> bool {
+        self.variable(at).is_some_and(|variable| {
+            let mut others = variable.places.iter().filter(|place| **place != at);
+            others.all(|place| self.read.contains(place))
         })
     }
 
@@ -116,6 +151,22 @@ impl<'a> Reader<'a> {
     fn ask(&mut self, expr: &Expression<'a>) {
         if let Expression::Identifier(id) = expr.get_inner_expression() {
             self.scoping.asked.insert(id.span.start);
+        }
+    }
+
+    /// Notes a name whose list is only read.
+    fn reads(&mut self, expr: &Expression<'a>) {
+        if let Expression::Identifier(id) = expr.get_inner_expression() {
+            self.scoping.read.insert(id.span.start);
+        }
+    }
+
+    /// The same of a method that gives a list of its own, or is one of these.
+    fn reads_by(&mut self, call: &CallExpression<'a>, methods: &[&str]) {
+        if let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()
+            && methods.contains(&member.property.name.as_str())
+        {
+            self.reads(&member.object);
         }
     }
 
@@ -181,6 +232,23 @@ impl<'a> Visit<'a> for Reader<'a> {
         }
     }
 
+    fn visit_for_of_statement(&mut self, it: &ForOfStatement<'a>) {
+        self.reads(&it.right);
+        walk::walk_for_of_statement(self, it);
+    }
+
+    fn visit_spread_element(&mut self, it: &SpreadElement<'a>) {
+        self.reads(&it.argument);
+        walk::walk_spread_element(self, it);
+    }
+
+    fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
+        if let Expression::CallExpression(call) = &it.expression {
+            self.reads_by(call, &["sort", "reverse"]);
+        }
+        walk::walk_expression_statement(self, it);
+    }
+
     fn visit_if_statement(&mut self, it: &IfStatement<'a>) {
         self.ask(&it.test);
         walk::walk_if_statement(self, it);
@@ -208,7 +276,10 @@ impl<'a> Visit<'a> for Reader<'a> {
     }
 
     fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {
-        if matches!(it.operator, UnaryOperator::LogicalNot | UnaryOperator::Typeof) {
+        if matches!(
+            it.operator,
+            UnaryOperator::LogicalNot | UnaryOperator::Typeof
+        ) {
             self.ask(&it.argument);
         }
         walk::walk_unary_expression(self, it);
@@ -231,6 +302,9 @@ impl<'a> Visit<'a> for Reader<'a> {
         if it.optional {
             self.ask(&it.object);
         }
+        if it.property.name == "length" {
+            self.reads(&it.object);
+        }
         walk::walk_static_member_expression(self, it);
     }
 
@@ -247,14 +321,15 @@ impl<'a> Visit<'a> for Reader<'a> {
             Expression::StaticMemberExpression(member) => member.property.name.as_str(),
             _ => "",
         };
-        let asks = name.strip_prefix("is").is_some_and(|rest| {
-            rest.starts_with(|c: char| c.is_uppercase())
-        });
+        let asks = name
+            .strip_prefix("is")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_uppercase()));
         if asks || name == "Boolean" {
             for argument in it.arguments.iter().filter_map(Argument::as_expression) {
                 self.ask(argument);
             }
         }
+        self.reads_by(it, &READS);
         walk::walk_call_expression(self, it);
     }
 

@@ -310,3 +310,84 @@ fn u3_missing_arguments_are_told_as_the_source_has_them() {
         assert_eq!(warned(&code), "", "{code}");
     }
 }
+
+/// What JavaScript does not take apart, group or match is an error here, too.
+#[test]
+fn u3_values_without_items_or_methods_are_errors() {
+    let engine = Engine::new();
+    for (body, message) in [
+        (
+            "const [all] = 'zz'.match(/(\\d)/); return { all }",
+            "'zz'.match(/(\\d)/) is not iterable",
+        ),
+        (
+            "const m = 'zz'.match(/(\\d)/); const [all] = m; return { all }",
+            "m is not iterable",
+        ),
+        (
+            "for (const part of 'zz'.match(/(\\d)/)) { return { part } } return {}",
+            "'zz'.match(/(\\d)/) is not iterable",
+        ),
+        (
+            "const [k] = Object.entries({}).find(([k]) => k === 'x'); return { k }",
+            "Object.entries({}).find(([k]) => k === 'x') is not iterable",
+        ),
+        (
+            "const [k] = Object.entries({})[0]; return { k }",
+            "Object.entries({})[0] is not iterable",
+        ),
+        (
+            "const es = Object.entries({ a: 1 }); es.push(7); let n = ''; \
+             for (const [k] of es) { n += k } return { n }",
+            "the value is not iterable",
+        ),
+        (
+            "const es = Object.entries({ a: 1 }); es[0] = 7; return { n: es.map(([k]) => k) }",
+            "the value is not iterable",
+        ),
+        ("return { g: Object.groupBy(input.x, (v) => v) }", "input.x is not iterable"),
+        ("return { m: input.x.match(/a/) }", "input.x.match is not a function"),
+        ("return { m: [...input.x.matchAll(/a/g)] }", "input.x.matchAll is not a function"),
+        ("return { m: input.x.split(/a/) }", "input.x.split is not a function"),
+        ("return { m: input.x.search(/a/) }", "input.x.search is not a function"),
+        ("return { m: input.x.replace(/a/, 'b') }", "input.x.replace is not a function"),
+        ("return { m: input.x.replace(/a/g, (m) => m) }", "input.x.replace is not a function"),
+        ("return { m: input.x.replaceAll('a', (m) => m) }", "input.x.replaceAll is not a function"),
+        ("return { m: input.y.split(/a/) }", "input.y.split is not a function"),
+    ] {
+        let error = error_of(&engine, body, json!({"x": 5}));
+        assert_eq!(error.message.to_string_lossy(), message, "{body}");
+    }
+    for (body, wanted) in [
+        (
+            "const [, y] = 'in 2024'.match(/(\\d+)/); const [z] = 'q'.match(/a/) ?? ['no']; \
+             return { y, z }",
+            json!({"y": "2024", "z": "no"}),
+        ),
+        (
+            "const es = Object.entries({ b: 1, a: 2 }); es.sort(); let s = ''; \
+             for (const [k, v] of es) s += k + v; return { s, n: es.map(([k]) => k) }",
+            json!({"s": "a2b1", "n": ["a", "b"]}),
+        ),
+        (
+            "const es = Object.entries({ a: 1 }); es.push('xy'); return { n: es.map(([k, v]) => k + v) }",
+            json!({"n": ["a1", "xy"]}),
+        ),
+        (
+            "return { g: Object.groupBy('aba', (c) => c), h: Object.groupBy(new Set([1]), (c) => c) }",
+            json!({"g": {"a": ["a", "a"], "b": ["b"]}, "h": {"1": [1]}}),
+        ),
+        (
+            "const t = input.t; return { a: input.zz?.split(/a/) ?? 'none', b: t?.split(/,/), \
+             c: input.zz?.replace(/a/g, (m) => m) ?? 'no', d: t?.replace(/,/g, (m) => '-'), \
+             e: t.match(/b/)?.[0], f: [...t.matchAll(/[ab]/g)].length }",
+            json!({"a": "none", "b": ["a", "b"], "c": "no", "d": "a-b", "e": "b", "f": 2}),
+        ),
+    ] {
+        let code = format!("function agent(input) {{ {body} }}");
+        let agent = engine.compile_source(code.as_str());
+        let agent = agent.unwrap_or_else(|found| panic!("{body}\n{found}"));
+        let outcome = engine.run_sync(&agent, json!({"t": "a,b"}), RunOptions::new());
+        assert_eq!(outcome.result.to_json(), wanted, "{body}: {:?}", outcome.error);
+    }
+}
