@@ -109,7 +109,9 @@ fn u1_programs_that_help_offers_are_true() {
         ("x >> 0", |x| f64::from(int32(x))),
         ("x >>> 0", |x| f64::from(int32(x).cast_unsigned())),
         ("x >>> 1", |x| f64::from(int32(x).cast_unsigned() >> 1)),
-        ("(x + 0) >>> 33", |x| f64::from(int32(x).cast_unsigned() >> 1)),
+        ("(x + 0) >>> 33", |x| {
+            f64::from(int32(x).cast_unsigned() >> 1)
+        }),
         ("x >> 1", |x| f64::from(int32(x) >> 1)),
         ("x >> (2 + 1)", |x| f64::from(int32(x) >> 3)),
         ("x << 5", |x| f64::from(int32(x) << 5)),
@@ -126,8 +128,22 @@ fn u1_programs_that_help_offers_are_true() {
         ("4294967297.5 | 0", |_| 1.0),
     ];
     let numbers: [f64; 16] = [
-        0.0, 1.0, -1.0, 5.0, -5.5, 0.5, -0.5, 1e6, 2_147_483_647.0, -2_147_483_648.0,
-        2_147_483_648.0, 4_294_967_295.0, -4_294_967_297.25, 1e15, -9_007_199_254_740_991.0, 1e20,
+        0.0,
+        1.0,
+        -1.0,
+        5.0,
+        -5.5,
+        0.5,
+        -0.5,
+        1e6,
+        2_147_483_647.0,
+        -2_147_483_648.0,
+        2_147_483_648.0,
+        4_294_967_295.0,
+        -4_294_967_297.25,
+        1e15,
+        -9_007_199_254_740_991.0,
+        1e20,
     ];
     let mut tried = 0;
     for (form, truth) in cases {
@@ -161,12 +177,18 @@ fn u1_programs_that_help_offers_are_true() {
     assert!(tried > 300, "{tried}");
     let hash = "let h = 0; for (const c of 'ab') { h = (h * 33) ^ c.charCodeAt(0) } return { h }";
     let (_, help) = &refused(&engine, hash)[0];
-    assert!(!help.contains("flags") && help.contains("await hash("), "{help}");
+    assert!(
+        !help.contains("flags") && help.contains("await hash("),
+        "{help}"
+    );
     let (_, help) = &refused(&engine, "return { r: x & 4 }")[0];
     assert!(help.contains("flags"), "{help}");
     let assigned = "let h = 1; h |= 0; h >>>= 1; return { h }";
     let found = refused(&engine, assigned);
-    assert!(found[0].1.contains("`((Math.trunc(h) % 2 ** 32"), "{found:?}");
+    assert!(
+        found[0].1.contains("`((Math.trunc(h) % 2 ** 32"),
+        "{found:?}"
+    );
     assert!(found[1].1.contains("in place of `>>>`"), "{found:?}");
 }
 
@@ -187,7 +209,10 @@ fn u1_names_that_are_not_there_are_told_in_words_of_sources() {
         ("return { a: window.x }", "`window` is not available"),
         ("return { a: document.x }", "`document` is not available"),
         ("return { a: global.x }", "`global` is not available"),
-        ("return { a: globalThis.x }", "`globalThis` is not available"),
+        (
+            "return { a: globalThis.x }",
+            "`globalThis` is not available",
+        ),
         ("return { a: RegExp('a') }", "`RegExp` is not available"),
         ("return { a: require('fs') }", "`require` is not available"),
         ("return { a: eval('1') }", "`eval` is not available"),
@@ -234,12 +259,20 @@ fn u3_methods_of_lists_take_lists_alone() {
         ("reduce((s, v) => s + v)", "reduce"),
     ] {
         for value in ["input.x", "new Set([1, 2])"] {
-            let error = error_of(&engine, &format!("return {{ r: {value}.{call} }}"), json!({"x": 5}));
+            let error = error_of(
+                &engine,
+                &format!("return {{ r: {value}.{call} }}"),
+                json!({"x": 5}),
+            );
             let wanted = format!("{value}.{name} is not a function");
             assert_eq!(error.message.to_string_lossy(), wanted, "{call}");
         }
         for x in [json!("abc"), json!({"a": 1}), json!(null)] {
-            let error = error_of(&engine, &format!("return {{ r: input.x.{call} }}"), json!({"x": x}));
+            let error = error_of(
+                &engine,
+                &format!("return {{ r: input.x.{call} }}"),
+                json!({"x": x}),
+            );
             let wanted = format!("input.x.{name} is not a function");
             assert_eq!(error.message.to_string_lossy(), wanted, "{call}");
         }
@@ -270,18 +303,30 @@ fn u3_missing_arguments_are_told_as_the_source_has_them() {
         let agent = engine.compile_source(code);
         let agent = agent.unwrap_or_else(|found| panic!("{code}\n{found}"));
         let outcome = engine.run_sync(&agent, json!({}), RunOptions::new());
-        let texts = outcome.warnings.iter().map(|text| text.to_string_lossy().into_owned());
+        let texts = outcome
+            .warnings
+            .iter()
+            .map(|text| text.to_string_lossy().into_owned());
         texts.collect::<Vec<String>>().join("\n")
     };
     for (code, pattern) in [
         ("function agent({ q }) { return { q: q + 1 } }", "q"),
-        ("function agent({ title: t }) { return { t: t + 1 } }", "title: t"),
-        ("function agent({ \"a-b\": q }) { return { q: q + 1 } }", "\"a-b\": q"),
+        (
+            "function agent({ title: t }) { return { t: t + 1 } }",
+            "title: t",
+        ),
+        (
+            "function agent({ \"a-b\": q }) { return { q: q + 1 } }",
+            "\"a-b\": q",
+        ),
         (
             "function agent(input) { const { \"a b\": q } = input; return { q: q + 1 } }",
             "\"a b\": q",
         ),
-        ("function agent({ a }) { if (1 < 2) return { a: a + 1 }; return {} }", "a"),
+        (
+            "function agent({ a }) { if (1 < 2) return { a: a + 1 }; return {} }",
+            "a",
+        ),
     ] {
         let text = warned(code);
         let offered = text.split('`').nth(3).expect("a pattern");
@@ -345,15 +390,42 @@ fn u3_values_without_items_or_methods_are_errors() {
             "const es = Object.entries({ a: 1 }); es[0] = 7; return { n: es.map(([k]) => k) }",
             "the value is not iterable",
         ),
-        ("return { g: Object.groupBy(input.x, (v) => v) }", "input.x is not iterable"),
-        ("return { m: input.x.match(/a/) }", "input.x.match is not a function"),
-        ("return { m: [...input.x.matchAll(/a/g)] }", "input.x.matchAll is not a function"),
-        ("return { m: input.x.split(/a/) }", "input.x.split is not a function"),
-        ("return { m: input.x.search(/a/) }", "input.x.search is not a function"),
-        ("return { m: input.x.replace(/a/, 'b') }", "input.x.replace is not a function"),
-        ("return { m: input.x.replace(/a/g, (m) => m) }", "input.x.replace is not a function"),
-        ("return { m: input.x.replaceAll('a', (m) => m) }", "input.x.replaceAll is not a function"),
-        ("return { m: input.y.split(/a/) }", "input.y.split is not a function"),
+        (
+            "return { g: Object.groupBy(input.x, (v) => v) }",
+            "input.x is not iterable",
+        ),
+        (
+            "return { m: input.x.match(/a/) }",
+            "input.x.match is not a function",
+        ),
+        (
+            "return { m: [...input.x.matchAll(/a/g)] }",
+            "input.x.matchAll is not a function",
+        ),
+        (
+            "return { m: input.x.split(/a/) }",
+            "input.x.split is not a function",
+        ),
+        (
+            "return { m: input.x.search(/a/) }",
+            "input.x.search is not a function",
+        ),
+        (
+            "return { m: input.x.replace(/a/, 'b') }",
+            "input.x.replace is not a function",
+        ),
+        (
+            "return { m: input.x.replace(/a/g, (m) => m) }",
+            "input.x.replace is not a function",
+        ),
+        (
+            "return { m: input.x.replaceAll('a', (m) => m) }",
+            "input.x.replaceAll is not a function",
+        ),
+        (
+            "return { m: input.y.split(/a/) }",
+            "input.y.split is not a function",
+        ),
     ] {
         let error = error_of(&engine, body, json!({"x": 5}));
         assert_eq!(error.message.to_string_lossy(), message, "{body}");
@@ -388,6 +460,77 @@ fn u3_values_without_items_or_methods_are_errors() {
         let agent = engine.compile_source(code.as_str());
         let agent = agent.unwrap_or_else(|found| panic!("{body}\n{found}"));
         let outcome = engine.run_sync(&agent, json!({"t": "a,b"}), RunOptions::new());
-        assert_eq!(outcome.result.to_json(), wanted, "{body}: {:?}", outcome.error);
+        assert_eq!(
+            outcome.result.to_json(),
+            wanted,
+            "{body}: {:?}",
+            outcome.error
+        );
     }
+}
+
+/// Errors that nobody catches speak of the form that stands there, not of what it became.
+#[test]
+fn u1_errors_of_forms_say_what_the_source_has() {
+    let engine = Engine::new();
+    for (body, message, help) in [
+        (
+            "const o = { a: {} }; o.a.b.c = 5; return { o }",
+            "cannot set `c` of `o.a.b`, which is undefined",
+            "",
+        ),
+        (
+            "const o = input.x; o.y = 1; return { o }",
+            "cannot set `y` of `o`, which is the number 5",
+            "",
+        ),
+        (
+            "const o = {}; o[input.k] = 1; return { o }",
+            "cannot set a member of `o`: its key is undefined",
+            "`input.k` is undefined",
+        ),
+        (
+            "const list = [1, 2]; delete list[1]; return { list }",
+            "cannot delete `1` of `list`, which is a list of 2",
+            "did you mean `list.splice(1, 1)`?",
+        ),
+        (
+            "const list = [1, 2]; list[5] = 3; return { list }",
+            "cannot set `5` of `list`, which is a list of 2",
+            "did you mean `list.push(...)`?",
+        ),
+        (
+            "return { s: new Set(input.x).size }",
+            "input.x is not iterable",
+            "",
+        ),
+        (
+            "return { o: Object.fromEntries(input.x) }",
+            "input.x is not iterable",
+            "",
+        ),
+        (
+            "return { d: input.x.toISOString() }",
+            "'toISOString' is not a function",
+            "`toISOString` is called on the number 5: did you mean `new Date(input.x).toISOString()`?",
+        ),
+    ] {
+        let error = error_of(&engine, body, json!({"x": 5}));
+        assert_eq!(error.message.to_string_lossy(), message, "{body}");
+        let found = error.help.unwrap_or_default();
+        assert!(found.starts_with(help), "{body}: {found}");
+    }
+    // A program in JSON has the messages of the language.
+    let program = json!({"op": "seq", "a99": 4, "steps": [
+        {"op": "memberSet", "object": 5, "key": "a", "value": 1},
+        {"op": "return", "value": {"a": 1}},
+    ]});
+    let engine = Engine::builder().atoms(agent99::all_atoms()).build();
+    let agent = engine.compile(program.to_string()).expect("it compiles");
+    let outcome = engine.run_sync(&agent, json!({}), RunOptions::new());
+    let error = outcome.error.expect("it fails");
+    assert_eq!(
+        error.message.to_string_lossy(),
+        "memberSet wants an object or a list, got number"
+    );
 }

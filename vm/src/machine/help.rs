@@ -40,13 +40,13 @@ impl Machine {
         })
     }
 
-    fn register(&self, r: Reg) -> Val {
+    pub(super) fn register(&self, r: Reg) -> Val {
         let at = self.frame().base as usize + r.at();
         self.stack.get(at).copied().unwrap_or(Val::Undefined)
     }
 
     /// A value in words.
-    fn described(&self, val: Val) -> String {
+    pub(super) fn described(&self, val: Val) -> String {
         match val {
             Val::Undefined | Val::Unbound => "undefined".to_owned(),
             Val::Null => "null".to_owned(),
@@ -100,7 +100,8 @@ impl Machine {
                     }
                     let found = self.described(val);
                     let text = self.unbound(program, node, param.name, val);
-                    let Some(input_name) = self.input_name(program, node, is_call, param.name) else {
+                    let Some(input_name) = self.input_name(program, node, is_call, param.name)
+                    else {
                         continue;
                     };
                     wrong.push(format!(
@@ -170,7 +171,7 @@ impl Machine {
     }
 
     /// The document of a program that was made of a source.
-    fn of_source<'p>(&self, program: &'p Program) -> Option<&'p Document> {
+    pub(super) fn of_source<'p>(&self, program: &'p Program) -> Option<&'p Document> {
         program.source.document().filter(|doc| doc.has_origin())
     }
 
@@ -262,10 +263,30 @@ impl Machine {
             .filter(|row| kind.is_some_and(|kind| row.on.contains(&kind)));
         let has = own.clone().any(|row| row.name == name);
         let near = suggest(name, own.map(|row| row.name)).filter(|_| !has);
-        Some(match near {
+        let date = self.date_of(program, node, receiver, name).filter(|_| !has);
+        Some(match date.or(near) {
             Some(near) => format!("`{name}` is called on {found}: did you mean `{near}`?"),
             None => format!("`{name}` is called on {found}"),
         })
+    }
+
+    /// For a method of dates that a source calls of a time: the call of a date.
+    fn date_of(
+        &self,
+        program: &Program,
+        node: Option<NodeId>,
+        receiver: Val,
+        name: &str,
+    ) -> Option<String> {
+        use a99_core::builtins::{METHODS, Receiver};
+        let mut rows = METHODS.iter().filter(|row| row.name == name);
+        let is_of_dates = rows.any(|row| row.on.contains(&Receiver::Date));
+        if !is_of_dates || !matches!(receiver, Val::Num(_) | Val::Str(_)) {
+            return None;
+        }
+        let doc = self.of_source(program)?;
+        let time = doc.origin_text(doc.get(node?, "object")?)?;
+        Some(format!("new Date({time}).{name}()"))
     }
 
     /// For a text that is written at an input and that no variable has as its name:
