@@ -34,8 +34,8 @@ pub struct Agent {
     required: Option<Arc<[Required]>>,
 }
 
-/// Name, line and column of an argument.
-pub(crate) type Required = (String, (u32, u32));
+/// An argument: its name, the part of a pattern that takes it, line and column.
+pub(crate) type Required = (String, String, (u32, u32));
 
 impl Clone for Agent {
     fn clone(&self) -> Agent {
@@ -75,13 +75,15 @@ impl Agent {
             args.as_object()
                 .is_some_and(|args| args.get(name).is_some())
         };
-        let missing = required.iter().filter(|(name, _)| !given(name));
-        let missing = missing.take(MAX_MISSING).map(|(name, (line, column))| {
-            format!(
-                "the argument `{name}` is not given, so it is undefined (line {line}, column \
-                 {column}); give it, or a default: `{{ {name} = ... }}`"
-            )
-        });
+        let missing = required.iter().filter(|(name, ..)| !given(name));
+        let missing = missing
+            .take(MAX_MISSING)
+            .map(|(name, pattern, (line, column))| {
+                format!(
+                    "the argument `{name}` is not given, so it is undefined (line {line}, column \
+                 {column}); give it, or a default: `{{ {pattern} = ... }}`"
+                )
+            });
         missing.map(Text::from).collect()
     }
 

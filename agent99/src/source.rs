@@ -10,6 +10,9 @@ use a99_core::json::Document;
 use a99_source::codes::UNSAYABLE;
 use std::sync::Arc;
 
+/// Bytes of the name of a variable that is shown.
+const MAX_VARIABLE: usize = 120;
+
 impl Engine {
     /// Compiles a program in the source form, a subset of JavaScript (docs/source.md).
     /// Places are those of the source; [`Agent::source`] is the JSON that it stands for.
@@ -54,7 +57,10 @@ impl Engine {
         let document = Document::parse(read.json, &self.0.compiler.limits)?;
         let document = document.with_origin(source.to_vec(), read.places);
         let required = read.required.into_iter();
-        let required = required.map(|(name, at)| (name, document.line_col(at)));
+        let required = required.map(|(name, at)| {
+            let pattern = pattern_of(&name, source.get(at as usize..).unwrap_or_default());
+            (name, pattern, document.line_col(at))
+        });
         let required = required.collect();
         Ok((document, read.warnings, required))
     }
@@ -114,5 +120,20 @@ impl Engine {
             true => SourceCheck::Matches,
             false => SourceCheck::Differs,
         }
+    }
+}
+
+/// The part of a pattern that takes an argument of this name, from the source that begins with
+/// the name of its variable.
+fn pattern_of(name: &str, source: &[u8]) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let text = String::from_utf8_lossy(&source[..source.len().min(MAX_VARIABLE)]);
+    let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
+    let variable = &text[..end];
+    let is_word = name.chars().all(is_part) && !name.starts_with(|c: char| c.is_numeric());
+    match is_word {
+        _ if name == variable => name.to_owned(),
+        true => format!("{name}: {variable}"),
+        false => format!("{}: {variable}", serde_json::Value::from(name)),
     }
 }

@@ -4,23 +4,110 @@ use crate::codes;
 use crate::lower::Lowerer;
 use a99_core::builtins::{CONSTANTS, FUNCTIONS};
 use a99_core::diag::suggest;
-use oxc_ast::ast::{BinaryExpression, Expression, UnaryExpression};
+use oxc_ast::ast::{AssignmentExpression, BinaryExpression, Expression, UnaryExpression};
 use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
 
+/// For which numbers a form without 32 bits is the same.
+const SAME: &str = "which is the same for numbers from -(2 ** 31) to 2 ** 31 - 1";
+
 /// Bytes of an operand that is shown.
 const MAX_OPERAND: usize = 60;
+
+/// The left operand of an operator on bits.
+struct Operand {
+    /// As it is written between parentheses.
+    whole: String,
+    /// Its number, where that is written.
+    fixed: Option<f64>,
+    is_flag: bool,
+}
+
+/// What `x | 0` is written as.
+fn whole_number(value: &str, fixed: Option<f64>) -> String {
+    match fixed {
+        Some(number) => written(f64::from(to_int32(number))),
+        None => {
+            let wrapped = wrapped(&format!("Math.trunc({value})"));
+            format!("write `Math.trunc({value})`, {SAME}; to wrap at 32 bits, `{wrapped}`")
+        }
+    }
+}
+
+/// A whole number within 32 bits with a sign, as JavaScript wraps it.
+fn wrapped(whole: &str) -> String {
+    format!("(({whole} % 2 ** 32 + 3 * 2 ** 31) % 2 ** 32 - 2 ** 31)")
+}
+
+/// A number within 32 bits without a sign.
+fn unsigned(value: &str) -> String {
+    format!("((Math.trunc({value}) % 2 ** 32 + 2 ** 32) % 2 ** 32)")
+}
+
+/// A number as it is written in place of an expression.
+fn written(value: f64) -> String {
+    match value < 0.0 {
+        true => format!("write `({value})`"),
+        false => format!("write `{value}`"),
+    }
+}
+
+fn to_uint32(value: f64) -> u32 {
+    match value.is_finite() {
+        true => value.trunc().rem_euclid(4_294_967_296.0) as u32,
+        false => 0,
+    }
+}
+
+fn to_int32(value: f64) -> i32 {
+    to_uint32(value).cast_signed()
+}
+
+/// What an operator on bits gives.
+fn calculated(operator: BinaryOperator, left: f64, right: f64) -> Option<f64> {
+    let (a, b) = (to_int32(left), to_int32(right));
+    let places = to_uint32(right) % 32;
+    Some(match operator {
+        BinaryOperator::BitwiseOR => f64::from(a | b),
+        BinaryOperator::BitwiseAnd => f64::from(a & b),
+        BinaryOperator::BitwiseXOR => f64::from(a ^ b),
+        BinaryOperator::ShiftLeft => f64::from(a << places),
+        BinaryOperator::ShiftRight => f64::from(a >> places),
+        BinaryOperator::ShiftRightZeroFill => f64::from(to_uint32(left) >> places),
+        _ => return None,
+    })
+}
+
+/// Whether an operand looks like a flag: one bit, or a constant in capitals.
+fn is_flag(expr: &Expression<'_>) -> bool {
+    let is_constant = |name: &str| {
+        let mut letters = name.chars().filter(|c| c.is_alphabetic()).peekable();
+        name.len() > 1 && letters.peek().is_some() && letters.all(char::is_uppercase)
+    };
+    match expr.get_inner_expression() {
+        Expression::NumericLiteral(number) => {
+            number.value >= 1.0 && number.value.log2().fract() == 0.0
+        }
+        Expression::Identifier(id) => is_constant(&id.name),
+        Expression::StaticMemberExpression(member) => is_constant(&member.property.name),
+        Expression::BinaryExpression(binary) => is_flag(&binary.left) || is_flag(&binary.right),
+        Expression::UnaryExpression(unary) => is_flag(&unary.argument),
+        _ => false,
+    }
+}
 
 impl<'a> Lowerer<'a> {
     /// An operand as it is written, if it is short; else a name for it. In parentheses where
     /// another operator could take a part of it.
     fn operand(&self, expr: &Expression<'a>, is_whole: bool) -> String {
-        let text = self.text_of(expr.span());
+        let inner = expr.get_inner_expression();
+        let text = self.text_of(inner.span());
+        let is_whole = is_whole && !matches!(inner, Expression::SequenceExpression(_));
         if text.len() > MAX_OPERAND || text.contains('\n') {
             return "x".to_owned();
         }
         let is_plain = matches!(
-            expr.get_inner_expression(),
+            inner,
             Expression::Identifier(_)
                 | Expression::NumericLiteral(_)
                 | Expression::StaticMemberExpression(_)
@@ -37,45 +124,126 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn not_bits_help(&self, unary: &UnaryExpression<'a>) -> String {
         match unary.argument.get_inner_expression() {
             Expression::UnaryExpression(inner) if inner.operator == UnaryOperator::BitwiseNot => {
-                let value = self.operand(&inner.argument, true);
-                format!("write `Math.trunc({value})`")
+                whole_number(
+                    &self.operand(&inner.argument, true),
+                    self.fixed(&inner.argument),
+                )
             }
-            _ => {
-                let value = self.operand(&unary.argument, true);
-                format!("write `-Math.trunc({value}) - 1`")
-            }
+            argument => match self.fixed(argument) {
+                Some(number) => written(f64::from(!to_int32(number))),
+                None => {
+                    let value = self.operand(&unary.argument, true);
+                    format!("write `(-Math.trunc({value}) - 1)`, {SAME}")
+                }
+            },
         }
     }
 
     /// What stands in for `x | 0`, `x >> 1` and the like.
     pub(crate) fn bits_help(&self, binary: &BinaryExpression<'a>) -> String {
-        use BinaryOperator as B;
-        let left = self.operand(&binary.left, false);
-        let right = self.operand(&binary.right, false);
-        let number = match binary.right.get_inner_expression() {
-            Expression::NumericLiteral(number) => Some(number.value),
-            _ => None,
+        let left = Operand {
+            whole: self.operand(&binary.left, true),
+            fixed: self.fixed(&binary.left),
+            is_flag: is_flag(&binary.left),
         };
-        match (binary.operator, number) {
-            (B::BitwiseOR | B::ShiftRight | B::ShiftLeft | B::ShiftRightZeroFill, Some(0.0)) => {
-                let value = self.operand(&binary.left, true);
-                format!("write `Math.trunc({value})`")
+        self.bits_of(binary.operator, left, &binary.right)
+    }
+
+    /// The same for `x |= 0`.
+    pub(crate) fn bits_assignment_help(
+        &self,
+        operator: BinaryOperator,
+        assignment: &AssignmentExpression<'a>,
+    ) -> String {
+        let left = Operand {
+            whole: self.text_of(assignment.left.span()).to_owned(),
+            fixed: None,
+            is_flag: false,
+        };
+        self.bits_of(operator, left, &assignment.right)
+    }
+
+    fn bits_of(&self, operator: BinaryOperator, left: Operand, right: &Expression<'a>) -> String {
+        use BinaryOperator as B;
+        let number = self.fixed(right);
+        if let (Some(left), Some(right)) = (left.fixed, number)
+            && let Some(value) = calculated(operator, left, right)
+        {
+            return written(value);
+        }
+        let value = left.whole;
+        // Of the number of places only five bits count.
+        let places = match number {
+            Some(number) => (to_uint32(number) % 32).to_string(),
+            None => self.operand(right, false),
+        };
+        let few = match number {
+            Some(_) => "",
+            None => ", for up to 31 places",
+        };
+        match (operator, number) {
+            (B::BitwiseOR | B::BitwiseXOR | B::ShiftRight, Some(0.0)) => {
+                whole_number(&value, left.fixed)
             }
-            (B::ShiftRight | B::ShiftRightZeroFill, _) => {
-                format!("write `Math.floor({left} / 2 ** {right})`")
+            (B::ShiftRightZeroFill, Some(0.0)) => {
+                let unsigned = unsigned(&value);
+                format!("in place of `>>> 0` write `{unsigned}`, for finite numbers")
             }
-            (B::ShiftLeft, _) => format!("write `{left} * 2 ** {right}`"),
+            (B::ShiftRightZeroFill, _) => {
+                let unsigned = unsigned(&value);
+                format!(
+                    "in place of `>>>` write `Math.floor({unsigned} / 2 ** {places})`, for finite \
+                     numbers{few}"
+                )
+            }
+            (B::ShiftRight, _) => {
+                format!("write `Math.floor(Math.trunc({value}) / 2 ** {places})`{few}, {SAME}")
+            }
+            (B::ShiftLeft, _) => {
+                let product = format!("Math.trunc({value}) * 2 ** {places}");
+                let wrapped = wrapped(&product);
+                format!(
+                    "write `({product})` as long as it stays below 2 ** 31{few}; where it may wrap \
+                     at 32 bits, `{wrapped}`"
+                )
+            }
             // A mask of the lowest bits, for negative numbers and fractions too.
-            (B::BitwiseAnd, Some(mask)) if (mask + 1.0).log2().fract() == 0.0 && mask > 0.0 => {
-                let value = self.operand(&binary.left, true);
-                let size = mask + 1.0;
-                format!("write `(Math.trunc({value}) % {size} + {size}) % {size}`")
+            (B::BitwiseAnd, Some(mask)) if mask > 0.0 && (mask + 1.0).log2().fract() == 0.0 => {
+                match mask + 1.0 {
+                    size if size > 2_147_483_648.0 => whole_number(&value, left.fixed),
+                    size => format!(
+                        "write `((Math.trunc({value}) % {size} + {size}) % {size})`, for finite \
+                         numbers"
+                    ),
+                }
             }
-            _ => {
+            _ if left.is_flag || is_flag(right) => {
                 "there are no bits: keep flags as members, `{ read: true, write: false }`, or in a \
-                  `Set`"
+                 `Set`"
                     .to_owned()
             }
+            _ if self.ops.signature("hash").is_some() => {
+                "there are no bits, calculate with numbers; a digest of a text is `await hash({ \
+                 value: text })`"
+                    .to_owned()
+            }
+            _ => "there are no bits: calculate with numbers, `%` and `2 ** n`".to_owned(),
+        }
+    }
+
+    /// The number that an expression is as it is written.
+    fn fixed(&self, expr: &Expression<'a>) -> Option<f64> {
+        match expr.get_inner_expression() {
+            Expression::NumericLiteral(number) => Some(number.value),
+            Expression::UnaryExpression(unary)
+                if unary.operator == UnaryOperator::UnaryNegation =>
+            {
+                match unary.argument.get_inner_expression() {
+                    Expression::NumericLiteral(number) => Some(-number.value),
+                    _ => None,
+                }
+            }
+            expr => (self.free_name(expr) == Some("NaN")).then_some(f64::NAN),
         }
     }
 

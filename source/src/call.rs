@@ -180,10 +180,7 @@ impl<'a> Lowerer<'a> {
             _ if self.ops.signature(js).is_some() => self.atom_call(js, call, hint, out),
             _ => {
                 match builtins::refused(js) {
-                    Some(text) => {
-                        let help = words::global_help(js);
-                        self.deny(codes::UNSUPPORTED, call.callee.span(), text, help);
-                    }
+                    Some(_) => self.not_available(js, call.callee.span()),
                     None => match words::called_help(js) {
                         Some(help) => {
                             let message = format!("there is no function `{js}`");
@@ -337,7 +334,10 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) -> Value {
         let at = place(call.span);
-        if let Some(value) = self.regex_method(object, name, call, hint, out) {
+        if optional && let Some(value) = self.optional_regex(object, name, call, hint, out) {
+            return value;
+        }
+        if let Some(value) = self.regex_method((object, None), name, call, hint, out) {
             return value;
         }
         if crate::callback::takes_callback(name)

@@ -2,6 +2,7 @@
 
 use crate::code::{ends, only_expression, statements};
 use crate::codes;
+use crate::control::fail;
 use crate::expr::Hint;
 use crate::inline::grouped;
 use crate::iterable::Iterable;
@@ -15,13 +16,16 @@ use crate::value::{Kind, Value, is_defined};
 use a99_core::builtins::METHODS;
 use hashbrown::HashMap;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
-use oxc_span::Span;
+use oxc_span::{GetSpan as _, Span};
 
 /// Whether a method takes a callback: one that the tables say, or `Array.from`.
 pub(crate) fn takes_callback(name: &str) -> bool {
     let row = METHODS.iter().find(|row| row.name == name);
     name == "from" || row.is_some_and(|row| row.calls)
 }
+
+/// Bytes of the name of a method, with what it is called of, in a message.
+const MAX_CALLEE: usize = 80;
 
 /// A callback.
 #[derive(Copy, Clone)]
@@ -100,7 +104,11 @@ impl<'a> Lowerer<'a> {
         let items = match optional {
             true => items,
             // The members of a set, where no number of theirs is asked for.
-            false if self.sort_of(object) == Iterable::Set && self.takes_at_most(callback, 1) => {
+            false
+                if name != "findLast"
+                    && self.sort_of(object) == Iterable::Set
+                    && self.takes_at_most(callback, 1) =>
+            {
                 Value::node(of("Array", "from", vec![items.operand()], &at))
             }
             false => self.match_list(object, items),
@@ -166,18 +174,25 @@ impl<'a> Lowerer<'a> {
             }
             "find" | "findIndex" => self.find_item(name, items, callback, call.span, hint, out),
             "findLast" if self.takes_at_most(callback, 1) => {
-                let items = self.items_of(items);
+                let items = self.checked_list(items, call, out);
                 let items = method(items.operand(), "toReversed", Vec::new(), &at);
                 self.find_item("find", Value::node(items), callback, call.span, hint, out)
             }
-            "findLast" | "findLastIndex" => {
+            "findLastIndex" => {
+                let help = "count from the end: `const back = \
+                            items.toReversed().findIndex(...)`, then `back < 0 ? -1 : \
+                            items.length - 1 - back`";
+                self.unsupported(call.span, "`.findLastIndex()`", help);
+                Value::undefined(&at)
+            }
+            "findLast" => {
                 let help = "reverse a copy: `items.toReversed().find(...)`";
-                self.unsupported(call.span, &format!("this `.{name}()`"), help);
+                self.unsupported(call.span, "this `.findLast()`", help);
                 Value::undefined(&at)
             }
             "reduce" => self.reduce(items, callback, call, hint, out),
             "reduceRight" if self.takes_at_most(callback, 2) => {
-                let items = self.items_of(items);
+                let items = self.checked_list(items, call, out);
                 let items = method(items.operand(), "toReversed", Vec::new(), &at);
                 self.reduce(Value::node(items), callback, call, hint, out)
             }
@@ -188,6 +203,44 @@ impl<'a> Lowerer<'a> {
             }
             _ => self.sort(name, items, callback, call.span, hint, out),
         }
+    }
+
+    /// Whether a method is surely called of a list.
+    pub(crate) fn is_list_of(&self, call: &'a CallExpression<'a>) -> bool {
+        match call.callee.get_inner_expression() {
+            Expression::StaticMemberExpression(member) => {
+                self.sort_of(&member.object) == Iterable::List
+            }
+            _ => false,
+        }
+    }
+
+    /// A value that must be a list: others have no such method.
+    pub(crate) fn checked_list(
+        &mut self,
+        items: Value,
+        call: &'a CallExpression<'a>,
+        out: &mut Vec<Tree>,
+    ) -> Value {
+        if self.is_list_of(call) {
+            return items;
+        }
+        let at = place(call.span);
+        let items = self.named(items, out);
+        let is_list = of("Array", "isArray", vec![items.clone().operand()], &at);
+        out.push(branch(not(is_list), self.no_method(call), Vec::new(), &at));
+        items
+    }
+
+    /// Steps that fail as JavaScript does where a value has no such method.
+    pub(crate) fn no_method(&self, call: &'a CallExpression<'a>) -> Vec<Tree> {
+        let at = place(call.span);
+        let text = self.text_of(call.callee.span());
+        let message = match text.len() <= MAX_CALLEE && !text.contains('\n') {
+            true => format!("{text} is not a function"),
+            false => "the value has no such method".to_owned(),
+        };
+        fail(Value::text(&message.replace("?.", "."), &at), &at)
     }
 
     /// The steps and the value of a callback that is one expression.

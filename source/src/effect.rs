@@ -239,9 +239,7 @@ impl<'a> Lowerer<'a> {
     /// The variable of a name that is set, if it may be.
     fn settable(&mut self, js: &'a str, span: Span) -> Option<String> {
         let Some(id) = self.lookup(js) else {
-            let message = format!("`{js}` is not declared");
-            let help = format!("declare it before: `let {js}`");
-            self.deny(codes::UNKNOWN_NAME, span, message, help);
+            self.unknown_target(js, span);
             return None;
         };
         let binding = self.bindings[id].clone();
@@ -427,8 +425,7 @@ impl<'a> Lowerer<'a> {
         let binary = operator.to_binary_operator()?;
         let op = binary.as_str();
         if !matches!(op, "+" | "-" | "*" | "/" | "%" | "**") {
-            let help = "write what it does with numbers: `Math.trunc(x)` for `x | 0`, `x * 2 ** n` for \
-                        `x << n`, `Math.floor(x / 2 ** n)` for `x >> n`";
+            let help = self.bits_assignment_help(binary, assignment);
             self.unsupported(assignment.span, "an operator on bits", help);
             return None;
         }

@@ -5,7 +5,6 @@ use crate::lower::{Lowerer, What, branch, place, set};
 use crate::pattern::{is_missing, member_of, of};
 use crate::tree::{Data, Tree};
 use crate::value::{Kind, Value, is_stable};
-use crate::words;
 use a99_core::builtins::{Global, global};
 use oxc_ast::ast::{
     BinaryExpression, ChainElement, ConditionalExpression, Expression, LogicalExpression,
@@ -253,9 +252,7 @@ impl<'a> Lowerer<'a> {
         let at = place(span);
         match global(js) {
             Some(Global::Constant(_)) => return Value::ident(js, &at),
-            Some(Global::Refused(text)) => {
-                self.deny(codes::UNSUPPORTED, span, text, words::global_help(js));
-            }
+            Some(Global::Refused(_)) => self.not_available(js, span),
             Some(_) => {
                 let help = "call it, or hand it to a method that takes a callback";
                 self.unsupported(span, "a builtin as a value", help);
@@ -263,30 +260,6 @@ impl<'a> Lowerer<'a> {
             None => self.unknown_name(js, span),
         }
         Value::undefined(&at)
-    }
-
-    pub(crate) fn unknown_name(&mut self, js: &str, span: Span) {
-        if self.is_full() {
-            return;
-        }
-        let known = self.scopes.iter().flat_map(|scope| scope.keys().copied());
-        let known: Vec<&str> = known.collect();
-        let atoms = self.ops.op_names();
-        let like = a99_core::diag::suggest(js, known.into_iter().chain(atoms));
-        let like = like.filter(|_| js.len() > 2);
-        let help = match like {
-            _ if words::library_help(js).is_some() => {
-                words::library_help(js).unwrap_or_default().to_owned()
-            }
-            Some(like) => format!("did you mean `{like}`?"),
-            None if words::is_type(js) => format!("a text stands in quotes: write `'{js}'`"),
-            None if words::atom_for(js).is_some() => {
-                words::atom_for(js).unwrap_or_default().to_owned()
-            }
-            None => "declare it, or take it as an argument: `function agent({ name })`".to_owned(),
-        };
-        let message = format!("`{js}` is not declared");
-        self.deny(codes::UNKNOWN_NAME, span, message, help);
     }
 
     fn binary(&mut self, binary: &'a BinaryExpression<'a>, out: &mut Vec<Tree>) -> Value {

@@ -56,7 +56,7 @@ impl<'a> Lowerer<'a> {
             return Value::undefined(&at);
         };
         let given = self.known(items).item();
-        let items = self.expr(items, out);
+        let items = self.iterated(items, out);
         let items = Value::node(of("Array", "from", vec![items.operand()], &at));
         let groups = self.target(hint);
         self.needs_member_atoms("memberSet", call.span);

@@ -40,7 +40,8 @@ impl<'a> Lowerer<'a> {
         let sort = self.sort_of(expr);
         let value = self.expr(expr, out);
         if self.known(expr) == Known::Match {
-            return self.match_list(expr, value);
+            let found = self.found_match(value, out);
+            return self.match_list(expr, found);
         }
         let at = value.place.clone();
         let list = |value: Value| of("Array", "from", vec![value.operand()], &at);

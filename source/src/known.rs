@@ -131,7 +131,8 @@ impl<'a> Lowerer<'a> {
                         .map_or(Known::Nothing, |element| self.known(element)),
                 });
                 let first = items.next().unwrap_or(Known::Nothing);
-                match items.all(|item| item == first) {
+                // A pair that a method gave may be none.
+                match items.all(|item| item == first) && first != Known::Pair {
                     true => first.list(),
                     false => Known::Nothing,
                 }
@@ -238,7 +239,16 @@ impl<'a> Lowerer<'a> {
             && let Some(id) = self.lookup(js)
             && !self.is_set(id)
         {
-            self.bindings[id].known = known;
+            self.bindings[id].known = self.lasting(known, self.bindings[id].at);
+        }
+    }
+
+    /// What the variable that is declared here is for good: what is put into a list of pairs
+    /// may be anything.
+    pub(crate) fn lasting(&self, known: Known, at: u32) -> Known {
+        match known {
+            Known::Pairs if !self.scoping.is_only_read(at) => Known::Nothing,
+            known => known,
         }
     }
 

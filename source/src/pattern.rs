@@ -204,6 +204,16 @@ impl<'a> Lowerer<'a> {
         Value::node(of("Array", "items", arguments, &at))
     }
 
+    /// A match that is taken apart: where nothing matched it has no items, which is an error
+    /// that names it.
+    pub(crate) fn found_match(&mut self, value: Value, out: &mut Vec<Tree>) -> Value {
+        let at = value.place.clone();
+        let value = self.named(value, out);
+        let is_none = is_missing(value.clone().operand(), &at);
+        let none = self.items_of(value.clone()).operand();
+        Value::node(Tree::conditional(is_none, none, value.operand(), &at))
+    }
+
     /// `const { a } = value`, where the value is surely a list of those if the pattern is one.
     pub(crate) fn bind_known(
         &mut self,
@@ -213,8 +223,12 @@ impl<'a> Lowerer<'a> {
         out: &mut Vec<Tree>,
     ) {
         match (pattern, known) {
-            (BindingPattern::ArrayPattern(list), Known::Pair | Known::Pairs | Known::Match) => {
+            (BindingPattern::ArrayPattern(list), Known::Pair | Known::Pairs) => {
                 self.bind_items(list, value, is_const, out);
+            }
+            (BindingPattern::ArrayPattern(list), Known::Match) => {
+                let found = self.found_match(value, out);
+                self.bind_items(list, found, is_const, out);
             }
             _ => self.bind_pattern(pattern, value, is_const, out),
         }

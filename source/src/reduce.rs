@@ -40,7 +40,7 @@ impl<'a> Lowerer<'a> {
             Some(initial) => (initial, items),
             None => {
                 self.count_from_one(&mut turn, &at);
-                self.first_and_rest(items, &at, out)
+                self.first_and_rest(items, call, &at, out)
             }
         };
         if let Hint::Fresh(name) = hint {
@@ -76,18 +76,26 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The first item and the others, of a list that must not be empty.
-    fn first_and_rest(&mut self, items: Value, at: &Place, out: &mut Vec<Tree>) -> (Value, Value) {
+    fn first_and_rest(
+        &mut self,
+        items: Value,
+        call: &'a CallExpression<'a>,
+        at: &Place,
+        out: &mut Vec<Tree>,
+    ) -> (Value, Value) {
         let items = self.named(items, out);
-        let length = member_of(items.clone(), Value::text("length", at), at);
+        let length = member_of(items.clone(), Value::text("length", at), at).operand();
         let message = Value::text("Reduce of empty array with no initial value", at);
-        out.push(branch(
-            not(length.operand()),
-            fail(message, at),
-            Vec::new(),
-            at,
-        ));
+        // What has no length has no items, which is told where it fails alone.
+        let mut none = Vec::new();
+        if !self.is_list_of(call) {
+            self.checked_list(items.clone(), call, &mut none);
+        }
+        none.append(&mut fail(message, at));
+        out.push(branch(not(length), none, Vec::new(), at));
         let first = member_of(items.clone(), Value::number(0.0, at), at);
-        let rest = method(items.operand(), "slice", vec![Tree::number(1.0, at)], at);
+        let from = items.place.clone();
+        let rest = method(items.operand(), "slice", vec![Tree::number(1.0, at)], &from);
         (first, Value::node(rest))
     }
 }

@@ -12,7 +12,7 @@ impl<'a> Lowerer<'a> {
     /// A method of a regular expression, or of a text that is given one.
     pub(crate) fn regex_method(
         &mut self,
-        object: &'a Expression<'a>,
+        (object, given): (&'a Expression<'a>, Option<Value>),
         name: &str,
         call: &'a CallExpression<'a>,
         hint: Hint<'_>,
@@ -40,13 +40,14 @@ impl<'a> Lowerer<'a> {
         }
         let first = call.arguments.first().and_then(Argument::as_expression)?;
         if matches!(name, "replace" | "replaceAll")
-            && let Some(value) = self.replaced_by_calls(object, name, call, hint, out)
+            && let Some(value) =
+                self.replaced_by_calls((object, given.clone()), name, call, hint, out)
         {
             return Some(value);
         }
         let regex = self.regex_of(first)?;
         let is_global = regex.regex.flags.contains(RegExpFlags::G);
-        let mut text = [self.chained(object, out)];
+        let mut text = [self.receiver((object, given), call, out)];
         let mut steps = Vec::new();
         let rest = self.arguments(&call.arguments[1..]);
         let rest = match name {
@@ -114,7 +115,7 @@ impl<'a> Lowerer<'a> {
 
     /// Counts the work of a pattern, which stands wherever its constant is used, and refuses
     /// names of groups that no member may have.
-    fn bounded(&mut self, regex: &'a RegExpLiteral<'a>, op: &str) {
+    pub(crate) fn bounded(&mut self, regex: &'a RegExpLiteral<'a>, op: &str) {
         let pattern = regex.regex.pattern.text.as_str();
         if let Some((what, help)) = looks_elsewhere(pattern) {
             self.unsupported(regex.span, &format!("{what} in a regular expression"), help);
@@ -142,7 +143,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The flags that atoms take.
-    fn flags(&mut self, regex: &'a RegExpLiteral<'a>, with_all: bool) -> String {
+    pub(crate) fn flags(&mut self, regex: &'a RegExpLiteral<'a>, with_all: bool) -> String {
         let flags = regex.regex.flags;
         let known = RegExpFlags::G | RegExpFlags::I | RegExpFlags::M | RegExpFlags::S;
         if !(flags - known).is_empty() {
@@ -356,121 +357,6 @@ impl<'a> Lowerer<'a> {
         Value::ident(&list, &at)
     }
 
-    /// `text.replace(pattern, (match, group) => ...)`: a loop over the matches.
-    fn replaced_by_calls(
-        &mut self,
-        object: &'a Expression<'a>,
-        name: &str,
-        call: &'a CallExpression<'a>,
-        hint: Hint<'_>,
-        out: &mut Vec<Tree>,
-    ) -> Option<Value> {
-        let [pattern, with] = &call.arguments[..] else {
-            return None;
-        };
-        let pattern = pattern.as_expression()?;
-        let callback = self.callback(with)?;
-        let at = place(call.span);
-        let regex = self.regex_of(pattern);
-        let (text_of_pattern, all, names) = match (regex, pattern.get_inner_expression()) {
-            (Some(regex), _) => {
-                let all = regex.regex.flags.contains(RegExpFlags::G);
-                if name == "replaceAll" && !all {
-                    let help = "add the flag `g`, which JavaScript asks for, too";
-                    self.unsupported(pattern.span(), "`replaceAll` without the flag `g`", help);
-                }
-                self.bounded(regex, "regexFindAll");
-                let text = regex.regex.pattern.text.as_str();
-                (text.to_owned(), all, groups(text))
-            }
-            (None, Expression::StringLiteral(text)) if !text.value.is_empty() => (
-                escaped(text.value.as_str()),
-                name == "replaceAll",
-                Vec::new(),
-            ),
-            _ => {
-                let help = "write a regular expression literal before the function: \
-                            `text.replace(/a+/g, (match) => ...)`";
-                self.unsupported(call.span, "a function as replacement of this", help);
-                return Some(Value::undefined(&at));
-            }
-        };
-        let text = self.chained(object, out);
-        // A copy: the callback may set the variable.
-        let copy = self.fresh();
-        out.push(set(&copy, text.resolved(), &at));
-        let text = Value::ident(&copy, &at);
-        let op = if all { "regexFindAll" } else { "regexFind" };
-        let pattern_at = place(pattern.span());
-        let inputs = [
-            ("text", text.clone().resolved()),
-            ("pattern", Tree::text(&text_of_pattern, &pattern_at)),
-        ];
-        let mut step = Tree::step(op, inputs, &at);
-        let flags = regex.map_or_else(String::new, |regex| self.flags(regex, false));
-        if !flags.is_empty() {
-            step.put("flags", Tree::text(&flags, &at));
-        }
-        let mut items = self.result(step, true, Hint::None, out);
-        if !all {
-            let test = Tree::binary("===", items.clone().operand(), Tree::null(&at), &at);
-            let one = Value::new(Kind::List(vec![items]), &at).operand();
-            let none = Tree::list(Vec::new(), &at);
-            items = Value::node(Tree::conditional(test, none, one, &at));
-        }
-        let item = self.fresh();
-        let part = |key: &str| member_of(Value::ident(&item, &at), Value::text(key, &at), &at);
-        let given = |part: Value| {
-            Value::node(Tree::logical(
-                "??",
-                part.operand(),
-                Tree::undefined(&at),
-                &at,
-            ))
-        };
-        let mut parts = vec![part("match")];
-        for number in 0..names.len() {
-            let number = Value::number(number as f64, &at);
-            parts.push(given(member_of(part("groups"), number, &at)));
-        }
-        parts.push(part("index"));
-        parts.push(text.clone());
-        let named: Vec<(Vec<u8>, Value)> = names
-            .iter()
-            .flatten()
-            .map(|name| {
-                let group = member_of(part("named"), Value::text(name, &at), &at);
-                (name.as_bytes().to_vec(), given(group))
-            })
-            .collect();
-        if !named.is_empty() {
-            parts.push(Value::new(Kind::Map(named), &at));
-        }
-        let (result, end) = (self.target(hint), self.fresh());
-        out.push(set(&result, Value::text("", &at).resolved(), &at));
-        out.push(set(&end, Tree::number(0.0, &at), &at));
-        let mut turn = self.turn(callback, parts.len(), call.span);
-        let params = std::mem::replace(&mut turn.names, vec![item.clone()]);
-        let mut steps = Vec::new();
-        let until = vec![Tree::ident(&end, &at), part("index").operand()];
-        let between = method(text.clone().operand(), "slice", until, &at);
-        let longer = Tree::binary("+", Tree::ident(&result, &at), between, &at);
-        steps.push(set(&result, longer, &at));
-        let length = member_of(part("match"), Value::text("length", &at), &at);
-        let behind = Tree::binary("+", part("index").operand(), length.operand(), &at);
-        steps.push(set(&end, behind, &at));
-        let params = params.iter().zip(parts);
-        steps.extend(params.map(|(name, part)| set(name, part.resolved(), &at)));
-        steps.append(&mut turn.steps);
-        turn.steps = steps;
-        self.each_turn(items, turn, After::Append(result.clone()), out);
-        let rest = vec![Tree::ident(&end, &at)];
-        let rest = method(text.operand(), "slice", rest, &at);
-        let whole = Tree::binary("+", Tree::ident(&result, &at), rest, &at);
-        out.push(set(&result, whole, &at));
-        Some(Value::ident(&result, &at))
-    }
-
     /// What is put in place of matches: a text.
     fn replacement(
         &mut self,
@@ -495,7 +381,7 @@ impl<'a> Lowerer<'a> {
 }
 
 /// A pattern that matches this text alone.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut pattern = String::new();
     for c in text.chars() {
         if "\\^$.*+?()[]{}|/".contains(c) {
@@ -542,7 +428,7 @@ fn looks_elsewhere(pattern: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// The names of the groups of a pattern that capture, in their order.
-fn groups(pattern: &str) -> Vec<Option<&str>> {
+pub(crate) fn groups(pattern: &str) -> Vec<Option<&str>> {
     let (mut escaped, mut class) = (false, false);
     let mut found = Vec::new();
     for (at, byte) in pattern.bytes().enumerate() {

@@ -3,15 +3,43 @@
 //! Two variables of one name have nothing in common: what one is set to, or used for, says
 //! nothing about the other.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use oxc_ast::ast::{
-    AssignmentTargetPropertyIdentifier, BindingIdentifier, CatchParameter, Function, FunctionType,
-    IdentifierReference, Program, SimpleAssignmentTarget, VariableDeclaration,
-    VariableDeclarationKind,
+    Argument, AssignmentExpression, AssignmentTargetPropertyIdentifier, BinaryExpression,
+    BindingIdentifier, CallExpression, CatchParameter, ComputedMemberExpression,
+    ConditionalExpression, Expression, ExpressionStatement, ForOfStatement, Function, FunctionType,
+    IdentifierReference, IfStatement, LogicalExpression, Program, SimpleAssignmentTarget,
+    SpreadElement, StaticMemberExpression, SwitchStatement, UnaryExpression, VariableDeclaration,
+    VariableDeclarationKind, WhileStatement,
 };
 use oxc_ast_visit::{Visit, walk};
+use oxc_syntax::operator::UnaryOperator;
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 use std::cell::Cell;
+
+/// Methods that neither change a list nor give it itself.
+const READS: [&str; 20] = [
+    "at",
+    "concat",
+    "entries",
+    "every",
+    "filter",
+    "find",
+    "findIndex",
+    "findLast",
+    "flatMap",
+    "forEach",
+    "includes",
+    "indexOf",
+    "join",
+    "map",
+    "reduce",
+    "reduceRight",
+    "slice",
+    "some",
+    "toReversed",
+    "toSorted",
+];
 
 /// A variable, parameter or function of a source.
 #[derive(Default)]
@@ -30,6 +58,10 @@ pub(crate) struct Scoping {
     variables: Vec<Variable>,
     /// The variable of each place.
     at: HashMap<u32, usize>,
+    /// Places of names whose lists are only read there.
+    read: HashSet<u32>,
+    /// Places of names where it is asked what the value is, or whether there is one.
+    asked: HashSet<u32>,
 }
 
 impl Scoping {
@@ -47,6 +79,23 @@ impl Scoping {
     /// The variable whose name stands at this byte.
     pub(crate) fn variable(&self, at: u32) -> Option<&Variable> {
         self.variables.get(*self.at.get(&at)?)
+    }
+
+    /// Whether something asks what is in the variable that is declared here: a condition, a
+    /// comparison, a default, or a check by a function.
+    pub(crate) fn is_asked(&self, at: u32) -> bool {
+        self.variable(at).is_none_or(|variable| {
+            let mut places = variable.places.iter();
+            places.any(|place| self.asked.contains(place))
+        })
+    }
+
+    /// Whether nothing changes the list in the variable that is declared here, or hands it on.
+    pub(crate) fn is_only_read(&self, at: u32) -> bool {
+        self.variable(at).is_some_and(|variable| {
+            let mut others = variable.places.iter().filter(|place| **place != at);
+            others.all(|place| self.read.contains(place))
+        })
     }
 
     /// Whether the variable that is declared here may be set elsewhere.
@@ -96,6 +145,29 @@ impl<'a> Reader<'a> {
         variables[number].places.push(id.span.start);
         variables[number].is_caught |= self.is_caught;
         self.scoping.at.insert(id.span.start, number);
+    }
+
+    /// Notes a name that is asked what it is. Of what has another name that may ask.
+    fn ask(&mut self, expr: &Expression<'a>) {
+        if let Expression::Identifier(id) = expr.get_inner_expression() {
+            self.scoping.asked.insert(id.span.start);
+        }
+    }
+
+    /// Notes a name whose list is only read.
+    fn reads(&mut self, expr: &Expression<'a>) {
+        if let Expression::Identifier(id) = expr.get_inner_expression() {
+            self.scoping.read.insert(id.span.start);
+        }
+    }
+
+    /// The same of a method that gives a list of its own, or is one of these.
+    fn reads_by(&mut self, call: &CallExpression<'a>, methods: &[&str]) {
+        if let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()
+            && methods.contains(&member.property.name.as_str())
+        {
+            self.reads(&member.object);
+        }
     }
 
     fn uses(&mut self, id: &IdentifierReference<'a>, sets: bool) {
@@ -154,9 +226,111 @@ impl<'a> Visit<'a> for Reader<'a> {
             self.visit_binding_pattern(&one.id);
             self.is_var = outer;
             if let Some(init) = &one.init {
+                self.ask(init);
                 self.visit_expression(init);
             }
         }
+    }
+
+    fn visit_for_of_statement(&mut self, it: &ForOfStatement<'a>) {
+        self.reads(&it.right);
+        walk::walk_for_of_statement(self, it);
+    }
+
+    fn visit_spread_element(&mut self, it: &SpreadElement<'a>) {
+        self.reads(&it.argument);
+        walk::walk_spread_element(self, it);
+    }
+
+    fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
+        if let Expression::CallExpression(call) = &it.expression {
+            self.reads_by(call, &["sort", "reverse"]);
+        }
+        walk::walk_expression_statement(self, it);
+    }
+
+    fn visit_if_statement(&mut self, it: &IfStatement<'a>) {
+        self.ask(&it.test);
+        walk::walk_if_statement(self, it);
+    }
+
+    fn visit_while_statement(&mut self, it: &WhileStatement<'a>) {
+        self.ask(&it.test);
+        walk::walk_while_statement(self, it);
+    }
+
+    fn visit_switch_statement(&mut self, it: &SwitchStatement<'a>) {
+        self.ask(&it.discriminant);
+        walk::walk_switch_statement(self, it);
+    }
+
+    fn visit_conditional_expression(&mut self, it: &ConditionalExpression<'a>) {
+        self.ask(&it.test);
+        walk::walk_conditional_expression(self, it);
+    }
+
+    fn visit_logical_expression(&mut self, it: &LogicalExpression<'a>) {
+        self.ask(&it.left);
+        self.ask(&it.right);
+        walk::walk_logical_expression(self, it);
+    }
+
+    fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {
+        if matches!(
+            it.operator,
+            UnaryOperator::LogicalNot | UnaryOperator::Typeof
+        ) {
+            self.ask(&it.argument);
+        }
+        walk::walk_unary_expression(self, it);
+    }
+
+    fn visit_binary_expression(&mut self, it: &BinaryExpression<'a>) {
+        if it.operator.is_equality() || it.operator.is_in() || it.operator.is_instance_of() {
+            self.ask(&it.left);
+            self.ask(&it.right);
+        }
+        walk::walk_binary_expression(self, it);
+    }
+
+    fn visit_assignment_expression(&mut self, it: &AssignmentExpression<'a>) {
+        self.ask(&it.right);
+        walk::walk_assignment_expression(self, it);
+    }
+
+    fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {
+        if it.optional {
+            self.ask(&it.object);
+        }
+        if it.property.name == "length" {
+            self.reads(&it.object);
+        }
+        walk::walk_static_member_expression(self, it);
+    }
+
+    fn visit_computed_member_expression(&mut self, it: &ComputedMemberExpression<'a>) {
+        if it.optional {
+            self.ask(&it.object);
+        }
+        walk::walk_computed_member_expression(self, it);
+    }
+
+    fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
+        let name = match it.callee.get_inner_expression() {
+            Expression::Identifier(id) => id.name.as_str(),
+            Expression::StaticMemberExpression(member) => member.property.name.as_str(),
+            _ => "",
+        };
+        let asks = name
+            .strip_prefix("is")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_uppercase()));
+        if asks || name == "Boolean" {
+            for argument in it.arguments.iter().filter_map(Argument::as_expression) {
+                self.ask(argument);
+            }
+        }
+        self.reads_by(it, &READS);
+        walk::walk_call_expression(self, it);
     }
 
     fn visit_catch_parameter(&mut self, it: &CatchParameter<'a>) {

@@ -362,7 +362,11 @@ impl<'a> Lowerer<'a> {
             let value = self.expr(init, out);
             let known = match self.sort_of(init) {
                 Iterable::List => Known::Pair,
-                _ => self.known(init),
+                // An item of a list may be none: `pairs.find(...)`.
+                _ => match self.known(init) {
+                    Known::Pair => Known::Nothing,
+                    known => known,
+                },
             };
             return self.bind_known(&one.id, (value, known), is_const, out);
         };
@@ -389,7 +393,8 @@ impl<'a> Lowerer<'a> {
                 self.check_logged(init);
                 self.bindings[binding].changes = self.is_changed_date(id.span, init);
                 if is_const || !self.is_set(binding) {
-                    self.bindings[binding].known = self.known(init);
+                    let known = self.lasting(self.known(init), id.span.start);
+                    self.bindings[binding].known = known;
                     self.bindings[binding].sort = self.sort_of(one.init.as_ref().unwrap_or(init));
                     self.check_length_kept(js, one);
                     if self.is_place(init) {

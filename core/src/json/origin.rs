@@ -21,6 +21,33 @@ impl Document {
         str::from_utf8(origin.text.get(start as usize..end as usize)?).ok()
     }
 
+    /// Whether a step is a call of this name in what the document was made of, and not a form
+    /// that became one.
+    #[must_use]
+    pub fn is_call(&self, step: NodeId, name: &str) -> bool {
+        let text = self.origin_part(step).unwrap_or_default().trim_start();
+        let rest = text.strip_prefix(name).unwrap_or_default();
+        rest.trim_start().starts_with('(')
+    }
+
+    /// Whether the method of this name is called where a node stands: behind its `object`.
+    #[must_use]
+    pub fn is_method_call(&self, node: NodeId, name: &str) -> bool {
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+        let behind = || {
+            let origin = self.origin.as_deref()?;
+            let (_, end) = *origin.places.get(node.0 as usize)?;
+            let object = self.get(node, "object")?;
+            let (_, start) = *origin.places.get(object.0 as usize)?;
+            let text = origin.text.get(start as usize..end as usize)?;
+            let text = str::from_utf8(text).ok()?;
+            let text = text.trim_start_matches(|c: char| c.is_whitespace() || ")!".contains(c));
+            let text = text.strip_prefix('?').unwrap_or(text).strip_prefix('.')?;
+            text.trim_start().strip_prefix(name)
+        };
+        behind().is_some_and(|rest| !rest.starts_with(is_part))
+    }
+
     /// What a step says whose `items` are no array. Of a program that was made of a source
     /// it is what JavaScript says there.
     #[must_use]

@@ -14,6 +14,9 @@ const INTERNAL: &[&str] = &[
     "maxHeapBytes",
     "toReversed",
     "items is not",
+    "memberSet",
+    "memberDelete",
+    "Type error",
 ];
 
 /// Values of each kind, and what help calls them.

@@ -83,6 +83,14 @@ impl Machine {
                 {
                     return self.stop(reason);
                 }
+                let is_uncaught = code.is_catchable() && self.is_uncaught();
+                // A program reads the same message, whether its source is there or not.
+                let said = is_uncaught.then(|| self.said_in_source(&message)).flatten();
+                let mut advice = None;
+                if let Some((text, better)) = said {
+                    message = text.into_bytes();
+                    advice = better;
+                }
                 // A quota is the step's, not its text's.
                 let message = if code.is_catchable() {
                     self.wrapped(message)
@@ -90,8 +98,8 @@ impl Machine {
                     message
                 };
                 // What it found is told where the error is seen from outside.
-                let help = match help {
-                    None if code.is_catchable() && self.is_uncaught() => self.found(code),
+                let help = match help.or(advice) {
+                    None if is_uncaught => self.found(code),
                     given => given,
                 };
                 let mut error = self.located(code, message, op);

@@ -9,7 +9,7 @@ use a99_core::diag::{excerpt, suggest};
 use a99_core::error::ErrorCode;
 use a99_core::json::{Document, NodeId};
 use a99_core::program::{ConstIdx, Op, Program, Reg};
-use a99_core::sig::{AtomInput, JsonKinds, Params};
+use a99_core::sig::{AtomInput, Binding, JsonKinds, Params};
 use a99_core::text::wtf8_to_string_lossy;
 
 /// So many bytes of a text are shown.
@@ -40,13 +40,13 @@ impl Machine {
         })
     }
 
-    fn register(&self, r: Reg) -> Val {
+    pub(super) fn register(&self, r: Reg) -> Val {
         let at = self.frame().base as usize + r.at();
         self.stack.get(at).copied().unwrap_or(Val::Undefined)
     }
 
     /// A value in words.
-    fn described(&self, val: Val) -> String {
+    pub(super) fn described(&self, val: Val) -> String {
         match val {
             Val::Undefined | Val::Unbound => "undefined".to_owned(),
             Val::Null => "null".to_owned(),
@@ -87,19 +87,21 @@ impl Machine {
                     return None;
                 }
                 let node = f.steps.get(site.step as usize).map(|step| step.node);
+                let is_call = self.is_call(program, node, name);
                 let mut wrong = Vec::new();
                 let given = usize::from(site.inputs).min(params.len());
                 for (i, param) in params[..given].iter().enumerate() {
-                    let val = self.register(base + i as u8);
                     let Some(input) = atom.sig.input(param.name) else {
                         continue;
                     };
-                    if fits(input, val) {
+                    let val = self.given(input, self.register(base + i as u8));
+                    if fits(input, val) && self.is_one_of(input, val) {
                         continue;
                     }
                     let found = self.described(val);
                     let text = self.unbound(program, node, param.name, val);
-                    let Some(input_name) = self.input_name(program, node, param.name) else {
+                    let Some(input_name) = self.input_name(program, node, is_call, param.name)
+                    else {
                         continue;
                     };
                     wrong.push(format!(
@@ -112,12 +114,16 @@ impl Machine {
                 if wrong.is_empty() {
                     let native = !atom.body.waits();
                     let first = params.first().filter(|_| given > 0 && native)?;
-                    let first = self.input_name(program, node, first.name)?;
-                    let found = self.described(self.register(base));
+                    let val = match atom.sig.input(first.name) {
+                        Some(input) => self.given(input, self.register(base)),
+                        None => self.register(base),
+                    };
+                    let first = self.input_name(program, node, is_call, first.name)?;
+                    let found = self.described(val);
                     wrong.push(format!("`{first}` is {found}"));
                 }
                 let wrong = wrong.join("; ");
-                Some(match self.is_written(program, node, name) {
+                Some(match is_call {
                     true => format!("{name}: {wrong}"),
                     false => wrong,
                 })
@@ -128,7 +134,7 @@ impl Machine {
                 let node = f.steps.get(step as usize).map(|step| step.node);
                 let text = self.unbound(program, node, "items", val);
                 let found = self.described(val);
-                let name = self.input_name(program, node, "items")?;
+                let name = self.input_name(program, node, false, "items")?;
                 Some(format!("`{name}` is {found}{}", text.unwrap_or_default()))
             }
             Op::CheckMethod { obj, method } => {
@@ -165,43 +171,68 @@ impl Machine {
     }
 
     /// The document of a program that was made of a source.
-    fn of_source<'p>(&self, program: &'p Program) -> Option<&'p Document> {
+    pub(super) fn of_source<'p>(&self, program: &'p Program) -> Option<&'p Document> {
         program.source.document().filter(|doc| doc.has_origin())
     }
 
-    /// Whether a name stands in the text of a node.
-    fn is_written(&self, program: &Program, node: Option<NodeId>, name: &str) -> bool {
-        let Some(doc) = self.of_source(program) else {
-            return true;
-        };
-        let text = node
-            .and_then(|node| doc.origin_part(node))
-            .unwrap_or_default();
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-        text.match_indices(name).any(|(at, _)| {
-            !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
-        })
+    /// Whether a step is a call of its atom: of a program that was made of a source, one that
+    /// stands there.
+    fn is_call(&self, program: &Program, node: Option<NodeId>, name: &str) -> bool {
+        match self.of_source(program) {
+            Some(doc) => node.is_some_and(|node| doc.is_call(node, name)),
+            None => true,
+        }
     }
 
-    /// What an input is called: its name, or where that does not stand in the source, the
-    /// text of its value, if that is short.
+    /// Whether a method is called by its name there.
+    fn is_method_call(&self, program: &Program, node: Option<NodeId>, name: &str) -> bool {
+        match self.of_source(program) {
+            Some(doc) => node.is_some_and(|node| doc.is_method_call(node, name)),
+            None => true,
+        }
+    }
+
+    /// What an input is called: its name, which a call in a source has as a key. A form that
+    /// became a step has no such names, so the text of the value stands for it, if that is
+    /// short and its own.
     fn input_name<'p>(
         &self,
         program: &'p Program,
         node: Option<NodeId>,
+        is_call: bool,
         input: &'p str,
     ) -> Option<&'p str> {
         let Some(doc) = self.of_source(program) else {
             return Some(input);
         };
-        let value = node.and_then(|node| doc.get(node, input));
-        let text = value.and_then(|value| doc.origin_text(value));
-        // Of a key that is written the value's place is its own.
-        let is_key = self.is_written(program, node, input) && text != Some(input);
-        match text {
-            Some(text) if !is_key => Some(text),
-            _ => is_key.then_some(input),
+        let value = doc.get(node?, input)?;
+        if is_call {
+            return Some(input);
         }
+        let text = doc.origin_text(value)?;
+        (doc.origin_part(node?).map(str::trim) != Some(text)).then_some(text)
+    }
+
+    /// The value that an input is given: what was not written as a text stands in a list.
+    fn given(&self, input: &AtomInput, val: Val) -> Val {
+        match val {
+            Val::Arr(list) if input.binding == Binding::TextOrValue => {
+                let first = self.heap.items(list).first().copied();
+                first.unwrap_or(Val::Undefined)
+            }
+            val => val,
+        }
+    }
+
+    /// Whether a text is one that the input takes, where those are few.
+    fn is_one_of(&self, input: &AtomInput, val: Val) -> bool {
+        let Val::Str(text) = val else { return true };
+        let text = self.heap.bytes(text);
+        let is_it = |known: &str| match input.any_case {
+            true => text.eq_ignore_ascii_case(known.as_bytes()),
+            false => text == known.as_bytes(),
+        };
+        input.values.is_empty() || input.values.iter().any(|known| is_it(known))
     }
 
     fn of_method(&self, receiver: Val, method: u16, arguments: &[Val]) -> Option<String> {
@@ -213,10 +244,10 @@ impl Machine {
         if matches!(receiver, Val::Builtin(_)) {
             let first = self.described(*arguments.first()?);
             let first = format!("the first argument is {first}");
-            return self.is_written(program, node, name).then_some(first);
+            return self.is_method_call(program, node, name).then_some(first);
         }
         let found = self.described(receiver);
-        if !self.is_written(program, node, name) {
+        if !self.is_method_call(program, node, name) {
             return Some(format!("the value is {found}"));
         }
         let kind = match receiver {
@@ -232,10 +263,30 @@ impl Machine {
             .filter(|row| kind.is_some_and(|kind| row.on.contains(&kind)));
         let has = own.clone().any(|row| row.name == name);
         let near = suggest(name, own.map(|row| row.name)).filter(|_| !has);
-        Some(match near {
+        let date = self.date_of(program, node, receiver, name).filter(|_| !has);
+        Some(match date.or(near) {
             Some(near) => format!("`{name}` is called on {found}: did you mean `{near}`?"),
             None => format!("`{name}` is called on {found}"),
         })
+    }
+
+    /// For a method of dates that a source calls of a time: the call of a date.
+    fn date_of(
+        &self,
+        program: &Program,
+        node: Option<NodeId>,
+        receiver: Val,
+        name: &str,
+    ) -> Option<String> {
+        use a99_core::builtins::{METHODS, Receiver};
+        let mut rows = METHODS.iter().filter(|row| row.name == name);
+        let is_of_dates = rows.any(|row| row.on.contains(&Receiver::Date));
+        if !is_of_dates || !matches!(receiver, Val::Num(_) | Val::Str(_)) {
+            return None;
+        }
+        let doc = self.of_source(program)?;
+        let time = doc.origin_text(doc.get(node?, "object")?)?;
+        Some(format!("new Date({time}).{name}()"))
     }
 
     /// For a text that is written at an input and that no variable has as its name:
@@ -288,6 +339,9 @@ fn fits(input: &AtomInput, val: Val) -> bool {
 }
 
 fn wanted(input: &AtomInput) -> String {
+    if !input.values.is_empty() {
+        return format!("one of {}", input.values.join(", "));
+    }
     let kinds: Vec<&str> = KINDS
         .iter()
         .filter(|(kind, _)| input.kinds.contains(*kind))

@@ -13,6 +13,7 @@ mod errors;
 mod exec;
 pub(crate) mod fast;
 mod help;
+mod in_source;
 mod inline;
 mod json_args;
 mod operands;

@@ -1,0 +1,59 @@
+//! Names that nothing has: variables that are not declared, globals that are not there.
+
+use crate::atom::form_of;
+use crate::codes;
+use crate::lower::Lowerer;
+use crate::words;
+use oxc_span::Span;
+
+impl<'a> Lowerer<'a> {
+    /// Refuses a global of other systems.
+    pub(crate) fn not_available(&mut self, js: &str, span: Span) {
+        let why = match js {
+            "setTimeout" | "setInterval" => ": a program waits only for calls",
+            _ => "",
+        };
+        let message = format!("`{js}` is not available{why}");
+        self.deny(codes::UNSUPPORTED, span, message, words::global_help(js));
+    }
+
+    /// The name that a misspelt one is like: of a variable, or one of these.
+    fn like(&self, js: &str, others: &[&str]) -> Option<String> {
+        let known = self.scopes.iter().flat_map(|scope| scope.keys().copied());
+        let known = known.chain(others.iter().copied());
+        a99_core::diag::suggest(js, known).filter(|_| js.len() > 2)
+    }
+
+    /// Refuses to set what no variable is.
+    pub(crate) fn unknown_target(&mut self, js: &str, span: Span) {
+        let message = format!("`{js}` is not declared");
+        let help = match self.like(js, &[]) {
+            Some(like) => format!("did you mean `{like}`?"),
+            None => format!("declare it before: `let {js}`"),
+        };
+        self.deny(codes::UNKNOWN_NAME, span, message, help);
+    }
+
+    pub(crate) fn unknown_name(&mut self, js: &str, span: Span) {
+        if self.is_full() {
+            return;
+        }
+        // Most forms of the tree are no functions of a source.
+        let is_function = |op: &&str| *op == "callAll" || form_of(op).is_none();
+        let atoms: Vec<&str> = self.ops.op_names().filter(is_function).collect();
+        let like = self.like(js, &atoms);
+        let help = match like {
+            _ if words::library_help(js).is_some() => {
+                words::library_help(js).unwrap_or_default().to_owned()
+            }
+            Some(like) => format!("did you mean `{like}`?"),
+            None if words::is_type(js) => format!("a text stands in quotes: write `'{js}'`"),
+            None if words::atom_for(js).is_some() => {
+                words::atom_for(js).unwrap_or_default().to_owned()
+            }
+            None => "declare it, or take it as an argument: `function agent({ name })`".to_owned(),
+        };
+        let message = format!("`{js}` is not declared");
+        self.deny(codes::UNKNOWN_NAME, span, message, help);
+    }
+}
