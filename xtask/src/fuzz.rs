@@ -1,16 +1,13 @@
 //! `cargo xtask fuzz`: cargo-fuzz on the nightly toolchain.
 //!
 //! The same targets run on their stored inputs as ordinary tests on the stable
-//! toolchain; this is for finding new inputs.
+//! toolchain, and `cargo xtask slow` compiles them; this is for finding new inputs.
 
-use crate::shell::{Failed, files_below, root, run, works};
+use crate::shell::{Failed, cargo_of, files_below, root, run, works};
 use std::process::Command;
 
 /// Seconds for each target unless said otherwise.
 const DEFAULT_SECONDS: u32 = 60;
-
-/// Seconds for each target in CI: enough to see that it builds and runs.
-const CI_SECONDS: u32 = 5;
 
 /// Runs what Miri can run of the unsafe code: the allocator of a test. The rest
 /// is WebAssembly, system calls or machine code (`docs/proofs.md`).
@@ -27,27 +24,11 @@ pub(crate) fn miri() -> Result<(), Failed> {
     run(miri.current_dir(root()))
 }
 
-/// Runs all targets for some seconds, where their tools are there or can be
-/// installed. CI replays the stored inputs in any case, as ordinary tests.
-pub(crate) fn ci() -> Result<(), Failed> {
-    let nightly = || {
-        let mut install = Command::new("rustup");
-        install.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
-        works(&mut install)
-    };
-    let cargo_fuzz = || {
-        let mut install = Command::new("cargo");
-        works(install.args(["install", "cargo-fuzz", "--locked", "--quiet"]))
-    };
-    if !has_nightly() && !nightly() {
-        eprintln!("skipped: the nightly toolchain is not here and cannot be installed");
-        return Ok(());
-    }
-    if !has_cargo_fuzz() && !cargo_fuzz() {
-        eprintln!("skipped: cargo-fuzz is not here and cannot be installed");
-        return Ok(());
-    }
-    run_targets(&targets(None)?, CI_SECONDS)
+/// Compiles all targets on this toolchain. Their stored inputs run as ordinary tests.
+pub(crate) fn check() -> Result<(), Failed> {
+    let mut check = cargo_of(&root().join("fuzz/Cargo.toml"), "check");
+    check.args(["--locked", "--bins"]);
+    run(check.env("RUSTFLAGS", "--cfg fuzzing"))
 }
 
 /// Runs one target or all.

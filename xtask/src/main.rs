@@ -123,8 +123,6 @@ Usage: cargo xtask TASK
                              run one or all fuzz targets (nightly, cargo-fuzz)
   miri                       what Miri can run of the unsafe code (nightly, with the
                              components miri and rust-src)
-  fuzz-ci                    each target for some seconds, if nightly and
-                             cargo-fuzz are there or can be installed
 ";
 
 fn main() -> ExitCode {
@@ -192,7 +190,6 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("translate", args) => cosim::translate(args),
         ("fuzz", args) => fuzz::fuzz(args),
         ("miri", []) => fuzz::miri(),
-        ("fuzz-ci", []) => fuzz::ci(),
         _ => Err(Failed("unknown task or argument; see --help".to_owned())),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::shell::{Failed, cargo, metadata, run};
 use crate::stage::{Progress, Stages};
-use crate::{bench, cosim, deny, docs, guest, power, tidy};
+use crate::{bench, cosim, deny, docs, fuzz, guest, power, tidy};
 use std::process::Command;
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
@@ -72,9 +72,10 @@ pub(crate) fn sources(args: &[&str]) -> Result<(), Failed> {
 /// what needs Node, Python, PostgreSQL, valgrind, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(15);
+    let mut stages = Stages::of(16);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
+    stages.run("fuzz targets", |_| fuzz::check());
     stages.run("documentation", |_| {
         let mut doc = cargo("doc");
         doc.args(guest::WITHOUT_WASMTIME).arg("--no-deps");
