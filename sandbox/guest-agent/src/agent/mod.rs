@@ -98,10 +98,8 @@ impl Agent {
         let mut agent = Self::on(port, Session::new(session_dir)?)?;
         agent.in_guest = true;
         agent.groups = Some(groups);
-        agent.views = Views {
-            mortal,
-            world: Some(world),
-        };
+        agent.views.mortal = mortal;
+        agent.views.world = Some(world);
         Ok(agent)
     }
 
@@ -128,7 +126,10 @@ impl Agent {
             session,
             tasks: Vec::new(),
             orphans: Vec::new(),
-            views: Views::default(),
+            views: Views {
+                descriptors: sys::raise_descriptors(),
+                ..Views::default()
+            },
             mounts: Mounts::default(),
             in_guest: false,
             env: Vec::new(),

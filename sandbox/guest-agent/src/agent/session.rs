@@ -327,6 +327,7 @@ impl Shell {
             group: group.as_ref().map(Group::procs_fd).transpose()?,
             terminal: false,
             mortal: views.mortal,
+            descriptors: views.descriptors,
             rights: views.rights(User::Ordinary),
         };
         let stdio = [dir.reader(&lines_name)?, nothing()?, nothing()?];

@@ -10,7 +10,7 @@ use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, opcode};
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, setrlimit};
 use std::convert::Infallible;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::io;
@@ -26,6 +26,8 @@ pub(super) struct ChildSetup {
     pub terminal: bool,
     /// Give up the agent's protection from the out-of-memory killer.
     pub mortal: bool,
+    /// The descriptors that it may have, if the agent has more.
+    pub descriptors: Option<Rlimit>,
     /// Whose rights it has from then on, and the rules of its domain; those of
     /// the agent, outside of a guest.
     pub rights: Option<(User, Rc<OwnedFd>)>,
@@ -45,6 +47,9 @@ impl ChildSetup {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC;
             let file = rustix::fs::open(c"/proc/self/oom_score_adj", flags, Mode::empty())?;
             rustix::io::write(file, b"0")?;
+        }
+        if let Some(limit) = &self.descriptors {
+            setrlimit(Resource::Nofile, *limit)?;
         }
         match &self.rights {
             Some((user, rules)) => {
@@ -307,6 +312,19 @@ pub(super) fn default_signals() {
             libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
         }
     }
+}
+
+/// Lets the caller have as many descriptors as its hard limit says: a command takes up to
+/// eight of the agent, and the soft limit of 1,024 is for programs that use `select(2)`.
+/// The limit of before, if it was less.
+pub(super) fn raise_descriptors() -> Option<Rlimit> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let raise = limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok();
+    raise.then_some(limit)
 }
 
 /// Bytes of a child's stack until it is the program.

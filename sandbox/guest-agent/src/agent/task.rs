@@ -113,6 +113,7 @@ impl Task {
                 .map_err(limited)?,
             terminal: exec.pty.is_some(),
             mortal: views.mortal,
+            descriptors: views.descriptors,
             rights: views.rights(exec.user),
         };
         let env = views.variables(exec.user, exec.clear_env, &exec.env);

@@ -6,6 +6,7 @@ use super::world::{ROOT_HOME, ROOT_VARIABLES, USER_VARIABLES, World};
 use crate::protocol::User;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
+use rustix::process::Rlimit;
 use rustix::pty::OpenptFlags;
 use std::io;
 use std::rc::Rc;
@@ -16,6 +17,8 @@ pub(super) struct Views {
     /// Children must give up the agent's protection from the out-of-memory
     /// killer.
     pub mortal: bool,
+    /// The descriptors that children may have, if the agent has more.
+    pub descriptors: Option<Rlimit>,
     /// The world of commands, in a guest.
     pub world: Option<World>,
 }

@@ -164,6 +164,22 @@ fn commands_run_side_by_side() {
 }
 
 #[test]
+fn more_commands_run_than_the_soft_limit_has_descriptors_for() {
+    let few = "ulimit -Sn 100; exec \"$0\" --stdin";
+    let mut host = Host::of(Command::new("sh").args(["-c", few, AGENT]));
+    let mut waiting = exec(&["sh", "-c", "read _; ulimit -n"]);
+    waiting.stdin = true;
+    let waiting = Request::Exec(waiting);
+    let ids: Vec<u64> = (0..100).map(|_| host.start(&waiting)).collect();
+    host.run(&sh("ulimit -n")).assert("100\n", 0);
+    host.script("ulimit -n").assert("100\n", 0);
+    for id in ids {
+        host.feed(id, b"go\n");
+        host.finish(id).assert("100\n", 0);
+    }
+}
+
+#[test]
 fn a_background_child_delays_no_end() {
     let mut host = Host::new();
     host.run(&sh("sleep 100 & echo main")).assert("main\n", 0);
