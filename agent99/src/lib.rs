@@ -296,6 +296,7 @@ pub use a99_vm::CompiledTier;
 pub use a99_vm::atom::{
     AtomBody, AtomDef, AtomError, AtomSet, CallParts, DuplicateAtom, HostCall, HostReply, IntoAtom,
 };
+pub use a99_vm::console::MAX_KEPT as MAX_LOG_BYTES;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use a99_vm::typed;

@@ -74,6 +74,7 @@ pub(crate) async fn estimated(
             model: Some(model.to_owned()),
             prompt,
             max_tokens: None,
+            effort: None,
             writes_cache: false,
             price: Arc::new(|_, _| None),
         })

@@ -84,6 +84,7 @@ pub async fn pay_for_texts(
         model: model.map(str::to_owned),
         prompt: texts.iter().map(of).fold(none, TokenEstimate::plus),
         max_tokens: None,
+        effort: None,
         writes_cache: false,
         price: price.unwrap_or_else(|| Arc::new(|_, _| None)),
     };

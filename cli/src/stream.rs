@@ -4,14 +4,11 @@ use crate::failure::Failure;
 use crate::output::{self, Format};
 use a99_core::text::escape_for_terminal;
 use agent99::{
-    EventSink, EventStream, LogLevel, LogLine, Outcome, RunEvent, RunEventKind, RunOptions, Value,
-    event_channel,
+    EventSink, EventStream, LogLevel, LogLine, MAX_LOG_BYTES, Outcome, RunEvent, RunEventKind,
+    RunOptions, Value, event_channel,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-
-/// Bytes of lines of other programs that an outcome has.
-const MAX_KEPT: usize = 256 << 10;
 
 /// Events that wait to be written: beyond them the run waits, too.
 const WAITING: usize = 256;
@@ -129,7 +126,7 @@ impl AgentLines {
         options.console(move |line| {
             let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
             lines.1 += line.text.len_bytes();
-            if lines.1 <= MAX_KEPT {
+            if lines.1 <= MAX_LOG_BYTES {
                 lines.0.push(line.clone());
             }
         })
@@ -138,7 +135,7 @@ impl AgentLines {
     /// Puts them behind the lines of the run.
     pub(crate) fn add_to(self, outcome: &mut Outcome) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.1 > MAX_KEPT {
+        if lines.1 > MAX_LOG_BYTES {
             let text =
                 "console: further lines of the programs that it called are not in the outcome";
             outcome.warnings.push(text.into());

@@ -4,6 +4,7 @@ use crate::codes;
 use crate::lower::Lowerer;
 use a99_core::builtins::{CONSTANTS, FUNCTIONS};
 use a99_core::diag::suggest;
+use a99_ecma::arith::{to_int32, to_uint32};
 use oxc_ast::ast::{AssignmentExpression, BinaryExpression, Expression, UnaryExpression};
 use oxc_span::{GetSpan as _, Span};
 use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
@@ -44,23 +45,12 @@ fn unsigned(value: &str) -> String {
     format!("((Math.trunc({value}) % 2 ** 32 + 2 ** 32) % 2 ** 32)")
 }
 
-/// A number as it is written in place of an expression.
+/// The suggestion that replaces an expression by a number.
 fn written(value: f64) -> String {
     match value < 0.0 {
         true => format!("write `({value})`"),
         false => format!("write `{value}`"),
     }
-}
-
-fn to_uint32(value: f64) -> u32 {
-    match value.is_finite() {
-        true => value.trunc().rem_euclid(4_294_967_296.0) as u32,
-        false => 0,
-    }
-}
-
-fn to_int32(value: f64) -> i32 {
-    to_uint32(value).cast_signed()
 }
 
 /// What an operator on bits gives.

@@ -73,6 +73,7 @@ impl MeteredAi {
                 model,
                 prompt: TokenEstimate::of_request(request),
                 max_tokens: request.max_tokens,
+                effort: request.effort,
                 writes_cache: false,
                 price: Arc::new(move |model, usage| provider.price(model, usage)),
             })

@@ -32,7 +32,7 @@ pub use events::{Cost, StopReason, StreamEvent, TextResult, ToolUse, Usage};
 pub use metered::MeteredAi;
 pub use model_script::{ModelFault, ModelScript, ModelScriptError, ModelTurn};
 pub use opaque::{Opaque, Place, is_opaque_member};
-pub use payer::{ANSWER_TOKENS, Paid, Payer, PriceOf, Request};
+pub use payer::{Paid, Payer, PriceOf, Request};
 pub use request::{
     Effort, Format, Image, MediaKind, Message, Part, Role, TextRequest, Tool, ToolChoice,
 };

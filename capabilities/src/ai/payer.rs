@@ -4,7 +4,7 @@
 //! sent and received: what a service does not report, or reports as less than what plainly
 //! came, is estimated.
 
-use super::{AiCode, AiError, Cost, StopReason, TextResult, TokenEstimate, Usage};
+use super::{AiCode, AiError, Cost, Effort, StopReason, TextResult, TokenEstimate, Usage};
 use a99_account::{Account, Exhausted, Reservation, Spend};
 use a99_core::fuel::Fuel;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Tokens that are kept for an answer whose request sets no limit, beside those that its
 /// effort thinks with.
-pub const ANSWER_TOKENS: u32 = 4096;
+const ANSWER_TOKENS: u32 = 4096;
 
 /// The largest number of tokens that is believed: doubles count by one up to it.
 const MAX_REPORTED: u64 = 1 << 53;
@@ -41,6 +41,8 @@ pub struct Request {
     pub prompt: TokenEstimate,
     /// Tokens of its answer at most, if the request or the service sets that.
     pub max_tokens: Option<u32>,
+    /// How hard the model is to think, which its answer needs room for.
+    pub effort: Option<Effort>,
     /// Whether the service writes the prompt to a cache, for which it asks more.
     pub writes_cache: bool,
     /// Its price.
@@ -199,7 +201,8 @@ impl Payer {
     /// [`AiCode::Budget`] if what is left pays for no answer, or money is limited and the
     /// model has no price.
     pub async fn reserve(&self, request: Request) -> Result<Paid, AiError> {
-        let wanted = request.max_tokens.unwrap_or(ANSWER_TOKENS);
+        let thinks = request.effort.map_or(0, Effort::tokens);
+        let wanted = request.max_tokens.unwrap_or(ANSWER_TOKENS + thinks);
         self.keep(request, wanted).await
     }
 

@@ -186,6 +186,7 @@ impl AiProvider for Model {
                         model: None,
                         prompt,
                         max_tokens: wanted,
+                        effort: None,
                         writes_cache: false,
                         price: Arc::new(move |_, usage| Some(cost(paid_price, usage))),
                     });
@@ -377,6 +378,7 @@ impl World {
                 model: None,
                 prompt,
                 max_tokens: None,
+                effort: None,
                 writes_cache: false,
                 price: Arc::new(move |_, usage| Some(cost(price, usage))),
             });

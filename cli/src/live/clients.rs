@@ -57,8 +57,8 @@ impl Clients {
     }
 
     /// A place for another client. If there is none, the one that has been idle for longest
-    /// leaves, or one that takes no answer; if there is none of these either, the first that
-    /// becomes so. Nothing if none does soon.
+    /// leaves, or one that takes no answer; without any of these, the next that becomes so.
+    /// `None` if that takes longer than [`ENTERING`].
     pub(super) async fn enter(self: &Arc<Self>) -> Option<Seat> {
         let seat = async {
             loop {

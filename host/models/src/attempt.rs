@@ -6,9 +6,7 @@ use crate::reader::{Read, Reader, cut_off, read_whole};
 use crate::retry::{retry_after, seconds};
 use crate::service::{Model, Service};
 use crate::wire::{Ask, CallIds};
-use a99_capabilities::ai::{
-    self, AiCode, AiError, Effort, Payer, StreamSink, TextRequest, TokenEstimate,
-};
+use a99_capabilities::ai::{self, AiCode, AiError, Payer, StreamSink, TextRequest, TokenEstimate};
 use a99_http::{FetchError, StreamingAnswer};
 use std::borrow::Cow;
 use std::future::Future;
@@ -167,8 +165,6 @@ impl Attempt<'_> {
         };
         let id = self.inner.directory.id(self.model);
         let price = self.inner.price_of(&id).map(|(price, _)| price);
-        let thinks = asked.request.effort.map(Effort::tokens);
-        let unlimited = thinks.map(|tokens| ai::ANSWER_TOKENS + tokens);
         let wire = self.service().config.wire;
         let least = wire.protocol().least_answer();
         let reserving = payer.reserve(ai::Request {
@@ -178,8 +174,8 @@ impl Attempt<'_> {
                 .request
                 .max_tokens
                 .or(self.service().config.max_tokens)
-                .or(unlimited)
                 .map(|most| most.max(least)),
+            effort: asked.request.effort,
             writes_cache: self.service().writes_cache(),
             price: Arc::new(move |_, usage| price.as_ref().map(|price| price.cost(usage))),
         });

@@ -230,8 +230,8 @@ impl Database {
         pushed(&self.0.shared.writes, job, task)
     }
 
-    /// The same as far as it goes at once: nobody who reads is waited for. Whether the disk has
-    /// all that was acknowledged before.
+    /// The same without waiting for readers. Whether the disk has all that was acknowledged
+    /// before.
     ///
     /// Where the [`Durability`](crate::Durability) is relaxed it may not have what was copied
     /// earlier. Errors are those of the disk.

@@ -172,7 +172,7 @@ fn text(mut file: &File) -> String {
     read.map(|_| text).unwrap_or_default()
 }
 
-/// The tokens in the text of a lock file. A line that was cut off is none.
+/// The tokens in the text of a lock file. Incomplete lines are skipped.
 fn tokens(text: &str) -> Vec<(u64, String)> {
     let token = |line: &str| {
         let (inode, token) = line.strip_suffix('\n')?.split_once(' ')?;

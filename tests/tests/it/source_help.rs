@@ -469,7 +469,7 @@ fn u3_values_without_items_or_methods_are_errors() {
     }
 }
 
-/// Errors that nobody catches speak of the form that stands there, not of what it became.
+/// Uncaught errors name the form in the source, not the step that it was lowered to.
 #[test]
 fn u1_errors_of_forms_say_what_the_source_has() {
     let engine = Engine::new();

@@ -69,14 +69,15 @@ fn normalize(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
             Form::from_name(cx.bytes(name)).map_err(|e| Fault::throw(e.message()))?
         }
     };
-    let given = if s.is_ascii() { 0 } else { s.units() };
-    let price = |more| READ.price(Sizes::units(normalized_units(given, more)));
-    cx.pay_metered(price(0))?;
+    let price = |given| READ.price(Sizes::units(normalized_units(s.units(), given)));
+    if !s.is_ascii() {
+        cx.pay_metered(price(0))?;
+    }
     let normal = mapped(cx, s, NORMAL_GROWTH, |text, mut tick| {
         Ok(owned(forms::normalize_with(form, text, &mut tick)?))
     })?;
     if let Val::Str(normal) = normal
-        && given > 0
+        && !s.is_ascii()
     {
         cx.pay_metered(price(normal.units()) - price(0))?;
     }

@@ -6,7 +6,6 @@ use crate::atom::{AtomError, CancelFlag};
 use crate::machine::{Machine, Request};
 use crate::run::{Answered, earlier, late, limit_of};
 use crate::vm::{AnswerFuture, Vm};
-use a99_core::call_id::CallId;
 use std::borrow::Cow;
 use std::future::Future as _;
 use std::pin::Pin;
@@ -16,7 +15,6 @@ use std::time::Instant;
 /// A call that was started. One that is dropped before it has answered is told that its answer
 /// is no longer wanted, also when the run's own future is dropped.
 pub(super) struct ActiveCall {
-    pub(super) id: CallId,
     op: Cow<'static, str>,
     future: AnswerFuture,
     wake_at: Option<Instant>,
@@ -43,7 +41,6 @@ impl ActiveCall {
         call.deadline = wake_at;
         let flag = call.cancelled.flag();
         ActiveCall {
-            id: call.id.clone(),
             future: Vm::start_atom(atom, call),
             op: atom.sig.name.clone(),
             wake_at,

@@ -6,6 +6,7 @@ use crate::machine::{Machine, PlacedRequest, Request, Requests};
 use crate::native::{Host, StopReason};
 use crate::run::{Answered, Session, Stopwatch, wall_clock};
 use crate::vm::Vm;
+use a99_core::call_id::CallId;
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -18,8 +19,8 @@ pub(super) type Answers = Result<Vec<Answered>, usize>;
 pub(super) struct Calls {
     /// Those that are not started yet, in their order.
     waiting: VecDeque<(usize, Request)>,
-    /// Those that are under way, with their numbers.
-    active: Vec<(usize, ActiveCall)>,
+    /// Those that are under way, with their numbers and ids.
+    active: Vec<(usize, CallId, ActiveCall)>,
     limit: usize,
     answers: Vec<Option<Answered>>,
     /// Bytes of the answers that are there.
@@ -55,8 +56,9 @@ impl Calls {
             && let Some((number, request)) = self.waiting.pop_front()
         {
             machine.report_call(&request);
+            let id = request.call.id.clone();
             let call = ActiveCall::start(request, machine, wall_clock(), self.deadline);
-            self.active.push((number, call));
+            self.active.push((number, id, call));
         }
     }
 
@@ -72,7 +74,7 @@ impl Calls {
         let mut at = 0;
         loop {
             self.start(machine);
-            let Some((_, active)) = self.active.get_mut(at) else {
+            let Some((_, _, active)) = self.active.get_mut(at) else {
                 return match self.active.is_empty() {
                     true => Poll::Ready(Ok(())),
                     false => Poll::Pending,
@@ -96,8 +98,8 @@ impl Calls {
                 return Poll::Ready(Err(reason));
             }
             // Those behind it move up; what is started next comes last.
-            let (number, done) = self.active.remove(at);
-            machine.report_answer(&done.id);
+            let (number, id, done) = self.active.remove(at);
+            machine.report_answer(&id);
             done.end(&answer);
             let most = self.room.saturating_sub(self.bytes);
             match Requests::bytes_of(&answer, most, host) {

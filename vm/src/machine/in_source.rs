@@ -15,7 +15,7 @@ const NAMELESS: &str = "the value";
 const KEY_BYTES: usize = 40;
 
 impl Machine {
-    /// What an error that nobody catches says in a source, with its advice, where its message
+    /// What an uncaught error says in a source, with its advice, where its message
     /// is one of what a form became.
     pub(super) fn said_in_source(&self, message: &[u8]) -> Option<(String, Option<String>)> {
         let sets = message.starts_with(b"memberSet");

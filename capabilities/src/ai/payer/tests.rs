@@ -226,6 +226,7 @@ fn d14_prompts_are_reserved_and_settled_at_their_dearest() {
             model: None,
             prompt,
             max_tokens: None,
+            effort: None,
             writes_cache,
             price: price.clone(),
         };
@@ -343,4 +344,16 @@ fn a_host_around_the_run_pays_too() {
     block_on(metered.generate_text(TextRequest::new("hi"))).unwrap();
     assert_eq!(host.usage().spent.tokens, 25);
     assert_eq!(run.usage().spent.tokens, 25);
+}
+
+#[test]
+fn d4_an_answer_without_a_limit_has_room_for_what_it_thinks() {
+    let model = Model::says("Hi", Some((100, 1)));
+    let metered = MeteredAi::new(model.clone(), account(Some(100_000), None));
+    for (effort, most) in [(None, 4_096), (Some(Effort::High), 4_096 + 24_576)] {
+        let asked = TextRequest { effort, ..prompt() };
+        assert!(block_on(metered.generate_text(asked)).is_ok());
+        let sent = model.requests().pop().unwrap();
+        assert_eq!(sent.max_tokens, Some(most));
+    }
 }

@@ -468,23 +468,14 @@ fn usage_of(usage: &Value) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{round, value};
+    use super::super::testing::{plain, round, value};
     use super::*;
     use crate::fuzz::whole;
     use crate::wire::Wire;
 
     fn sent(model: &str, service: &str, talk: Vec<Value>) -> Value {
         let request = round(Value::Array(talk));
-        let body = Gemini.body(&Ask {
-            request: &request,
-            model,
-            service,
-            send_opaque: true,
-            prompt_cache: false,
-            stream: false,
-            max_tokens: None,
-            max_tokens_name: None,
-        });
+        let body = Gemini.body(&plain(&request, model, service));
         body.get("contents").cloned().unwrap()
     }
 

@@ -372,7 +372,7 @@ pub(crate) fn told(body: &Value, status: Option<u16>) -> AiError {
     AiError::new(code(status, &kinds), message).retry_after(retry_delay(error))
 }
 
-/// How long an error of Google's services wants nobody to ask again: they send no `Retry-After`,
+/// How long an error of Google's services asks clients to wait: they send no `Retry-After`,
 /// but a detail `google.rpc.RetryInfo` with a time such as `45.8s`.
 fn retry_delay(error: &Value) -> Option<Duration> {
     let details = error.get("details").and_then(Value::as_array)?;
@@ -419,7 +419,7 @@ mod corpus;
 /// What the tests of all wires need.
 #[cfg(test)]
 mod testing {
-    use super::{AiCode, Map, TextRequest, Value, Wire, parse};
+    use super::{AiCode, Ask, Map, TextRequest, Value, Wire, parse};
     use crate::fuzz::answer;
     use a99_capabilities::ai::{ChatRound, TextResult};
 
@@ -440,6 +440,20 @@ mod testing {
             repair: Value::Undefined,
         };
         round.request().unwrap()
+    }
+
+    /// What a request is asked with where nothing is configured.
+    pub(super) fn plain<'a>(request: &'a TextRequest, model: &'a str, service: &'a str) -> Ask<'a> {
+        Ask {
+            request,
+            model,
+            service,
+            send_opaque: true,
+            prompt_cache: false,
+            stream: false,
+            max_tokens: None,
+            max_tokens_name: None,
+        }
     }
 
     /// The answer of these events.

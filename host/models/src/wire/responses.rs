@@ -425,23 +425,14 @@ fn usage_of(usage: &Value) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{round, value};
+    use super::super::testing::{plain, round, value};
     use super::*;
     use crate::fuzz::whole;
     use crate::wire::Wire;
     use a99_capabilities::ai::{Effort, TextRequest};
 
     fn body(model: &str, request: &TextRequest) -> Value {
-        Value::Object(Responses.body(&Ask {
-            request,
-            model,
-            service: "s",
-            send_opaque: true,
-            prompt_cache: false,
-            stream: false,
-            max_tokens: None,
-            max_tokens_name: None,
-        }))
+        Value::Object(Responses.body(&plain(request, model, "s")))
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Sampling {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::value;
+    use super::super::testing::{plain, value};
     use super::super::{Ask, Wire};
     use a99_capabilities::ai::{AiCode, Effort, Format, Image, Part, TextRequest};
 
@@ -103,14 +103,9 @@ mod tests {
         let checked = protocol.sampling().check(request, wire.name());
         checked.map_err(|error| error.code)?;
         let body = protocol.body(&Ask {
-            request,
-            model,
-            service: "s",
             send_opaque: false,
-            prompt_cache: false,
-            stream: false,
             max_tokens: Some(9),
-            max_tokens_name: None,
+            ..plain(request, model, "s")
         });
         Ok(a99_core::value::Value::Object(body).to_json_string())
     }

@@ -1,4 +1,4 @@
-use super::super::testing::{answer_of, round, value};
+use super::super::testing::{answer_of, plain, round, value};
 use super::super::{Ask, Protocol};
 use super::Anthropic;
 use crate::fuzz::whole;
@@ -16,14 +16,8 @@ fn read(events: &[&str]) -> Result<TextResult, AiCode> {
 
 fn ask(request: &TextRequest) -> Value {
     Value::Object(Anthropic.body(&Ask {
-        request,
-        model: "m",
-        service: "s",
-        send_opaque: true,
-        prompt_cache: false,
         stream: true,
-        max_tokens: None,
-        max_tokens_name: None,
+        ..plain(request, "m", "s")
     }))
 }
 
@@ -232,16 +226,7 @@ fn whole_answers_are_read() {
 /// What a program asks next, with these messages.
 fn asked(talk: Vec<Value>, service: &str) -> Value {
     let request = round(Value::Array(talk));
-    Value::Object(Anthropic.body(&Ask {
-        request: &request,
-        model: "m",
-        service,
-        send_opaque: true,
-        prompt_cache: false,
-        stream: false,
-        max_tokens: None,
-        max_tokens_name: None,
-    }))
+    Value::Object(Anthropic.body(&plain(&request, "m", service)))
 }
 
 const THINKING: &str = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"EqQ="},{"type":"redacted_thinking","data":"x"},{"type":"text","text":"Let me look."},{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q"}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"So:"},{"type":"tool_use","id":"t","name":"f","input":{"x":1}},{"type":"tool_use","id":"u","name":"f","input":{"x":2}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#;

@@ -1,6 +1,6 @@
 mod forms;
 
-use super::super::testing::{answer_of, round, value};
+use super::super::testing::{answer_of, plain, round, value};
 use super::super::{Ask, Protocol, Step};
 use super::OpenAi;
 use crate::fuzz::whole;
@@ -19,14 +19,8 @@ fn read(events: &[&str]) -> Result<TextResult, AiCode> {
 
 fn ask(request: &TextRequest, stream: bool) -> String {
     let body = OpenAi.body(&Ask {
-        request,
-        model: "m",
-        service: "s",
-        send_opaque: true,
-        prompt_cache: false,
         stream,
-        max_tokens: None,
-        max_tokens_name: None,
+        ..plain(request, "m", "s")
     });
     Value::Object(body).to_json_string()
 }
