@@ -267,7 +267,6 @@ mod source_answer;
 mod thinking;
 mod tools;
 
-pub use a99_account as account;
 pub use a99_atoms::{
     AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms, turn_atoms,
 };
@@ -291,6 +290,7 @@ pub use a99_core::verify::{Artifact, VerifyError};
 pub use a99_core::{builtins, codes, costs};
 #[cfg(feature = "macros")]
 pub use a99_macros::atom;
+pub use a99_run::account;
 #[cfg(feature = "jit")]
 pub use a99_vm::CompiledTier;
 pub use a99_vm::atom::{

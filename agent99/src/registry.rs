@@ -5,9 +5,9 @@ use crate::capabilities::{
     AgentCall, AgentOutcome, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError,
 };
 use crate::{Agent, Engine, Fuel, Outcome, RunOptions, Value};
-use a99_account::AccountLimits;
 use a99_core::artifact::{DecodeOptions, EncodeOptions};
 use a99_core::diag::{excerpt, suggest};
+use a99_run::account::AccountLimits;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

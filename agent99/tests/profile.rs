@@ -1,6 +1,6 @@
 //! Run profiles: what is said once holds for each run by itself.
 
-use a99_account::{Account, AccountLimits};
+use a99_run::account::{Account, AccountLimits};
 use agent99::capabilities::Capabilities;
 use agent99::{
     AbortSignal, Agent, Engine, ErrorCode, Fuel, HostCall, HostReply, Next, RunOptions, RunProfile,

@@ -1,6 +1,6 @@
 //! The programs, as JSON text, and their inputs.
 
-use a99_bench_work::inputs;
+use a99_benches_work::inputs;
 use agent99::{Value, json};
 
 /// W1: the condition, once for each run, its operands from the arguments.

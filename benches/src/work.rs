@@ -1,11 +1,11 @@
-//! Work that engines are compared by ([`a99_bench_work`]), done by this one: over its
+//! Work that engines are compared by ([`a99_benches_work`]), done by this one: over its
 //! public interface, with fuel, heap ceiling and deadline on as a user has them.
 
 use crate::{compiled, engine, limits, profile, programs, run};
-use a99_bench_work::inputs::{self, TenSteps};
-use a99_bench_work::list;
-use a99_bench_work::protocol::{About, Entry, time};
-use a99_bench_work::{Size, Task, Work};
+use a99_benches_work::inputs::{self, TenSteps};
+use a99_benches_work::list;
+use a99_benches_work::protocol::{About, Entry, time};
+use a99_benches_work::{Size, Task, Work};
 use agent99::{
     Agent, Arg, Bound, Capabilities, Engine, JsonText, Next, Outcome, Part, Run, RunProfile, Value,
     json,

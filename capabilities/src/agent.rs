@@ -1,11 +1,11 @@
 //! Sub-agents by way of the host.
 
 use crate::error::{BoxFuture, CapabilityError, ready};
-use a99_account::Account;
 use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
-use a99_events::EventSink;
+use a99_run::account::Account;
+use a99_run::events::EventSink;
 use std::sync::Arc;
 
 /// What the host should know of the run that calls a sub-agent (decision D41).
@@ -121,10 +121,10 @@ impl AgentRunner for FnAgentRunner {
 pub(crate) mod suite {
     use super::{AgentCall, AgentRunner};
     use crate::error::{SuiteResult, ensure, expect, refused};
-    use a99_account::Account;
     use a99_core::call_id::CallId;
     use a99_core::fuel::Fuel;
     use a99_core::value::{Map, Value};
+    use a99_run::account::Account;
     use std::sync::Arc;
 
     /// `known` is an agent that accepts an empty object, `unknown` names none.

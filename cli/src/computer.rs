@@ -15,7 +15,7 @@ use crate::failure::USAGE;
 #[cfg(feature = "sandbox")]
 use crate::sandbox_args::SettingsArgs;
 #[cfg(feature = "sandbox")]
-use a99_batteries::sandbox::SandboxShell;
+use a99_shell::sandbox::SandboxShell;
 
 /// The computer of a run, if it is granted one.
 #[derive(Debug)]

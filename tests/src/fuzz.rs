@@ -15,7 +15,7 @@ use crate::differential;
 use crate::generate::Case;
 use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
-pub use a99_guest::fuzz::{riscv_decode, virtio};
+pub use a99_sandbox_guest::fuzz::{riscv_decode, virtio};
 use agent99::capabilities::{Query, StoredKey, StoredValue};
 use agent99::{Agent, Capabilities, Engine, Outcome, RunOptions};
 pub use source::any_text as source;

@@ -6,7 +6,7 @@ use crate::native::{Cx, Fault};
 use crate::options::RunOptions;
 use a99_core::json::write_json_string;
 use a99_core::text::Text;
-use a99_events::{LogLevel, LogLine, RunEventKind};
+use a99_run::events::{LogLevel, LogLine, RunEventKind};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

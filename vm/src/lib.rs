@@ -87,7 +87,7 @@ mod trace_lines;
 pub mod typed;
 pub mod vm;
 
-pub use a99_events::{
+pub use a99_run::events::{
     CallEnd, EventLimits, EventSink, EventStream, LogLevel, LogLine, MAX_TEXT_BYTES, RunEvent,
     RunEventKind, event_channel,
 };

@@ -19,7 +19,7 @@ use a99_core::error::{ErrorCode, RunError};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::Artifact;
-use a99_events::{CallEnd, EventSink, RunEventKind};
+use a99_run::events::{CallEnd, EventSink, RunEventKind};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -28,7 +28,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     (
         "Source form",
         "A program in JavaScript is wrong, or outside of the subset ([source](source.md)).",
-        &[("source/src/codes.rs", "")],
+        &[("compiler/source/src/codes.rs", "")],
     ),
     (
         "Shells",
@@ -103,7 +103,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
         "Sandboxes",
         "A guest, or the process that keeps one, failed ([sandbox](sandbox.md)).",
         &[
-            ("sandbox/vm/src/error.rs", "VmCode"),
+            ("sandbox/runner/src/error.rs", "VmCode"),
             ("cli/src/named/error.rs", ""),
         ],
     ),
@@ -126,7 +126,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     (
         "Network policies",
         "The text of a policy is wrong; the message says where.",
-        &[("egress/src/error.rs", "PolicyCode")],
+        &[("core/egress/src/error.rs", "PolicyCode")],
     ),
 ];
 

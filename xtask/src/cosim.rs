@@ -36,7 +36,7 @@ fn missing() -> String {
 /// The test, run though it is ignored.
 fn test(flags: &[&str]) -> Command {
     let mut test = cargo("test");
-    test.args(flags).args(["--package", "a99-guest"]);
+    test.args(flags).args(["--package", "a99-sandbox-guest"]);
     test.args(["--test", "cosim", "--", "--include-ignored"]);
     test
 }

@@ -20,15 +20,15 @@ const PACKAGES: [&str; 14] = [
     "-p",
     "a99-sandbox",
     "-p",
-    "a99-sandbox-vm",
+    "a99-sandbox-runner",
     "-p",
     "a99-sandbox-c2w",
     "-p",
-    "a99-batteries",
+    "a99-shell",
     "-p",
     "a99-jit",
     "--features",
-    "a99-cli/sandbox,a99-sandbox/build,a99-sandbox/c2w,a99-sandbox/testing,a99-batteries/sandbox",
+    "a99-cli/sandbox,a99-sandbox/build,a99-sandbox/c2w,a99-sandbox/testing,a99-shell/sandbox",
 ];
 
 /// All packages but those that cannot do without wasmtime, or whose tests cannot:
@@ -45,7 +45,7 @@ pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--exclude",
     "a99-sandbox-c2w",
     "--exclude",
-    "a99-sandbox-vm",
+    "a99-sandbox-runner",
 ];
 
 /// Checks of `a99 sandbox doctor` that tell whether this machine can build an

@@ -1,8 +1,8 @@
 //! Memory of runs that wait on their host, as `work`: a program of its own, because it
 //! counts every allocation of the process.
 
-use a99_bench_work::{Entry, protocol};
 use a99_benches::work::{ABOUT, HELD, bytes, future_bytes};
+use a99_benches_work::{Entry, protocol};
 use cap::Cap;
 use std::alloc::System;
 use std::process::ExitCode;

@@ -13,9 +13,9 @@
     reason = "a program for people"
 )]
 
-use a99_bench_work::{Size, Task, list};
 use a99_benches::work::TIMED;
 use a99_benches::{compiled, engine, programs};
+use a99_benches_work::{Size, Task, list};
 use agent99::Engine;
 use agent99::artifact::EncodeOptions;
 use std::process::ExitCode;

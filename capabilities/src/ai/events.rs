@@ -1,9 +1,9 @@
 //! Events of a model's answer, and the answer that they make.
 
-use a99_account::Money;
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
+use a99_run::account::Money;
 
 /// One event of a stream. After [`Done`](StreamEvent::Done),
 /// [`Cancelled`](StreamEvent::Cancelled) or [`Error`](StreamEvent::Error) comes no other.

@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use crate::ai::{ModelFault, ModelScript, ModelTurn, ScriptedAi};
     use crate::testing::block_on;
-    use a99_account::{Account, AccountLimits, Money};
     use a99_core::fuel::Fuel;
+    use a99_run::account::{Account, AccountLimits, Money};
     use std::sync::atomic::{AtomicI64, Ordering};
 
     /// A model whose tokens cost.

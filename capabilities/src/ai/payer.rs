@@ -5,8 +5,8 @@
 //! came, is estimated.
 
 use super::{AiCode, AiError, Cost, Effort, StopReason, TextResult, TokenEstimate, Usage};
-use a99_account::{Account, Exhausted, Reservation, Spend};
 use a99_core::fuel::Fuel;
+use a99_run::account::{Account, Exhausted, Reservation, Spend};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;

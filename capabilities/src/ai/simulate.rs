@@ -11,8 +11,8 @@ use super::{
 };
 use crate::error::{BoxFuture, ready};
 use crate::script::lock;
-use a99_account::{Account, AccountLimits, Money};
 use a99_core::fuel::Fuel;
+use a99_run::account::{Account, AccountLimits, Money};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

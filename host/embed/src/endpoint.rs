@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn d14_many_texts_go_with_few_requests_and_come_back_in_order() {
-        use a99_account::{Account, AccountLimits};
+        use a99_run::account::{Account, AccountLimits};
         let ask = |answer: &str, texts: usize, batch: usize, tokens: Option<u64>| {
             let fetch = Arc::new(ScriptedFetch::new().on(URL, value(answer)));
             let shared: Arc<dyn Fetch> = fetch.clone();
@@ -420,12 +420,12 @@ mod tests {
             }
         };
         let account = |tokens: Option<u64>, money: Option<f64>| {
-            let limits = a99_account::AccountLimits {
+            let limits = a99_run::account::AccountLimits {
                 tokens,
-                money: money.and_then(a99_account::Money::from_units),
-                ..a99_account::AccountLimits::default()
+                money: money.and_then(a99_run::account::Money::from_units),
+                ..a99_run::account::AccountLimits::default()
             };
-            a99_account::Account::new("a", limits)
+            a99_run::account::Account::new("a", limits)
         };
         for (usage, paid) in [
             (r#", "usage": {"prompt_tokens": 13}"#, 13),
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(ask("{}", &payer, None), (false, 0));
         let price: PriceOf = Arc::new(|_, usage| {
             Some(Cost {
-                money: a99_account::Money::from_micro(usage.total()),
+                money: a99_run::account::Money::from_micro(usage.total()),
                 ..Cost::default()
             })
         });

@@ -1,8 +1,8 @@
 //! Prices: what tokens cost in money and in fuel.
 
-use a99_account::Money;
 use a99_capabilities::ai::{Cost, Usage};
 use a99_core::fuel::Fuel;
+use a99_run::account::Money;
 use serde::Deserialize;
 
 /// What a model's tokens cost, in the currency of the configuration.

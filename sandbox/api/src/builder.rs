@@ -8,12 +8,12 @@ use crate::net::{self, Forward, Rate};
 use crate::p9::{self, Mount, MountMode};
 use a99_egress::Policy;
 use a99_sandbox_protocol::{Limits, Resume};
-use a99_sandbox_vm::{
+use a99_sandbox_runner::{
     BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Mailbox, OwnDisk, RAM_BYTES,
     Saved, Setup, VmCode, VmError, block_on, check_disk, launch,
 };
 #[cfg(feature = "c2w")]
-use a99_sandbox_vm::{Worker, spawn_thread};
+use a99_sandbox_runner::{Worker, spawn_thread};
 use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
 //! Cancellation switch: ends commands from elsewhere.
 
-use a99_sandbox_vm::CommandHandle;
+use a99_sandbox_runner::CommandHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::cancel::Cancel;
 use a99_sandbox_protocol::{Request, Stream, WINDOW_BYTES};
-use a99_sandbox_vm::{CommandHandle, Event, GuestHandle, Output, SpawnOptions, VmError, Watch};
+use a99_sandbox_runner::{CommandHandle, Event, GuestHandle, Output, SpawnOptions, VmError, Watch};
 use std::sync::Arc;
 
 /// What the guest's thread gathers.

@@ -5,7 +5,7 @@ use super::cancel::Cancel;
 use super::collect::collect;
 use super::process::Process;
 use a99_sandbox_protocol::{Exec, PtySize, Request, User};
-use a99_sandbox_vm::{GuestHandle, Output, SpawnOptions, VmError};
+use a99_sandbox_runner::{GuestHandle, Output, SpawnOptions, VmError};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use super::sandbox::Sandbox;
 use crate::p9::{GitPlace, completes, place_on_host};
 use a99_sandbox_protocol::tree::{self, Copied, EntryKind, ReceiveOptions};
 use a99_sandbox_protocol::{Ending, Stream};
-use a99_sandbox_vm::{VmCode, VmError, Watch, block_on};
+use a99_sandbox_runner::{VmCode, VmError, Watch, block_on};
 use std::ffi::{CStr, OsStr};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -8,7 +8,7 @@
 
 use crate::c2w::{Image, MAX_INPUT, Machine, Options, Run};
 use a99_sandbox_protocol::{Ending, Exec, Exited, Request, Stream};
-use a99_sandbox_vm::{
+use a99_sandbox_runner::{
     Event, Mailbox, Message, Sink, SpawnRequest, VmCode, VmError, Worker, refuse, stopped,
 };
 use std::collections::VecDeque;

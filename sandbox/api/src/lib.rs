@@ -18,7 +18,7 @@
 // - `foreign`: an image of container2wasm in place of our guest.
 //
 // Nothing here waits but futures and `Builder::start_blocking`; the guest's own
-// thread (`a99_sandbox_vm`) does the work.
+// thread (`a99_sandbox_runner`) does the work.
 #![warn(unreachable_pub)]
 
 #[cfg(feature = "vm")]

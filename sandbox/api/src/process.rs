@@ -2,7 +2,7 @@
 
 use super::cancel::{Cancel, Watching};
 use a99_sandbox_protocol::{Exec, Exited, PtySize, Request, Stream, WINDOW_BYTES};
-use a99_sandbox_vm::{
+use a99_sandbox_runner::{
     CREDIT_BYTES, CommandHandle, Event, GuestHandle, SpawnOptions, VmError, Watch,
 };
 use std::collections::VecDeque;

@@ -6,7 +6,7 @@ use super::command::{Command, ExecOptions};
 use super::copy;
 use a99_sandbox_protocol::tree::Copied;
 use a99_sandbox_protocol::{Request, Script};
-use a99_sandbox_vm::{GuestHandle, Output, SpawnOptions, VmError};
+use a99_sandbox_runner::{GuestHandle, Output, SpawnOptions, VmError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -1,8 +1,8 @@
 //! Low-level API of guests: images, engines, errors.
 
 #[cfg(feature = "testing")]
-pub use a99_sandbox_vm::{Bare, Execution, Instances};
-pub use a99_sandbox_vm::{
+pub use a99_sandbox_runner::{Bare, Execution, Instances};
+pub use a99_sandbox_runner::{
     Boot, Booter, CMDLINE, GuestJit, Image, Manifest, Output, RAM_BYTES, ScriptOutcome,
     Translations, VmCode, VmError, WasmMachine, Worker, block_on, compatibility, engine, load,
     smoke_test, verify, write,
@@ -13,8 +13,8 @@ use std::ffi::OsString;
 /// whether that went well.
 pub fn serve(arguments: &[OsString]) -> bool {
     #[cfg(feature = "c2w")]
-    let foreign = Some(a99_sandbox_c2w::precompile as a99_sandbox_vm::CompileForeign);
+    let foreign = Some(a99_sandbox_c2w::precompile as a99_sandbox_runner::CompileForeign);
     #[cfg(not(feature = "c2w"))]
     let foreign = None;
-    a99_sandbox_vm::serve(arguments, foreign)
+    a99_sandbox_runner::serve(arguments, foreign)
 }

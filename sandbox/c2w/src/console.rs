@@ -1,7 +1,7 @@
 //! Console of an image, shared by its thread and its callers: bytes both ways, and
 //! how the image ends.
 
-use a99_sandbox_vm::{VmCode, VmError};
+use a99_sandbox_runner::{VmCode, VmError};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

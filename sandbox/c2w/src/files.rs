@@ -9,7 +9,7 @@
 
 use super::wasi::abi::{Answer, Errno, fdflags, oflags, rights};
 use a99_sandbox_p9::{GitPlace, completes, lock_parts, place_on_host};
-use a99_sandbox_vm::{VmCode, VmError};
+use a99_sandbox_runner::{VmCode, VmError};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Timestamps, fstat, ftruncate, futimens,
     linkat, mkdirat, openat2, readlinkat, renameat, statat, symlinkat, unlinkat, utimensat,

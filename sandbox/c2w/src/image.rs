@@ -6,7 +6,9 @@
 //! code, and where there is a worker by memory and time.
 
 use super::wasi::{self, Host};
-use a99_sandbox_vm::{VmCode, VmError, Worker, check_code, check_code_here, from_worker, too_much};
+use a99_sandbox_runner::{
+    VmCode, VmError, Worker, check_code, check_code_here, from_worker, too_much,
+};
 use std::fs::File;
 use std::path::Path;
 use wasmparser::{Parser, Payload, TypeRef};

@@ -23,7 +23,7 @@
 //! let output = machine.exec("ls /mnt/data", &run)?;
 //! assert_eq!(output.exit_code, 0);
 //! machine.stop();
-//! # Ok::<(), a99_sandbox_vm::VmError>(())
+//! # Ok::<(), a99_sandbox_runner::VmError>(())
 //! ```
 //!
 //! An image is compiled, never loaded as machine code; it may import preview1
@@ -33,7 +33,7 @@
 //!
 //! # What such an image cannot do
 //!
-//! Our own guest ([`a99_sandbox_vm`]) has a channel for commands apart from its
+//! Our own guest ([`a99_sandbox_runner`]) has a channel for commands apart from its
 //! console. These images have a terminal only, so here:
 //!
 //! - standard error comes on standard output ([`Output::stderr`] holds what the
@@ -70,7 +70,7 @@ mod options;
 mod session;
 mod wasi;
 
-pub use a99_sandbox_vm::{MAX_CODE, MAX_FUNCTION, MAX_FUNCTION_HERE, MAX_FUNCTIONS};
+pub use a99_sandbox_runner::{MAX_CODE, MAX_FUNCTION, MAX_FUNCTION_HERE, MAX_FUNCTIONS};
 pub use console::{OnOutput, Source};
 pub use image::{Image, MAX_FILE, precompile};
 pub use link::{FrameLink, MAX_FRAME, Wake};

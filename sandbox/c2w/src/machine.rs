@@ -5,7 +5,7 @@ use super::image::{Image, WASM_STACK};
 use super::options::{Options, Run};
 use super::session::{Output, Session, Terminal};
 use super::wasi::Host;
-use a99_sandbox_vm::{VmCode, VmError};
+use a99_sandbox_runner::{VmCode, VmError};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};

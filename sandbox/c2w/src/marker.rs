@@ -6,7 +6,7 @@
 //! an echo is no mark; and a mark counts only when it is whole, however it was
 //! cut into pieces.
 
-use a99_sandbox_vm::{VmCode, VmError};
+use a99_sandbox_runner::{VmCode, VmError};
 
 /// Around a mark: the record separator, which text does not contain.
 const SEPARATOR: u8 = 0x1e;

@@ -4,7 +4,7 @@ use super::files::Root;
 use super::link::{FrameLink, Stream};
 use super::wasi::Setup;
 use a99_sandbox_p9::{Budget, Spent};
-use a99_sandbox_vm::{VmCode, VmError};
+use a99_sandbox_runner::{VmCode, VmError};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! ([`Cache`]), each with a manifest ([`Entry`]). The snapshot among them goes
 //! everywhere ([`portable`]); the module is that snapshot compiled for this
 //! processor and sealed with the folder's key ([`module`], [`SealKey`]). Whoever
-//! can run a guest is a [`machine::Machine`]; `a99-sandbox-vm` has one, and
+//! can run a guest is a [`machine::Machine`]; `a99-sandbox-runner` has one, and
 //! `a99-sandbox-image` is what makes the other results.
 //!
 //! ```

@@ -18,7 +18,7 @@ const PIPE_BYTES: usize = 64 << 10;
 
 #[cfg(target_os = "linux")]
 fn main() {
-    use a99_guest_agent::agent::Agent;
+    use a99_sandbox_guest_agent::agent::Agent;
 
     let mut arguments = std::env::args_os().skip(1);
     let (word, path) = (arguments.next(), arguments.next());

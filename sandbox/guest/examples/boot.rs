@@ -1,6 +1,6 @@
 //! Boots a kernel with an initial file system; this terminal is its console.
 //!
-//! `cargo run --profile bench -p a99-guest --example boot -- IMAGE CPIO [CMDLINE]`
+//! `cargo run --profile bench -p a99-sandbox-guest --example boot -- IMAGE CPIO [CMDLINE]`
 //!
 //! Ends when the guest turns itself off, or when standard input ends and the
 //! guest has nothing to do. At the end it tells how fast the guest ran, on
@@ -8,8 +8,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
-use a99_guest::host::Host;
-use a99_guest::machine::{Machine, MachineConfig, Status};
+use a99_sandbox_guest::host::Host;
+use a99_sandbox_guest::machine::{Machine, MachineConfig, Status};
 use std::collections::hash_map::RandomState;
 use std::error::Error;
 use std::hash::{BuildHasher, Hasher};

@@ -1,14 +1,14 @@
 //! How fast the interpreter runs bare loops, in million instructions a second.
 //!
-//! `cargo run --profile bench -p a99-guest --example mips`; runs as WebAssembly too.
+//! `cargo run --profile bench -p a99-sandbox-guest --example mips`; runs as WebAssembly too.
 //! Each figure is the best of several runs, since other work on the machine
 //! only ever makes them slower.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
-use a99_guest::RAM_BASE;
-use a99_guest::host::MemoryHost;
-use a99_guest::machine::{Machine, MachineConfig};
+use a99_sandbox_guest::RAM_BASE;
+use a99_sandbox_guest::host::MemoryHost;
+use a99_sandbox_guest::machine::{Machine, MachineConfig};
 use std::time::Instant;
 
 /// The loops, assembled from `loops.S`.

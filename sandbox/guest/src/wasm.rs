@@ -1,7 +1,7 @@
 //! Reactor, the machine as a WebAssembly module: what the embedder calls, and what it
 //! must provide.
 //!
-//! Built as a `cdylib`: `cargo rustc -p a99-guest --lib --profile emulator --target
+//! Built as a `cdylib`: `cargo rustc -p a99-sandbox-guest --lib --profile emulator --target
 //! wasm32-wasip1 --crate-type cdylib`. One module instance is
 //! one machine. No export blocks; between two calls of [`run`] the embedder
 //! fills and drains the channels in place, in linear memory. The life of a
@@ -37,7 +37,7 @@ use crate::jit::{self, Helpers, OptLevel, Policy, Profile, VmContext};
 use crate::machine::{self, Layout, Machine, MachineConfig};
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 use crate::ram::RAM_BASE;
-use a99_guest_abi::{Answer, Channel, RunReport, SCRATCH_BYTES, Status, exports};
+use a99_sandbox_abi::{Answer, Channel, RunReport, SCRATCH_BYTES, Status, exports};
 use std::cell::RefCell;
 
 mod embedder;
@@ -80,7 +80,7 @@ fn with_machine<T>(none: T, work: impl FnOnce(&mut Machine<Embedder>) -> T) -> T
 
 /// Address and length in one.
 fn pair(bytes: &[u8]) -> u64 {
-    a99_guest_abi::pair(bytes.as_ptr() as u32, bytes.len() as u32)
+    a99_sandbox_abi::pair(bytes.as_ptr() as u32, bytes.len() as u32)
 }
 
 /// Compiles only if each export is as the embedder knows it.

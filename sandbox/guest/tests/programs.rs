@@ -4,12 +4,12 @@
 //! The programs are assembled from `programs/*.S` by Debian's
 //! `gcc-riscv64-linux-gnu`; their binaries lie beside them, so that the tests
 //! run without it. Where the assembler is, the binaries are compared with their
-//! sources; `A99_ASSEMBLE=1 cargo test -p a99-guest --test programs` writes
+//! sources; `A99_ASSEMBLE=1 cargo test -p a99-sandbox-guest --test programs` writes
 //! them again.
 
-use a99_guest::RAM_BASE;
-use a99_guest::host::MemoryHost;
-use a99_guest::machine::{Machine, MachineConfig, Status};
+use a99_sandbox_guest::RAM_BASE;
+use a99_sandbox_guest::host::MemoryHost;
+use a99_sandbox_guest::machine::{Machine, MachineConfig, Status};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

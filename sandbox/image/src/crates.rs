@@ -64,7 +64,7 @@ pub static EMULATOR: Recipe = Recipe {
     arguments: &[
         "rustc",
         "-p",
-        "a99-guest",
+        "a99-sandbox-guest",
         "--lib",
         "--profile",
         "emulator",
@@ -74,7 +74,7 @@ pub static EMULATOR: Recipe = Recipe {
     // The embedder adds translated code to the function table.
     flags: "-Clink-arg=--export-table -Clink-arg=--growable-table",
     linker: None,
-    made: "emulator/a99_guest.wasm",
+    made: "emulator/a99_sandbox_guest.wasm",
     result: "emulator.wasm",
 };
 
@@ -87,7 +87,7 @@ pub static AGENT: Recipe = Recipe {
     arguments: &[
         "build",
         "-p",
-        "a99-guest-agent",
+        "a99-sandbox-guest-agent",
         "--bins",
         "--profile",
         "agent",

@@ -47,7 +47,7 @@ mod walk;
 mod wire;
 mod xattr;
 
-pub use a99_guest_abi::P9_MESSAGE_BYTES;
+pub use a99_sandbox_abi::P9_MESSAGE_BYTES;
 pub use budget::{Budget, Spent};
 pub use fid::MAX_XATTR_BYTES;
 pub use git::{GitPlace, GitWrites, completes, lock_parts, place_on_host};

@@ -10,7 +10,7 @@ use crate::native::{Cx, Fault};
 use a99_ecma::arith::to_uint32;
 use a99_ecma::uri::{self, UriError};
 use a99_ecma::{number_parse, number_text, wtf8};
-use a99_events::LogLevel;
+use a99_run::events::LogLevel;
 use std::borrow::Cow;
 
 /// Namespace, name and code of each function.

@@ -13,7 +13,6 @@ use crate::convert::{self, Copies};
 use crate::heap::Val;
 use crate::link::Executable;
 use crate::native::{Cx, Fault, Host};
-use a99_account::Spend;
 use a99_core::call_id::CallId;
 use a99_core::costs::CROSSING_RESULT;
 use a99_core::error::ErrorCode;
@@ -21,6 +20,7 @@ use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Count, Function, FunctionIdx, Reg, SiteIdx};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
+use a99_run::account::Spend;
 use std::borrow::Cow;
 use std::sync::Arc;
 

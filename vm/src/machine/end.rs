@@ -4,10 +4,10 @@ use super::Machine;
 use super::suspend::MAX_SPARE_STACK;
 use crate::options::{self, Outcome};
 use crate::run::RunClock;
-use a99_account::{Spend, Usage};
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
+use a99_run::account::{Spend, Usage};
 use std::collections::HashMap;
 
 /// So many remembered results are given back at once.

@@ -164,7 +164,7 @@ mod tests {
         assert!(
             PEERS
                 .iter()
-                .any(|peer| peer.name == a99_bench_work::list::ANCHOR)
+                .any(|peer| peer.name == a99_benches_work::list::ANCHOR)
         );
         let found = named("wasmi,lua54").map(|peers| peers.len());
         assert_eq!(found.ok(), Some(2));

@@ -1,8 +1,8 @@
 //! Report of a run: the least figures, and the tables that show them.
 
 use super::peers::PEERS;
-use a99_bench_work::Work;
-use a99_bench_work::list::{ALL, ANCHOR, Of};
+use a99_benches_work::Work;
+use a99_benches_work::list::{ALL, ANCHOR, Of};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::process::Command;
@@ -280,7 +280,7 @@ pub(crate) fn markdown(saved: &Value, counts: &Value, rates: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a99_bench_work::list;
+    use a99_benches_work::list;
 
     fn report() -> Report {
         let mut report = Report::new(2);

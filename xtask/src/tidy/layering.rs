@@ -287,7 +287,7 @@ mod tests {
 
     const CORE: &str = "| `core` | `a99-core` | data | nothing |\n";
     const VM: &str = "| `vm` | `a99-vm` | machine | core |\n";
-    const SANDBOX: &str = "| `sandbox/vm` | `a99-sandbox` | guests | core by a feature |\n";
+    const SANDBOX: &str = "| `sandbox/runner` | `a99-sandbox` | guests | core by a feature |\n";
     const HEAVY: &str = "| `wasmtime` | guests | sandbox |\n";
 
     fn dependency(name: &str) -> Dependency {
@@ -314,7 +314,7 @@ mod tests {
             package("a99-vm", "vm", vec![dependency("a99-core")]),
             package(
                 "a99-sandbox",
-                "sandbox/vm",
+                "sandbox/runner",
                 vec![by_feature, dependency("wasmtime")],
             ),
         ]

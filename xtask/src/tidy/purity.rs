@@ -7,9 +7,9 @@
 /// The crates without a world.
 const PURE: [&str; 5] = [
     "core/src/",
-    "builder/src/",
-    "ecma/src/",
-    "expr/src/",
+    "core/builder/src/",
+    "core/ecma/src/",
+    "core/expr/src/",
     "compiler/src/",
 ];
 

@@ -1,7 +1,7 @@
 //! The memory that states hold while their runs wait, every allocation counted; mlua
 //! takes Lua's memory from Rust's allocator.
 
-use a99_bench_work::{Entry, Task, list, protocol};
+use a99_benches_work::{Entry, Task, list, protocol};
 use cap::Cap;
 use peer_mlua::{ABOUT, held, waiting};
 use std::alloc::System;

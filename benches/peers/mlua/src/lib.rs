@@ -3,10 +3,10 @@
 //! Each state has its limits on: a hook (in Luau the interrupt) that looks at a budget and
 //! a deadline, and a memory limit of 256 MiB.
 
-use a99_bench_work::inputs::{self, TAGS, TenSteps};
-use a99_bench_work::list;
-use a99_bench_work::protocol::{About, Entry, time};
-use a99_bench_work::{Size, Task, ready};
+use a99_benches_work::inputs::{self, TAGS, TenSteps};
+use a99_benches_work::list;
+use a99_benches_work::protocol::{About, Entry, time};
+use a99_benches_work::{Size, Task, ready};
 use mlua::serde::SerializeOptions;
 use mlua::{
     Function, Lua, LuaOptions, LuaSerdeExt, LuaString, StdLib, Table, Thread, Value, VmState,

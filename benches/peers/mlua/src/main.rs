@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    a99_bench_work::protocol::main(peer_mlua::ABOUT, peer_mlua::TIMED)
+    a99_benches_work::protocol::main(peer_mlua::ABOUT, peer_mlua::TIMED)
 }

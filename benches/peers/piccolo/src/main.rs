@@ -1,9 +1,9 @@
 //! The work, done by piccolo: Lua in Rust, by slices of fuel. It has no limit of memory, its
 //! libraries lack `gmatch` and `concat`, and its runs that wait share one state.
 
-use a99_bench_work::inputs::{self, TAGS, TenSteps};
-use a99_bench_work::protocol::{About, Entry, time};
-use a99_bench_work::{Size, Task, list, protocol};
+use a99_benches_work::inputs::{self, TAGS, TenSteps};
+use a99_benches_work::protocol::{About, Entry, time};
+use a99_benches_work::{Size, Task, list, protocol};
 use piccolo::{
     Callback, CallbackReturn, Closure, Context, Executor, ExecutorMode, FromMultiValue, Fuel,
     IntoValue, Lua, StashedClosure, StashedExecutor, Table, Value, Variadic,

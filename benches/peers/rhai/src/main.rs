@@ -2,9 +2,9 @@
 //! are not set: with one of them every `push` measures the whole list again, so that the rows
 //! take minutes.
 
-use a99_bench_work::inputs::{self, TAGS, TenSteps};
-use a99_bench_work::protocol::{About, Entry};
-use a99_bench_work::{Size, Task, list, protocol};
+use a99_benches_work::inputs::{self, TAGS, TenSteps};
+use a99_benches_work::protocol::{About, Entry};
+use a99_benches_work::{Size, Task, list, protocol};
 use rhai::{AST, Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Scope};
 use std::collections::HashMap;
 use std::process::ExitCode;

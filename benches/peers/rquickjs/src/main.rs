@@ -1,9 +1,9 @@
 //! The work, done by QuickJS: a runtime and a context for each isolated run. Bytecode is
 //! read by unsafe functions only, so that there is no fresh run of a compiled agent.
 
-use a99_bench_work::inputs::{self, TAGS, TenSteps};
-use a99_bench_work::protocol::{About, Entry, time};
-use a99_bench_work::{Size, Task, list, protocol};
+use a99_benches_work::inputs::{self, TAGS, TenSteps};
+use a99_benches_work::protocol::{About, Entry, time};
+use a99_benches_work::{Size, Task, list, protocol};
 use rquickjs::function::IntoArgs;
 use rquickjs::{Context, Ctx, FromJs, Function, Object, Persistent, Promise, Runtime};
 use std::collections::HashMap;

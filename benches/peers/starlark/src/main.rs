@@ -1,9 +1,9 @@
 //! The work, done by starlark: a frozen module, a new module and evaluator for each run. It
 //! cannot suspend a run, and has no `while`: its loops go over a `range`.
 
-use a99_bench_work::inputs::{self, TAGS, TenSteps};
-use a99_bench_work::protocol::{About, Entry};
-use a99_bench_work::{Size, Task, list, protocol};
+use a99_benches_work::inputs::{self, TAGS, TenSteps};
+use a99_benches_work::protocol::{About, Entry};
+use a99_benches_work::{Size, Task, list, protocol};
 use starlark::environment::{FrozenModule, Globals, GlobalsBuilder, LibraryExtension, Module};
 use starlark::eval::Evaluator;
 use starlark::starlark_module;

@@ -1,6 +1,6 @@
 //! The memory that instances hold while their runs wait, every allocation counted.
 
-use a99_bench_work::list;
+use a99_benches_work::list;
 use cap::Cap;
 use std::alloc::System;
 use std::process::ExitCode;

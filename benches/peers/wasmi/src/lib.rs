@@ -1,9 +1,9 @@
 //! The work, done by wasmi: WebAssembly that an author would have had compiled, so that its
 //! numbers have types and its memory no objects. What needs objects or JSON is left out.
 
-use a99_bench_work::inputs::{self, TenSteps};
-use a99_bench_work::protocol::{About, Entry, time};
-use a99_bench_work::{Size, Task, list};
+use a99_benches_work::inputs::{self, TenSteps};
+use a99_benches_work::protocol::{About, Entry, time};
+use a99_benches_work::{Size, Task, list};
 use std::fmt;
 use std::process::ExitCode;
 use wasmi::errors::HostError;
@@ -183,12 +183,12 @@ const ENTRIES: &[Entry] = &[
 
 /// What the program with the times does.
 pub fn timed() -> ExitCode {
-    a99_bench_work::protocol::main(ABOUT, ENTRIES)
+    a99_benches_work::protocol::main(ABOUT, ENTRIES)
 }
 
 /// What the program does that counts allocations.
 pub fn held(entries: &[Entry]) -> ExitCode {
-    a99_bench_work::protocol::main(ABOUT, entries)
+    a99_benches_work::protocol::main(ABOUT, entries)
 }
 
 /// What runs hold that wait.

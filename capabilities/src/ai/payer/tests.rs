@@ -6,7 +6,7 @@ use crate::error::BoxFuture;
 use crate::script::lock;
 use crate::testing::block_on;
 use crate::{Embedder, HashEmbedder};
-use a99_account::{AccountLimits, Money};
+use a99_run::account::{AccountLimits, Money};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Mutex;

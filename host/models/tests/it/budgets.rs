@@ -2,11 +2,11 @@
 //! retries and fallbacks, each paid at the price of the model that is asked.
 
 use crate::{config, short};
-use a99_account::{Account, AccountLimits, Money};
 use a99_capabilities::ai::{AiCode, AiProvider, MeteredAi, TextRequest, TextResult, TokenEstimate};
 use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
 use a99_models::{ModelConfig, ModelProvider, Price, Retries, ServiceConfig, Wire};
+use a99_run::account::{Account, AccountLimits, Money};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -3,7 +3,7 @@
 use crate::c2w::{FrameLink, Mount, Options, Wake};
 use crate::net::{self, Gateway, Link};
 use crate::p9::{GitWrites, MountMode};
-use a99_sandbox_vm::{BackendOptions, VmCode, VmError, has_network, start_gateway};
+use a99_sandbox_runner::{BackendOptions, VmCode, VmError, has_network, start_gateway};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 

@@ -32,15 +32,15 @@ pub fn module(sources: &str) -> (tempfile::TempDir, PathBuf) {
     // What sources of the guest's crate depend on.
     let abi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../abi/src/lib.rs");
     let built = rustc()
-        .args(["--crate-name", "a99_guest_abi", "--crate-type", "rlib"])
+        .args(["--crate-name", "a99_sandbox_abi", "--crate-type", "rlib"])
         .arg("--out-dir")
         .args([folder.path(), &abi])
         .status();
     assert!(built.expect("rustc runs").success(), "the ABI builds");
-    let library = folder.path().join("liba99_guest_abi.rlib");
+    let library = folder.path().join("liba99_sandbox_abi.rlib");
     let built = rustc()
         .arg("--extern")
-        .arg(format!("a99_guest_abi={}", library.display()))
+        .arg(format!("a99_sandbox_abi={}", library.display()))
         .arg("-o")
         .args([&image, &sources])
         .status();

@@ -3,7 +3,7 @@
 //!
 //! Here because wasmtime is linked here; it has nothing to do with images.
 
-use a99_wasm_smoke::Session;
+use a99_tests_wasm::Session;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ fn build() -> PathBuf {
     add_target();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--package", "a99-wasm-smoke"])
+        .args(["build", "--locked", "--package", "a99-tests-wasm"])
         .args(["--target", TARGET, "--message-format", "json"])
         .arg("--manifest-path")
         .arg(root.join("Cargo.toml"))
@@ -45,7 +45,7 @@ fn build() -> PathBuf {
     });
     let mut files = files.filter_map(|file| file.as_str().map(PathBuf::from));
     files
-        .rfind(|file| file.ends_with("a99_wasm_smoke.wasm"))
+        .rfind(|file| file.ends_with("a99_tests_wasm.wasm"))
         .expect("the module's path")
 }
 

@@ -42,7 +42,8 @@ static EMULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emulator");
     let flags = "-Clink-arg=--export-table -Clink-arg=--growable-table";
-    let arguments = "rustc -p a99-guest --lib --profile emulator --crate-type cdylib --locked";
+    let arguments =
+        "rustc -p a99-sandbox-guest --lib --profile emulator --crate-type cdylib --locked";
     let built = Command::new(env!("CARGO"))
         .current_dir(sources)
         .args(arguments.split(' '))
@@ -53,7 +54,8 @@ static EMULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
         .env("CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS", flags)
         .status();
     assert!(built.expect("cargo runs").success());
-    std::fs::read(target.join("wasm32-wasip1/emulator/a99_guest.wasm")).expect("it is built")
+    std::fs::read(target.join("wasm32-wasip1/emulator/a99_sandbox_guest.wasm"))
+        .expect("it is built")
 });
 
 /// Both kinds of functions, as soon as code is met.

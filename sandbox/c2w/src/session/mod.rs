@@ -24,7 +24,7 @@ mod upload;
 
 use super::marker::{Mark, Scanner, Token, formats};
 use super::options::Run;
-use a99_sandbox_vm::{self as vm, VmCode, VmError};
+use a99_sandbox_runner::{self as vm, VmCode, VmError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

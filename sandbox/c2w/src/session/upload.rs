@@ -4,7 +4,7 @@
 use super::super::marker::escapes;
 use super::super::options::MAX_INPUT;
 use super::{NOTHING, Session, Terminal};
-use a99_sandbox_vm::{VmCode, VmError};
+use a99_sandbox_runner::{VmCode, VmError};
 
 /// Typed lines after which the shell's answer is awaited: together they fit
 /// into a terminal's buffer of 4,095 bytes.

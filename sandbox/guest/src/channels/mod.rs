@@ -15,7 +15,7 @@ mod messages;
 pub(crate) use bytes::ByteRing;
 pub(crate) use messages::{Message, MessageRing};
 
-pub(crate) use a99_guest_abi::{Channel, P9_MESSAGE_BYTES, frame};
+pub(crate) use a99_sandbox_abi::{Channel, P9_MESSAGE_BYTES, frame};
 
 /// Bytes of a console ring. A screen of output is far less; `hvc` writes 16
 /// bytes at a time and waits when it is full.

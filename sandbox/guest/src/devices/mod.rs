@@ -80,8 +80,8 @@ macro_rules! virtio_devices {
 
         // The embedder names the same devices by the same numbers.
         const _: () = {
-            $(assert!(VirtioDevice::$name as u32 == a99_guest_abi::Device::$name as u32);)*
-            assert!(VirtioDevice::ALL.len() == a99_guest_abi::Device::ALL.len());
+            $(assert!(VirtioDevice::$name as u32 == a99_sandbox_abi::Device::$name as u32);)*
+            assert!(VirtioDevice::ALL.len() == a99_sandbox_abi::Device::ALL.len());
         };
 
         /// All virtio devices of the machine.
@@ -141,7 +141,7 @@ macro_rules! virtio_devices {
             }
 
             /// Devices whose driver broke the rules and that are dead until the guest
-            /// resets them, by [`Device::bit`](a99_guest_abi::Device::bit).
+            /// resets them, by [`Device::bit`](a99_sandbox_abi::Device::bit).
             pub fn broken(&self) -> u32 {
                 let mut broken = 0;
                 $(broken |= u32::from(self.$field.fault().is_some()) << VirtioDevice::$name as u32;)*

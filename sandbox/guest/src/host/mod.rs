@@ -10,7 +10,7 @@ mod memory;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryHost;
 
-pub use a99_guest_abi::Disk;
+pub use a99_sandbox_abi::Disk;
 
 /// Clocks, entropy and disks, given by the embedder.
 pub trait Host {

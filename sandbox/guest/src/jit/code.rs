@@ -1,7 +1,7 @@
 //! WebAssembly encoder: as much of the binary format as translated regions
 //! need (WebAssembly core specification, chapter "Binary Format").
 
-pub(super) use a99_guest_abi::{Signature, Value as Type};
+pub(super) use a99_sandbox_abi::{Signature, Value as Type};
 
 /// Block type of a block that takes and gives nothing.
 const EMPTY: u8 = 0x40;

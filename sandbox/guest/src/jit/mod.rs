@@ -46,7 +46,7 @@ use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 const MAX_PENDING: usize = 16;
 
 /// Bytes of a module at most; larger ones are not asked for.
-pub(crate) const MAX_MODULE: usize = a99_guest_abi::MODULE_BYTES;
+pub(crate) const MAX_MODULE: usize = a99_sandbox_abi::MODULE_BYTES;
 
 /// What is translated while the guest runs, and how.
 #[derive(Clone, Copy, Debug, Default)]

@@ -17,7 +17,7 @@ mod imports {
         };
     }
 
-    a99_guest_abi::imports!(declare);
+    a99_sandbox_abi::imports!(declare);
 }
 
 /// The embedder, seen from the machine.

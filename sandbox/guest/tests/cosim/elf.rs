@@ -1,6 +1,6 @@
 //! ELF writer: a static one with one segment.
 
-use a99_guest::RAM_BASE;
+use a99_sandbox_guest::RAM_BASE;
 use std::fs::{File, Permissions, set_permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

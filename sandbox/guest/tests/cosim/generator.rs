@@ -6,11 +6,11 @@
 //! the short loops around an instruction that is written over.
 
 use super::random::Random;
-use a99_guest::RAM_BASE;
-use a99_guest::isa::compressed;
-use a99_guest::isa::decode::decode;
-use a99_guest::isa::inst::{Inst, Op};
-use a99_guest::isa::table::{Format, Row, TABLE};
+use a99_sandbox_guest::RAM_BASE;
+use a99_sandbox_guest::isa::compressed;
+use a99_sandbox_guest::isa::decode::decode;
+use a99_sandbox_guest::isa::inst::{Inst, Op};
+use a99_sandbox_guest::isa::table::{Format, Row, TABLE};
 use std::fmt::Write;
 
 /// One in so many instructions is written over while the program runs.
@@ -317,7 +317,7 @@ impl Writer<'_> {
 
 /// The register that an instruction sets.
 fn target(bits: u32, inst: &Inst) -> Option<(u8, bool)> {
-    let row = a99_guest::isa::table::find(bits)?;
+    let row = a99_sandbox_guest::isa::table::find(bits)?;
     let rd = (bits >> 7 & 31) as u8;
     match row.format {
         Format::Fp | Format::Fp4 | Format::FpLoad => Some((rd, true)),
@@ -330,7 +330,7 @@ fn target(bits: u32, inst: &Inst) -> Option<(u8, bool)> {
 /// Whether an instruction may stand anywhere in a sequence.
 fn is_usable(bits: u32) -> bool {
     let inst = decode(bits).0;
-    let Some(row) = a99_guest::isa::table::find(bits) else {
+    let Some(row) = a99_sandbox_guest::isa::table::find(bits) else {
         return false;
     };
     let base = (bits >> 15 & 31) as u8;

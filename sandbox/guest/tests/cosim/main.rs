@@ -7,17 +7,17 @@
 //! Needs `qemu-riscv64-static` (Debian: `qemu-user-static`), so it is ignored by
 //! `cargo test`; `cargo xtask slow` and `cargo xtask cosim` run it.
 //! `A99_COSIM_SEED` and `A99_COSIM_COUNT` choose other sequences, for example
-//! `A99_COSIM_SEED=7 A99_COSIM_COUNT=1000 cargo test -p a99-guest --test cosim
+//! `A99_COSIM_SEED=7 A99_COSIM_COUNT=1000 cargo test -p a99-sandbox-guest --test cosim
 //! -- --ignored`.
 
 mod elf;
 mod generator;
 mod random;
 
-use a99_guest::RAM_BASE;
-use a99_guest::host::MemoryHost;
-use a99_guest::isa::decode::decode;
-use a99_guest::machine::{Machine, MachineConfig};
+use a99_sandbox_guest::RAM_BASE;
+use a99_sandbox_guest::host::MemoryHost;
+use a99_sandbox_guest::isa::decode::decode;
+use a99_sandbox_guest::machine::{Machine, MachineConfig};
 use generator::{Program, Step};
 use random::Random;
 use std::path::{Path, PathBuf};

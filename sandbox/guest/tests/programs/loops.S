@@ -1,5 +1,5 @@
 # Bare loops for `examples/mips.rs`: each at a multiple of 256 bytes, without
-# end, with s0 pointing at data. Rebuild: `A99_ASSEMBLE=1 cargo test -p a99-guest
+# end, with s0 pointing at data. Rebuild: `A99_ASSEMBLE=1 cargo test -p a99-sandbox-guest
 # --test programs`.
 
     .macro loop name

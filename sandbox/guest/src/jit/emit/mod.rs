@@ -29,7 +29,7 @@ use super::exits::returns;
 use super::region::{End, Node, Region, Target};
 use super::structure::{Construct, Loop, members, structure};
 use crate::interp::inst::{Inst, Op};
-use a99_guest_abi::TYPES;
+use a99_sandbox_abi::TYPES;
 
 /// Answer of a region: go on at the cursor, by the usual ways.
 pub(crate) const JUMP: u32 = 0;

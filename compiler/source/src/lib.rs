@@ -1,0 +1,300 @@
+//! The source form: a subset of JavaScript that is lowered to the JSON tree of a program.
+//!
+//! [`read`] parses a source, never executes it, and gives the
+//! [`Document`](a99_core::json::Document) of the program that it stands for, whose nodes
+//! know their places in the source. What is outside of the subset is refused with the
+//! place and the form that works.
+//!
+//! ```
+//! use a99_source::read;
+//! # struct None;
+//! # impl a99_core::sig::Signatures for None {
+//! #     fn signature(&self, _: &str) -> Option<&a99_core::sig::AtomSig> { Option::None }
+//! #     fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_> { Box::new([].into_iter()) }
+//! # }
+//! # let atoms = None;
+//! let read = read("function agent({ n }) { return n * 2 }", &atoms)?;
+//! let program = String::from_utf8(read.json)?;
+//! assert!(program.starts_with(r#"{"op":"seq","a99":4,"steps":[{"op":"varsImport","keys":["n"]}"#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![warn(unreachable_pub)]
+
+mod asked;
+mod atom;
+mod bits;
+mod bodies;
+mod call;
+mod callback;
+mod chars;
+mod code;
+pub mod codes;
+mod control;
+mod dates;
+mod defined;
+mod effect;
+mod exec;
+mod expr;
+mod finally;
+mod gives;
+mod guard;
+mod heads;
+mod higher;
+mod inline;
+mod instance;
+mod iterable;
+mod kept;
+mod keys;
+mod keywords;
+mod known;
+mod leave;
+mod literals;
+mod lower;
+mod meant;
+mod missing;
+mod module;
+mod oversights;
+mod pattern;
+mod print;
+mod promise;
+mod quote;
+mod reduce;
+mod regex;
+mod replaced;
+mod required;
+mod scoping;
+mod slips;
+mod sort;
+mod spell;
+mod spread;
+mod steps;
+mod stmt;
+mod tally;
+mod texts;
+mod tool_loop;
+mod tree;
+mod turn;
+mod types;
+mod value;
+mod words;
+
+use a99_core::diag::{Diagnostic, Diagnostics};
+use a99_core::sig::Signatures;
+use guard::Words;
+use hashbrown::HashSet;
+use lower::{Lowerer, MAX_NESTING, place};
+use oxc_allocator::Allocator;
+use oxc_parser::{ParseOptions, Parser};
+use oxc_span::SourceType;
+use scoping::Scoping;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tree::Names;
+
+pub use guard::{MAX_BYTES, MAX_DEPTH};
+pub use print::print;
+pub use texts::texts;
+
+/// The stack that sources which nest deeper are parsed and lowered on, enough for what the
+/// guard lets through, in builds without optimisation too.
+const STACK: usize = 64 << 20;
+
+/// What is read without a thread of its own nests at most so deep, as the guard and as
+/// lowering count it. It fits 1 MiB of stack in builds without optimisation, too
+/// (`compiler/source/tests/stack.rs`): a thread takes as long as all the rest of a short source, its
+/// memory being new each time.
+const SHALLOW: u32 = 32;
+
+/// Nesting of a source whose names are resolved.
+const MAX_SCOPING: u32 = 2 * MAX_NESTING;
+
+/// Bytes of the JSON of a program.
+const MAX_PROGRAM: usize = 16 << 20;
+
+/// The program that a source stands for.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its JSON text.
+    pub json: Vec<u8>,
+    /// For each value and key of the JSON, in the order in which a reader numbers them, the
+    /// bytes of the source that it stands for.
+    pub places: Vec<(u32, u32)>,
+    /// What means something else than in JavaScript.
+    pub warnings: Diagnostics,
+    /// Arguments that the program reads as if they were always given, and where each is named:
+    /// they have no default, and nothing asks whether they are there.
+    pub required: Vec<(String, u32)>,
+}
+
+/// Reads a source for these atoms.
+///
+/// # Errors
+/// Everything found to be wrong, with places in the source.
+pub fn read(
+    source: impl AsRef<[u8]>,
+    atoms: &(dyn Signatures + Sync),
+) -> Result<Program, Diagnostics> {
+    let bytes = source.as_ref();
+    let read = match str::from_utf8(bytes) {
+        Ok(source) => guarded(source, atoms),
+        Err(error) => {
+            let at = error.valid_up_to() as u32;
+            let found = Diagnostic::error(codes::SYNTAX, "the source is not UTF-8", "");
+            let found = found.with_span(at..at + 1);
+            Err(found.with_help("save the file as UTF-8").into())
+        }
+    };
+    read.map_err(|mut found| {
+        found.locate(bytes);
+        found
+    })
+}
+
+/// Reads a source on the stack that there is, or where it may nest deeper on one of its own.
+fn guarded(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    let words = guard::names(source).map_err(|found| *found)?;
+    if words.nesting <= SHALLOW {
+        let read = || lower(source, atoms, words, SHALLOW);
+        match catch_unwind(AssertUnwindSafe(read)) {
+            Ok(Some(read)) => return read,
+            Ok(None) => {}
+            Err(_) => return Err(unread("the parser failed")),
+        }
+    }
+    on_stack(source, atoms)
+}
+
+/// A source about which nothing can be said but why.
+fn unread(why: &str) -> Diagnostics {
+    let message = format!("the source could not be read: {why}");
+    Diagnostic::error(codes::TOO_LARGE, message, "").into()
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let spawned = thread.spawn_scoped(scope, || whole(source, atoms));
+        match spawned.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(read)) => read,
+            Ok(Err(_)) => Err(unread("the parser failed")),
+            Err(error) => Err(unread(&error.to_string())),
+        }
+    })
+}
+
+#[cfg(target_family = "wasm")]
+fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    whole(source, atoms)
+}
+
+fn whole(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
+    let words = guard::names(source).map_err(|found| *found)?;
+    let read = lower(source, atoms, words, MAX_NESTING);
+    read.unwrap_or_else(|| Err(unread("it nests too deep")))
+}
+
+/// Lowers what nests no deeper than this; `None` where it does.
+fn lower(
+    source: &str,
+    atoms: &(dyn Signatures + Sync),
+    words: Words<'_>,
+    most: u32,
+) -> Option<Result<Program, Diagnostics>> {
+    let allocator = Allocator::default();
+    let options = ParseOptions {
+        preserve_parens: false,
+        enable_ident_hashes: false,
+        ..ParseOptions::default()
+    };
+    let parsed = Parser::new(&allocator, source, SourceType::ts())
+        .with_options(options)
+        .parse();
+    if parsed.panicked || parsed.diagnostics.has_errors() {
+        return Some(Err(refused(source, &parsed.diagnostics)));
+    }
+    // Nesting is counted with some to spare: beyond that names count as set, as the stack
+    // might not do.
+    let scoping = match words.nesting <= MAX_SCOPING {
+        true => Scoping::read(&parsed.program),
+        false => Scoping::default(),
+    };
+    let mut lowerer = Lowerer::new(source, atoms, (words, scoping), most);
+    let root = lowerer.module(&parsed.program);
+    if lowerer.is_too_deep {
+        return None;
+    }
+    let captures = lowerer.captures();
+    lowerer.check_calls(&captures);
+    lowerer.check_copies(&captures);
+    let (Some(root), false) = (root, lowerer.is_denied()) else {
+        return Some(Err(Diagnostics(lowerer.found)));
+    };
+    let captured = |ids: &Vec<usize>| {
+        let names = ids.iter().map(|id| lowerer.bindings[*id].name.clone());
+        names.collect()
+    };
+    let captures: Vec<Vec<String>> = captures.iter().map(captured).collect();
+    let variables: &HashSet<String> = &lowerer.variables;
+    let names = Names {
+        is_name: &|text| {
+            let text = String::from_utf8_lossy(text);
+            let root = text.split('.').next().unwrap_or_default();
+            root == "args" || variables.contains(root)
+        },
+        captures: &captures,
+        max: MAX_PROGRAM,
+    };
+    let (json, places) = tree::write(&root, &names);
+    if json.len() > MAX_PROGRAM {
+        let message = format!("the program is larger than {MAX_PROGRAM} bytes");
+        return Some(Err(Diagnostic::error(codes::TOO_LARGE, message, "").into()));
+    }
+    let required = lowerer.required_arguments();
+    let mut warnings = Diagnostics(lowerer.found);
+    warnings.locate(source.as_bytes());
+    Some(Ok(Program {
+        json,
+        places,
+        warnings,
+        required,
+    }))
+}
+
+/// What a source is refused for that the parser does not read.
+fn refused(source: &str, found: &oxc_diagnostics::Diagnostics) -> Diagnostics {
+    let Some((name, help)) = words::other_format(source) else {
+        let found = found.errors();
+        return found.map(|found| syntax(source, found)).collect();
+    };
+    let start = (source.len() - source.trim_start().len()) as u32;
+    let line = source.trim_start().lines().next().unwrap_or_default();
+    let message = format!("this is {name}, not JavaScript");
+    let found = Diagnostic::error(codes::SYNTAX, message, "")
+        .with_span(start..start + line.len() as u32)
+        .with_offending(a99_core::diag::excerpt(line));
+    found.with_help(help).into()
+}
+
+/// A finding of the parser.
+fn syntax(source: &str, found: &oxc_diagnostics::OxcDiagnostic) -> Diagnostic {
+    let label = found.labels.first();
+    let start = label.map_or(0, |label| label.offset());
+    let len = label.map_or(1, |label| label.len());
+    // A semicolon is the least likely to be what is missing.
+    let help = found.help.as_deref();
+    let help = help.filter(|help| !help.starts_with("Try inserting a semicolon"));
+    let written = source.get(start as usize..(start + len) as usize);
+    let written = written.and_then(|part| part.lines().next());
+    // Where something is missing the line shows it.
+    let written = written.map(str::trim).filter(|part| !part.is_empty());
+    let before = source.get(..start as usize).unwrap_or_default();
+    let line = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = source.get(line..).and_then(|rest| rest.lines().next());
+    Diagnostic::error(codes::SYNTAX, found.message.to_string(), "")
+        .with_span(place(oxc_span::Span::new(start, start + len)))
+        .with_offending(a99_core::diag::excerpt(
+            written.or(line.map(str::trim)).unwrap_or_default(),
+        ))
+        .with_help(help.unwrap_or_else(|| words::syntax_help(source, start as usize)))
+}

@@ -1,0 +1,178 @@
+//! Bare machine: code without Linux in the emulator, for tests of the translator
+//! against the interpreter and for measuring both; and bare instances.
+
+use super::error::{VmCode, VmError};
+use super::guest::{MAC, MTU, expect_ok};
+use super::imports::CLOCK_RESOLUTION_NS;
+use super::instance::{Emulator, Linked, Ran};
+use super::translator::Translations;
+use a99_sandbox_abi::{REGISTERS, functions as abi};
+use std::time::Duration;
+use wasmtime::{Engine, InstancePre, Linker, Module, Store};
+
+/// How often a compilation is polled.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
+
+/// How a [`Bare`] machine runs code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Execution {
+    /// By the interpreter alone.
+    Interpreted,
+    /// Pages that were met by so many samples as functions that are to be fast, as
+    /// those of a guest that translates while it runs.
+    Fast(u32),
+    /// The same as functions that are to be small, as most AOT regions.
+    Small(u32),
+}
+
+/// An emulated machine that runs what it is given, from the start of RAM, in
+/// supervisor mode.
+#[derive(Debug)]
+pub struct Bare {
+    emulator: Emulator,
+    linked: Linked,
+    retired: u64,
+}
+
+impl Bare {
+    /// A machine with empty memory, of the emulator's module.
+    ///
+    /// # Errors
+    /// [`VmError`] if the module is not the emulator, or there is no room.
+    pub fn new(
+        engine: &Engine,
+        emulator: &[u8],
+        ram_bytes: u32,
+        execution: Execution,
+    ) -> Result<Self, VmError> {
+        let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
+        let linked = Linked::new(&Module::new(engine, emulator).map_err(failed)?, None)?;
+        let policy = match execution {
+            Execution::Interpreted => (0, 0, 0),
+            Execution::Fast(samples) => (samples, 0, 0),
+            Execution::Small(samples) => (samples, 0u32, 1u32),
+        };
+        let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, policy.0 > 0)?;
+        emulator.call(abi::INITIALIZE, ())?;
+        let made = emulator.call(abi::CREATE, (ram_bytes, MAC, MTU, 0u64))?;
+        expect_ok(made, "make a machine")?;
+        expect_ok(emulator.call(abi::TRANSLATION, policy)?, "translate")?;
+        Ok(Self {
+            emulator,
+            linked,
+            retired: 0,
+        })
+    }
+
+    /// Fills RAM from an offset on.
+    ///
+    /// # Errors
+    /// [`VmError`] if that is not RAM.
+    pub fn load(&mut self, offset: u32, bytes: &[u8]) -> Result<(), VmError> {
+        let at = self.address(offset, bytes.len() as u32)?;
+        self.emulator.write(at, bytes)
+    }
+
+    /// What RAM holds.
+    ///
+    /// # Errors
+    /// [`VmError`] if that is not RAM.
+    pub fn ram(&mut self, offset: u32, len: u32) -> Result<Vec<u8>, VmError> {
+        let at = self.address(offset, len)?;
+        Ok(self.emulator.read(at, len.into())?.to_vec())
+    }
+
+    fn address(&mut self, offset: u32, len: u32) -> Result<u64, VmError> {
+        let at = self.emulator.call(abi::RAM, (offset, len))?;
+        if at == 0 {
+            return Err(VmError::new(VmCode::Module, "memory that is not there"));
+        }
+        Ok(at.into())
+    }
+
+    /// The integer registers.
+    ///
+    /// # Errors
+    /// [`VmError`] if the emulator is broken.
+    pub fn registers(&mut self) -> Result<[u64; REGISTERS], VmError> {
+        let at = self.emulator.call(abi::REGISTERS, ())?;
+        let bytes = self.emulator.read(at.into(), 8 * REGISTERS as u64)?;
+        let mut registers = [0; REGISTERS];
+        for (register, bytes) in registers.iter_mut().zip(bytes.as_chunks().0) {
+            *register = u64::from_le_bytes(*bytes);
+        }
+        Ok(registers)
+    }
+
+    /// Runs about `budget` instructions; `false` once it has turned itself off.
+    ///
+    /// # Errors
+    /// [`VmCode::EmulatorTrap`].
+    pub fn run(&mut self, budget: u64) -> Result<bool, VmError> {
+        let (status, report) = self.emulator.run(budget)?;
+        self.retired = report.retired;
+        Ok(!matches!(status, Ran::PowerOff | Ran::Reset))
+    }
+
+    /// Waits until all code that was asked for is compiled and in its place.
+    ///
+    /// # Errors
+    /// [`VmCode::EmulatorTrap`].
+    pub fn drain_translations(&mut self) -> Result<(), VmError> {
+        loop {
+            self.emulator.install()?;
+            if self.emulator.waiting() == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Instructions run so far.
+    pub fn retired(&self) -> u64 {
+        self.retired
+    }
+
+    /// What was compiled so far.
+    pub fn translations(&self) -> Translations {
+        self.linked.translations()
+    }
+}
+
+/// Instances of a guest's module that never run, for measuring how long one takes.
+pub struct Instances {
+    ready: InstancePre<()>,
+}
+
+impl std::fmt::Debug for Instances {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Instances").finish_non_exhaustive()
+    }
+}
+
+impl Instances {
+    /// Of a module that [`load`](super::load) gave.
+    ///
+    /// # Errors
+    /// [`VmCode::Module`].
+    pub fn of(module: &Module) -> Result<Self, VmError> {
+        let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
+        let mut linker = Linker::new(module.engine());
+        linker
+            .define_unknown_imports_as_traps(module)
+            .map_err(failed)?;
+        let ready = linker.instantiate_pre(module).map_err(failed)?;
+        Ok(Self { ready })
+    }
+
+    /// Another one, which lives as long as the answer.
+    ///
+    /// # Errors
+    /// [`VmCode::Resources`].
+    pub fn another(&self) -> Result<Store<()>, VmError> {
+        let mut store = Store::new(self.ready.module().engine(), ());
+        let made = self.ready.instantiate(&mut store);
+        made.map_err(|error| VmError::engine(VmCode::Resources, "new guest", &error))?;
+        Ok(store)
+    }
+}

@@ -1,0 +1,290 @@
+//! Disks of a guest: the image's, a file that all guests of it read, and the
+//! guest's own, a file without a name that is gone when the guest is, however it
+//! ends.
+//!
+//! The guest copies blocks straight between these files and its memory. Neither
+//! is cached here: the host's kernel does that, once for all guests.
+
+use super::error::{VmCode, VmError};
+use a99_sandbox_abi::Disk;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of a sector (virtio 1.2 section 5.2.4).
+const SECTOR_BYTES: u64 = 512;
+
+/// Sizes that a guest's own disk can have: with less there is no room for files
+/// beside the file system's own, and 1 TiB is more than anybody means.
+const MIN_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 1 << 40;
+
+/// A size is rounded up to whole blocks of the guest's file system.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Where disks are by default: on a disk, not in memory as `/tmp` often is
+/// (Filesystem Hierarchy Standard 3.0, section 5.15).
+const FOLDER: &str = "/var/tmp";
+
+/// Names that are tried where files without a name cannot be made.
+const TRIES: u32 = 16;
+
+/// The disk that belongs to an image.
+#[derive(Clone, Debug)]
+pub(crate) struct ImageDisk {
+    file: Arc<File>,
+    bytes: u64,
+}
+
+impl ImageDisk {
+    /// The one in a file, which was checked.
+    pub(crate) fn new(file: File) -> std::io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        let file = Arc::new(file);
+        Ok(Self { file, bytes })
+    }
+
+    /// Its whole sectors.
+    pub(crate) fn sectors(&self) -> u64 {
+        self.bytes / SECTOR_BYTES
+    }
+}
+
+/// What kind of disk a guest is to have of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskOptions {
+    /// Bytes that the guest can write at most.
+    pub bytes: u64,
+    /// The folder whose file system holds it.
+    pub folder: Option<PathBuf>,
+}
+
+/// A guest's own disk.
+#[derive(Debug)]
+pub struct OwnDisk {
+    file: File,
+    bytes: u64,
+}
+
+impl OwnDisk {
+    /// Makes an empty one, which takes no room before the guest writes.
+    ///
+    /// # Errors
+    /// [`VmCode::BadOption`] for a size out of range, or more than there is room
+    /// for; [`VmCode::Io`] if the folder cannot hold it.
+    pub fn new(options: &DiskOptions) -> Result<Self, VmError> {
+        let DiskOptions { bytes, folder } = options;
+        check(*bytes)?;
+        let bytes = bytes.next_multiple_of(BLOCK_BYTES);
+        let folder = folder.clone().unwrap_or_else(usual_folder);
+        let io = |error: std::io::Error| VmError::io(&folder, &error);
+        let state = rustix::fs::statvfs(&folder).map_err(|error| io(error.into()))?;
+        let free = state.f_bavail.saturating_mul(state.f_frsize);
+        if free < bytes {
+            let text = format!(
+                "a disk of {bytes} bytes in {}: there are {free} free",
+                folder.display()
+            );
+            return Err(VmError::new(VmCode::BadOption, text));
+        }
+        let file = nameless(&folder).map_err(io)?;
+        file.set_len(bytes).map_err(io)?;
+        Ok(Self { file, bytes })
+    }
+
+    /// Its sectors.
+    pub fn sectors(&self) -> u64 {
+        self.bytes / SECTOR_BYTES
+    }
+}
+
+/// Whether a guest's own disk can have that size.
+pub fn check(bytes: u64) -> Result<(), VmError> {
+    if (MIN_BYTES..=MAX_BYTES).contains(&bytes) {
+        return Ok(());
+    }
+    let text = format!("a disk of {bytes} bytes: it can have {MIN_BYTES} to {MAX_BYTES}");
+    Err(VmError::new(VmCode::BadOption, text))
+}
+
+fn usual_folder() -> PathBuf {
+    let set = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
+    set.map_or_else(|| PathBuf::from(FOLDER), PathBuf::from)
+}
+
+/// A file that only this process can reach, and that ends with it.
+fn nameless(folder: &Path) -> std::io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+    if let Ok(file) = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        return Ok(File::from(file));
+    }
+    // Not every file system has files without a name: one loses it at once.
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let mut last = std::io::ErrorKind::AlreadyExists.into();
+    for _ in 0..TRIES {
+        let random = getrandom::u64().map_err(std::io::Error::other)?;
+        let path = folder.join(format!("a99-disk-{:016x}", random));
+        match options.open(&path) {
+            Ok(file) => {
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// The disks of one guest, by the emulator's numbers ([`Disk`]).
+#[derive(Debug, Default)]
+pub(super) struct Disks {
+    /// [`Disk::Image`].
+    pub image: Option<ImageDisk>,
+    /// [`Disk::Own`].
+    pub own: Option<OwnDisk>,
+}
+
+impl Disks {
+    /// Fills `buf` with what is at an offset; `false` if it is not all there.
+    pub(crate) fn read(&self, disk: u32, offset: u64, buf: &mut [u8]) -> bool {
+        let (file, bytes) = match (Disk::from_number(disk), &self.image, &self.own) {
+            (Some(Disk::Image), Some(image), _) => (&*image.file, image.bytes),
+            (Some(Disk::Own), _, Some(own)) => (&own.file, own.bytes),
+            _ => return false,
+        };
+        is_inside(offset, buf.len() as u64, bytes) && file.read_exact_at(buf, offset).is_ok()
+    }
+
+    /// Writes at an offset; `false` if there is no room on the host either.
+    pub(crate) fn write(&self, disk: u32, offset: u64, bytes: &[u8]) -> bool {
+        self.own(disk).is_some_and(|own| {
+            let fits = is_inside(offset, bytes.len() as u64, own.bytes);
+            fits && own.file.write_all_at(bytes, offset).is_ok()
+        })
+    }
+
+    /// Gives the room of a range back to the host. Where its file system cannot
+    /// do that, nothing happens, or zeros are written if the range must be zero.
+    pub(crate) fn discard(&self, disk: u32, offset: u64, len: u64, zero: bool) -> bool {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let Some(own) = self.own(disk) else {
+            return false;
+        };
+        if !is_inside(offset, len, own.bytes) {
+            return false;
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if len == 0 || fallocate(&own.file, flags, offset, len).is_ok() || !zero {
+            return true;
+        }
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            let count = (end - at).min(ZEROS.len() as u64);
+            if own.file.write_all_at(&ZEROS[..count as usize], at).is_err() {
+                return false;
+            }
+            at += count;
+        }
+        true
+    }
+
+    /// Nothing is kept back here, and the disk does not outlive the guest.
+    pub(crate) fn flush(&self, disk: u32) -> bool {
+        self.own(disk).is_some()
+    }
+
+    fn own(&self, disk: u32) -> Option<&OwnDisk> {
+        let is_own = Disk::from_number(disk) == Some(Disk::Own);
+        self.own.as_ref().filter(|_| is_own)
+    }
+}
+
+fn is_inside(offset: u64, len: u64, bytes: u64) -> bool {
+    offset.checked_add(len).is_some_and(|end| end <= bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn options(folder: &Path) -> DiskOptions {
+        DiskOptions {
+            bytes: 16 << 20,
+            folder: Some(folder.to_owned()),
+        }
+    }
+
+    fn disks(folder: &Path) -> Disks {
+        Disks {
+            image: None,
+            own: Some(OwnDisk::new(&options(folder)).expect("a disk")),
+        }
+    }
+
+    #[test]
+    fn a_disk_has_no_name_and_no_size_before_it_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disks = disks(folder.path());
+        assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0);
+        let own = disks.own.as_ref().expect("a disk");
+        let used = || own.file.metadata().expect("there").blocks() * 512;
+        assert_eq!((own.sectors(), used()), (1 << 15, 0));
+        assert!(disks.write(1, 1 << 20, &[7; 1 << 20]));
+        assert!(used() >= 1 << 20);
+        let mut back = [0; 8];
+        assert!(disks.read(1, (2 << 20) - 4, &mut back));
+        assert_eq!(back, [7, 7, 7, 7, 0, 0, 0, 0]);
+        assert!(disks.discard(1, 1 << 20, 1 << 20, true));
+        assert!(disks.read(1, 1 << 20, &mut back));
+        assert_eq!(back, [0; 8]);
+        assert!(used() < 1 << 20);
+    }
+
+    #[test]
+    fn nothing_outside_is_reached() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut disks = disks(folder.path());
+        let end = 16 << 20;
+        for offset in [end, end - 1, u64::MAX, u64::MAX - 1] {
+            assert!(!disks.read(1, offset, &mut [0; 2]), "{offset}");
+            assert!(!disks.write(1, offset, &[0; 2]), "{offset}");
+            assert!(!disks.discard(1, offset, 2, true), "{offset}");
+        }
+        for disk in [0, 2] {
+            assert!(!disks.read(disk, 0, &mut [0; 2]));
+            assert!(!disks.write(disk, 0, &[0; 2]));
+            assert!(!disks.flush(disk));
+        }
+        let path = folder.path().join("image");
+        std::fs::write(&path, [5; 1024]).expect("written");
+        let image = File::open(&path)
+            .and_then(ImageDisk::new)
+            .expect("an image");
+        assert_eq!(image.sectors(), 2);
+        disks.image = Some(image);
+        let mut back = [0; 2];
+        assert!(disks.read(0, 1022, &mut back) && back == [5; 2]);
+        assert!(!disks.read(0, 1023, &mut back));
+        assert!(!disks.write(0, 0, &[0; 2]) && !disks.discard(0, 0, 2, true));
+    }
+
+    #[test]
+    fn sizes_out_of_range_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for bytes in [0, (16 << 20) - 1, (1 << 40) + 1, u64::MAX] {
+            let options = DiskOptions {
+                bytes,
+                ..options(folder.path())
+            };
+            let error = OwnDisk::new(&options).expect_err("refused");
+            assert_eq!(error.code, VmCode::BadOption, "{bytes}");
+        }
+        let error = OwnDisk::new(&options(&folder.path().join("none"))).expect_err("no folder");
+        assert_eq!(error.code, VmCode::Io);
+    }
+}

@@ -1,0 +1,461 @@
+//! Guest driver, step by step: the emulator, what goes to the agent
+//! and what comes from it, file requests and network frames. It knows no
+//! threads and never waits.
+
+use super::backends::{Backends, no_files};
+use super::disk::OwnDisk;
+use super::error::{VmCode, VmError};
+use super::handle::random_id;
+use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
+use super::instance::{Emulator, Linked, Ran};
+use super::save::Saved;
+use super::translator::GuestJit;
+use a99_sandbox_abi::{Answer, Channel, Device, frame, functions as abi, unpair};
+use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
+use std::collections::VecDeque;
+
+/// Instructions of one step: some milliseconds, after which new requests are
+/// seen.
+const BUDGET: u64 = 1_000_000;
+
+/// Bytes of console output that are kept: the kernel's last words.
+const CONSOLE_BYTES: usize = 64 << 10;
+
+/// Bytes of a VM generation identifier, 128 bits.
+const VMGENID_BYTES: usize = 16;
+
+/// Fresh entropy for a guest that starts from a snapshot, twice what the
+/// kernel's generator holds.
+const ENTROPY_BYTES: usize = 64;
+
+/// What a new machine is made of and starts with.
+#[derive(Clone, Copy, Debug)]
+pub struct Boot<'a> {
+    /// Kernel `Image`.
+    pub kernel: &'a [u8],
+    /// Initial file system: cpio archives.
+    pub initrd: &'a [u8],
+    /// The kernel's command line.
+    pub cmdline: &'a str,
+    /// Bytes of RAM.
+    pub ram_bytes: u32,
+}
+
+/// Address of the network interface: locally administered.
+pub(super) const MAC: u64 = 0x01_00_00_00_00_02;
+
+/// Largest packet that the network interface can have, in bytes: what virtio
+/// allows, to a multiple of eight for fragments. The kernel fixes it when it
+/// finds the device; the agent may set less.
+pub(super) const MTU: u32 = a99_sandbox_net::MAX_MTU as u32;
+
+/// How often a net backend without room is tried again even without a wake-up, in
+/// nanoseconds.
+const NET_POLL_INTERVAL_NS: u64 = 2_000_000;
+
+/// How a guest goes on from its image.
+#[derive(Debug)]
+pub struct Setup {
+    /// What its agent is sent; time and entropy are filled in.
+    pub resume: Resume,
+    /// When hot code of the guest is compiled.
+    pub guest_jit: GuestJit,
+    /// Resolution of its clock in nanoseconds.
+    pub clock_resolution_ns: u64,
+    /// The backends of its devices.
+    pub backends: Backends,
+    /// A disk of its own.
+    pub disk: Option<OwnDisk>,
+    /// What it goes on from instead of the image alone.
+    pub saved: Option<Saved>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            resume: Resume::default(),
+            guest_jit: GuestJit::default(),
+            clock_resolution_ns: CLOCK_RESOLUTION_NS,
+            backends: Backends::default(),
+            disk: None,
+            saved: None,
+        }
+    }
+}
+
+/// What is to be done after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another step.
+    Step,
+    /// Nothing until that time of the guest's clock in nanoseconds, or until a
+    /// request.
+    Wait(Option<u64>),
+}
+
+/// A guest; see the module.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub emulator: Emulator,
+    outbox: Vec<u8>,
+    reader: FrameReader,
+    console: VecDeque<u8>,
+    retired: u64,
+    aot_entries: u32,
+    broken: u32,
+    backends: Backends,
+    /// An answer to a file request, with its tag, that found no room.
+    reply: Option<(u32, Vec<u8>)>,
+    /// A frame for the guest that found no room.
+    frame: Option<(Vec<u8>, bool)>,
+    /// Frames of the guest wait for room in the net backend.
+    net_full: bool,
+    /// When its hot code is compiled.
+    guest_jit: GuestJit,
+    /// The id of the request to resume.
+    resumed_as: u64,
+}
+
+impl Guest {
+    fn new(emulator: Emulator, backends: Backends) -> Self {
+        Self {
+            emulator,
+            outbox: Vec::new(),
+            reader: FrameReader::new(),
+            console: VecDeque::new(),
+            retired: 0,
+            aot_entries: 0,
+            broken: 0,
+            backends,
+            reply: None,
+            frame: None,
+            net_full: false,
+            guest_jit: GuestJit::Off,
+            resumed_as: 0,
+        }
+    }
+
+    /// A new machine that boots a kernel.
+    pub(crate) fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
+        let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
+        emulator.call(abi::INITIALIZE, ())?;
+        expect_ok(
+            emulator.call(
+                abi::CREATE,
+                (boot.ram_bytes, MAC, MTU, linked.disk_sectors()),
+            )?,
+            "make a machine",
+        )?;
+        let scratch = emulator.call(abi::SCRATCH, ())?;
+        let head = boot.kernel.get(..64).unwrap_or(boot.kernel);
+        emulator.write(scratch.into(), head)?;
+        let initrd_len = boot.initrd.len() as u32;
+        let layout = emulator.call(abi::LAYOUT, (head.len() as u32, initrd_len))?;
+        if layout == u64::MAX {
+            let text = "kernel and root file system do not fit, or the kernel is none";
+            return Err(VmError::new(VmCode::Module, text));
+        }
+        let (kernel_at, initrd_at) = unpair(layout);
+        for (offset, bytes) in [(kernel_at, boot.kernel), (initrd_at, boot.initrd)] {
+            let at = emulator.call(abi::RAM, (offset, bytes.len() as u32))?;
+            emulator.write(at.into(), bytes)?;
+        }
+        emulator.write(scratch.into(), boot.cmdline.as_bytes())?;
+        expect_ok(emulator.call(abi::BOOT, boot.cmdline.len() as u32)?, "boot")?;
+        Ok(Self::new(emulator, Backends::default()))
+    }
+
+    /// A machine that goes on from a snapshot: with clocks of now, another
+    /// generation identifier and fresh entropy, before anything else happens.
+    pub(crate) fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
+        let mut emulator = Emulator::new(
+            linked,
+            setup.clock_resolution_ns,
+            setup.guest_jit.compiles(),
+        )?;
+        let mut reader = FrameReader::new();
+        if let Some(saved) = &setup.saved {
+            saved.apply(&mut emulator)?;
+            reader.push(saved.unread());
+        }
+        Self::wake(emulator, reader, setup)
+    }
+
+    /// A copy of a guest that is ready for a snapshot, as one that goes on from
+    /// the snapshot.
+    pub(crate) fn copy(linked: &Linked, original: &Self, setup: Setup) -> Result<Self, VmError> {
+        let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
+        let memory = original.emulator.memory();
+        emulator.grow(memory.len())?;
+        emulator.write(0, memory)?;
+        Self::wake(emulator, FrameReader::new(), setup)
+    }
+
+    fn wake(mut emulator: Emulator, reader: FrameReader, setup: Setup) -> Result<Self, VmError> {
+        let mut fresh = [0; VMGENID_BYTES + ENTROPY_BYTES];
+        getrandom::fill(&mut fresh)
+            .map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;
+        let (id, entropy) = fresh.split_at(VMGENID_BYTES);
+        let id = u128::from_le_bytes(id.try_into().unwrap_or_default());
+        expect_ok(
+            emulator.call(abi::RESUME, (id as u64, (id >> 64) as u64))?,
+            "resume",
+        )?;
+        if let Some(disk) = setup.disk {
+            let sectors = disk.sectors();
+            emulator.disks().own = Some(disk);
+            expect_ok(emulator.call(abi::ATTACH_DISK, sectors)?, "attach a disk")?;
+        }
+        start_jit(&mut emulator, setup.guest_jit)?;
+        let mut guest = Self::new(emulator, setup.backends);
+        guest.reader = reader;
+        guest.guest_jit = setup.guest_jit;
+        let resume = Resume {
+            wall_ns: wall_ns(),
+            entropy: entropy.to_vec(),
+            interrupt: setup.saved.is_some(),
+            ..setup.resume
+        };
+        guest.resumed_as = random_id()?;
+        guest.request(guest.resumed_as, &Request::Resume(Box::new(resume)));
+        Ok(guest)
+    }
+
+    /// Queues a request for the agent.
+    pub(crate) fn request(&mut self, id: u64, request: &Request) {
+        request.encode(id, &mut self.outbox);
+    }
+
+    /// The id of the request to resume.
+    pub(crate) fn resumed_as(&self) -> u64 {
+        self.resumed_as
+    }
+
+    /// Bytes of requests that the guest has not taken.
+    pub(crate) fn backlog(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// Runs the guest for a while and gives its reports to `on_report`.
+    ///
+    /// # Errors
+    /// [`VmCode::GuestEnded`] and [`VmCode::EmulatorTrap`]: it runs no more.
+    pub(crate) fn step(
+        &mut self,
+        mut on_report: impl FnMut(&mut Self, u64, Report),
+    ) -> Result<Next, VmError> {
+        let fed = self.feed()?;
+        self.deliver_frames()?;
+        let (status, report) = self.emulator.run(BUDGET)?;
+        self.retired = report.retired;
+        self.aot_entries = report.aot_entries;
+        self.broken = report.broken;
+        if report.has_output(Channel::Console) {
+            self.read_console()?;
+        }
+        let answered = self.answer_files()?;
+        self.send_frames()?;
+        if report.has_output(Channel::Agent) {
+            let reader = &mut self.reader;
+            self.emulator
+                .drain(Channel::Agent, |bytes| reader.push(bytes))?;
+            loop {
+                let next = self.reader.next(Report::decode);
+                let next = next.map_err(|e| VmError::new(VmCode::Protocol, e.to_string()))?;
+                let Some((id, report)) = next else { break };
+                on_report(self, id, report);
+            }
+        }
+        match status {
+            Ran::Budget => Ok(Next::Step),
+            // An answer without room waits for the device, which the next step
+            // moves on.
+            Ran::Wait(_) if answered || self.reply.is_some() => Ok(Next::Step),
+            Ran::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Step),
+            Ran::Wait(until) if self.net_full => {
+                let soon = self.emulator.now_ns() + NET_POLL_INTERVAL_NS;
+                Ok(Next::Wait(Some(
+                    until.map_or(soon, |until| until.min(soon)),
+                )))
+            }
+            Ran::Wait(until) => Ok(Next::Wait(until)),
+            Ran::PowerOff => Err(self.ended("the guest turned itself off")),
+            Ran::Reset => Err(self.ended("the guest asked to be restarted")),
+        }
+    }
+
+    /// Gives the guest what it takes of the outbox; whether that was anything.
+    fn feed(&mut self) -> Result<bool, VmError> {
+        if self.outbox.is_empty() {
+            return Ok(false);
+        }
+        let count = self.emulator.feed(Channel::Agent, &self.outbox)?;
+        self.outbox.drain(..count);
+        Ok(count > 0)
+    }
+
+    /// Answers file requests while there is room for answers; whether there
+    /// were any.
+    fn answer_files(&mut self) -> Result<bool, VmError> {
+        let mut answered = false;
+        loop {
+            if let Some((tag, reply)) = self.reply.take() {
+                if !self.emulator.offer(Channel::P9, tag, &reply)? {
+                    self.reply = Some((tag, reply));
+                    return Ok(answered);
+                }
+                answered = true;
+            }
+            let files = &mut self.backends.files;
+            let answer = self.emulator.take(Channel::P9, |request| {
+                let mut reply = Vec::new();
+                match files {
+                    Some(files) => files.answer(request, &mut reply),
+                    None => no_files(request, &mut reply),
+                }
+                Some(reply)
+            })?;
+            match answer {
+                Some(answer) => self.reply = Some(answer),
+                None => return Ok(answered),
+            }
+        }
+    }
+
+    /// Moves the guest's frames to the net backend, as far as it takes them.
+    fn send_frames(&mut self) -> Result<(), VmError> {
+        self.net_full = false;
+        loop {
+            let net = &mut self.backends.net;
+            let mut refused = false;
+            let taken = self.emulator.take(Channel::Net, |frame| {
+                refused = net.as_mut().is_some_and(|net| !net.send(frame));
+                (!refused).then_some(())
+            })?;
+            self.net_full = refused;
+            if taken.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moves frames to the guest, as far as it has room.
+    fn deliver_frames(&mut self) -> Result<(), VmError> {
+        let Some(net) = &mut self.backends.net else {
+            return Ok(());
+        };
+        while let Some((bytes, checked)) = self.frame.take().or_else(|| net.receive()) {
+            let tag = if checked { frame::CHECKSUMS_VALID } else { 0 };
+            if !self.emulator.offer(Channel::Net, tag, &bytes)? {
+                self.frame = Some((bytes, checked));
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves the guest, if nothing is half done; `None` if it must run on.
+    pub(crate) fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
+        if self.emulator.disks().own.is_some() {
+            let text = "a sandbox with a disk of its own cannot be saved";
+            return Err(VmError::new(VmCode::Unsupported, text));
+        }
+        let ready = self.outbox.is_empty()
+            && self.reply.is_none()
+            && self.frame.is_none()
+            && is_done(self.emulator.call(abi::PREPARE_SNAPSHOT, ())?);
+        if !ready {
+            return Ok(None);
+        }
+        let files = self.backends.files.as_ref().map(|files| files.state());
+        let unread = self.reader.unread();
+        let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
+        // What was translated is no part of a saved guest; this one goes on.
+        start_jit(&mut self.emulator, self.guest_jit)?;
+        Ok(Some(saved))
+    }
+
+    fn read_console(&mut self) -> Result<(), VmError> {
+        let console = &mut self.console;
+        self.emulator
+            .drain(Channel::Console, |bytes| console.extend(bytes))?;
+        let excess = self.console.len().saturating_sub(CONSOLE_BYTES);
+        self.console.drain(..excess);
+        Ok(())
+    }
+
+    /// The end of what the console showed.
+    pub(crate) fn console(&self) -> String {
+        let bytes: Vec<u8> = self.console.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Whether it has neither mounts nor a network: nothing of it is on its way
+    /// to anybody but those who gave it commands.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.backends.files.is_none() && self.backends.net.is_none()
+    }
+
+    /// Instructions since the machine was made.
+    pub(crate) fn retired(&self) -> u64 {
+        self.retired
+    }
+
+    /// Entries of its code that lead to AOT regions.
+    pub(crate) fn aot_entries(&self) -> u32 {
+        self.aot_entries
+    }
+
+    /// The devices that do nothing any more, because their driver broke the rules;
+    /// empty if there are none.
+    pub(crate) fn broken(&self) -> String {
+        let names: Vec<&str> = Device::in_set(self.broken).map(Device::name).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("; broken by their drivers: {}", names.join(", ")),
+        }
+    }
+
+    /// The guest's end, with why its kernel failed if it did, else with the last
+    /// line of its console, and with the devices that are broken.
+    fn ended(&self, what: &str) -> VmError {
+        let console = self.console();
+        let failed = console.lines().find(|line| line.contains("Kernel panic"));
+        let last = || console.lines().rfind(|line| !line.trim().is_empty());
+        let text = match failed.or_else(last) {
+            Some(line) => format!("{what}; its console says: {}", line.trim_end()),
+            None => what.to_owned(),
+        };
+        let text = text + &self.broken();
+        VmError::new(VmCode::GuestEnded, text)
+    }
+}
+
+/// Whether a call did what it is for.
+pub(super) fn is_done(answer: u32) -> bool {
+    Answer::from_number(answer) == Some(Answer::Done)
+}
+
+pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
+    let why = match Answer::from_number(answer) {
+        Some(Answer::Done) => return Ok(()),
+        Some(answer) => answer.to_string(),
+        None => format!("answer {answer}"),
+    };
+    let text = format!("the emulator refuses to {what}: {why}");
+    Err(VmError::new(VmCode::Module, text))
+}
+
+/// Tells the emulator, which uses the AOT regions of its image and translates
+/// nothing by default.
+fn start_jit(emulator: &mut Emulator, guest_jit: GuestJit) -> Result<(), VmError> {
+    if guest_jit == GuestJit::Off {
+        let answer = emulator.call(abi::ENABLE_AOT, 0u32)?;
+        return expect_ok(answer, "translate nothing");
+    }
+    if guest_jit.compiles() {
+        let answer = emulator.call(abi::TRANSLATION, guest_jit.policy())?;
+        expect_ok(answer, "translate")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! Imports of the emulator: clocks, randomness, disks, a last word. And the
+//! few calls that the C library of its target refers to, which do nothing.
+//!
+//! wasmtime-wasi is not used: the emulator does no I/O of its own, so all of
+//! WASI would be reach that it does not need.
+
+use super::disk::Disks;
+use super::release::release as give_back;
+use super::translator::Translating;
+use a99_sandbox_abi::functions as abi;
+use std::time::{Instant, SystemTime};
+use wasmtime::{Caller, Engine, Extern, Linker, StoreLimits, StoreLimitsBuilder};
+
+/// Longest last word that is kept.
+const MAX_PANIC_TEXT: usize = 4096;
+
+/// Usual resolution of the guest's clock in nanoseconds.
+pub(super) const CLOCK_RESOLUTION_NS: u64 = 1000;
+
+/// `errno` of WASI: the descriptor is not open.
+const WASI_BADF: i32 = 8;
+
+/// `errno` of WASI: not supported.
+const WASI_NOSYS: i32 = 52;
+
+/// Most bytes of memory of a module of others: the RAM of a guest twice, and
+/// most elements of its table.
+const MAX_MEMORY: usize = 1 << 30;
+const MAX_TABLE: usize = 1 << 20;
+
+/// The host's side of one guest's imports.
+#[derive(Debug)]
+pub(super) struct Imports {
+    start: Instant,
+    /// Resolution of both clocks in nanoseconds.
+    resolution_ns: u64,
+    /// Why the emulator is about to trap.
+    pub panic: Option<String>,
+    /// Compiles what the emulator translates, if it is to.
+    pub translating: Option<Translating>,
+    /// Ticks of the guarded engine since the last run began.
+    pub ticks: u32,
+    /// What a module of others may have.
+    pub limits: StoreLimits,
+    /// Its disks.
+    pub disks: Disks,
+}
+
+impl Imports {
+    pub(crate) fn new(resolution_ns: u64, translating: Option<Translating>) -> Self {
+        Self {
+            start: Instant::now(),
+            resolution_ns: resolution_ns.max(1),
+            panic: None,
+            translating,
+            ticks: 0,
+            limits: StoreLimitsBuilder::new()
+                .memory_size(MAX_MEMORY)
+                .table_elements(MAX_TABLE)
+                .instances(1)
+                .memories(1)
+                .build(),
+            disks: Disks::default(),
+        }
+    }
+
+    /// The clock that the emulator sees, in nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        let now = self.start.elapsed().as_nanos() as u64;
+        now - now % self.resolution_ns
+    }
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn wall_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// A linker with all that the emulator may import.
+pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
+    let mut linker = Linker::new(engine);
+    linker.func_wrap(
+        abi::MODULE,
+        abi::NOW_NS.name,
+        |caller: Caller<'_, Imports>| caller.data().now_ns(),
+    )?;
+    linker.func_wrap(
+        abi::MODULE,
+        abi::WALL_NS.name,
+        |caller: Caller<'_, Imports>| {
+            let now = wall_ns();
+            now - now % caller.data().resolution_ns
+        },
+    )?;
+    linker.func_wrap(abi::MODULE, abi::RANDOM.name, random)?;
+    linker.func_wrap(abi::MODULE, abi::TRANSLATE.name, translate)?;
+    linker.func_wrap(abi::MODULE, abi::PANICKED.name, panicked)?;
+    linker.func_wrap(abi::MODULE, abi::DISK_READ.name, disk_read)?;
+    linker.func_wrap(abi::MODULE, abi::DISK_WRITE.name, disk_write)?;
+    linker.func_wrap(
+        abi::MODULE,
+        abi::DISK_DISCARD.name,
+        |caller: Caller<'_, Imports>, disk: u32, offset: u64, len: u64, zero: u32| {
+            u32::from(caller.data().disks.discard(disk, offset, len, zero != 0))
+        },
+    )?;
+    linker.func_wrap(
+        abi::MODULE,
+        abi::DISK_FLUSH.name,
+        |caller: Caller<'_, Imports>, disk: u32| u32::from(caller.data().disks.flush(disk)),
+    )?;
+    linker.func_wrap(abi::MODULE, abi::RELEASE.name, release)?;
+    wasi(&mut linker)?;
+    Ok(linker)
+}
+
+/// The slice of linear memory that the emulator names.
+fn slice<'a>(
+    caller: &'a mut Caller<'_, Imports>,
+    address: u32,
+    len: u32,
+) -> wasmtime::Result<(&'a mut [u8], &'a mut Imports)> {
+    let Some(Extern::Memory(memory)) = caller.get_export(abi::MEMORY) else {
+        wasmtime::bail!("the emulator has no memory");
+    };
+    let (data, imports) = memory.data_and_store_mut(caller);
+    let end = u64::from(address) + u64::from(len);
+    match data.get_mut(address as usize..end as usize) {
+        Some(slice) => Ok((slice, imports)),
+        None => wasmtime::bail!("the emulator names memory that is not there"),
+    }
+}
+
+fn random(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime::Result<()> {
+    let (slice, _) = slice(&mut caller, address, len)?;
+    getrandom::fill(slice).map_err(|error| wasmtime::format_err!("no randomness: {error}"))
+}
+
+fn panicked(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime::Result<()> {
+    let (text, imports) = slice(&mut caller, address, len)?;
+    let text = &text[..text.len().min(MAX_PANIC_TEXT)];
+    imports.panic = Some(String::from_utf8_lossy(text).into_owned());
+    Ok(())
+}
+
+fn translate(
+    mut caller: Caller<'_, Imports>,
+    address: u32,
+    len: u32,
+    ticket: u32,
+) -> wasmtime::Result<()> {
+    let (module, imports) = slice(&mut caller, address, len)?;
+    if let Some(translating) = &mut imports.translating {
+        translating.request(module, ticket);
+    }
+    Ok(())
+}
+
+fn disk_read(
+    mut caller: Caller<'_, Imports>,
+    disk: u32,
+    offset: u64,
+    address: u32,
+    len: u32,
+) -> wasmtime::Result<u32> {
+    let (slice, imports) = slice(&mut caller, address, len)?;
+    Ok(imports.disks.read(disk, offset, slice).into())
+}
+
+fn disk_write(
+    mut caller: Caller<'_, Imports>,
+    disk: u32,
+    offset: u64,
+    address: u32,
+    len: u32,
+) -> wasmtime::Result<u32> {
+    let (slice, imports) = slice(&mut caller, address, len)?;
+    Ok(imports.disks.write(disk, offset, slice).into())
+}
+
+fn release(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime::Result<()> {
+    let (slice, _) = slice(&mut caller, address, len)?;
+    give_back(slice);
+    Ok(())
+}
+
+/// Answers for a program without arguments, environment and files.
+fn wasi(linker: &mut Linker<Imports>) -> wasmtime::Result<()> {
+    const WASI: &str = "wasi_snapshot_preview1";
+    let sizes = |mut caller: Caller<'_, Imports>, count: u32, size: u32| {
+        for address in [count, size] {
+            slice(&mut caller, address, 4)?.0.fill(0);
+        }
+        wasmtime::Result::Ok(0)
+    };
+    linker.func_wrap(WASI, "environ_sizes_get", sizes)?;
+    linker.func_wrap(WASI, "args_sizes_get", sizes)?;
+    linker.func_wrap(WASI, "environ_get", |_: u32, _: u32| 0)?;
+    linker.func_wrap(WASI, "args_get", |_: u32, _: u32| 0)?;
+    linker.func_wrap(WASI, "fd_write", |_: u32, _: u32, _: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_read", |_: u32, _: u32, _: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_close", |_: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_seek", |_: u32, _: u64, _: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_fdstat_get", |_: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_prestat_get", |_: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_prestat_dir_name", |_: u32, _: u32, _: u32| {
+        WASI_BADF
+    })?;
+    linker.func_wrap(WASI, "sched_yield", || 0)?;
+    linker.func_wrap(WASI, "clock_time_get", |_: u32, _: u64, _: u32| WASI_NOSYS)?;
+    linker.func_wrap(
+        WASI,
+        "random_get",
+        |caller: Caller<'_, Imports>, address: u32, len: u32| {
+            random(caller, address, len).map(|()| 0)
+        },
+    )?;
+    linker.func_wrap(WASI, "proc_exit", |code: u32| -> wasmtime::Result<()> {
+        wasmtime::bail!("the emulator exits with code {code}")
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a99_sandbox_abi::Value;
+    use wasmtime::{Store, ValType};
+
+    #[test]
+    fn all_imports_of_the_abi_are_there_with_their_types() {
+        let engine = Engine::default();
+        let linker = linker(&engine).unwrap();
+        let mut store = Store::new(&engine, Imports::new(1, None));
+        let is = |value: &Value, found: &ValType| match value {
+            Value::I32 => found.is_i32(),
+            Value::I64 => found.is_i64(),
+        };
+        for import in abi::IMPORTS {
+            let found = linker.get(&mut store, abi::MODULE, import.name).unwrap();
+            let found = found.into_func().unwrap().ty(&store);
+            let params: Vec<ValType> = found.params().collect();
+            let results: Vec<ValType> = found.results().collect();
+            assert_eq!(params.len(), import.params.len(), "{}", import.name);
+            let mut both = import.params.iter().zip(&params);
+            assert!(both.all(|(row, found)| is(row, found)), "{}", import.name);
+            assert_eq!(results.len(), import.result.iter().len(), "{}", import.name);
+            let mut both = import.result.iter().zip(&results);
+            assert!(both.all(|(row, found)| is(row, found)), "{}", import.name);
+        }
+        let ours = linker
+            .iter(&mut store)
+            .filter(|(of, ..)| *of == abi::MODULE);
+        assert_eq!(ours.count(), abi::IMPORTS.len());
+    }
+}

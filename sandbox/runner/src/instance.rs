@@ -1,0 +1,444 @@
+//! Emulator instance: its exports as Rust functions.
+
+use super::disk::{Disks, ImageDisk};
+use super::engine::guarded_engine;
+use super::error::{VmCode, VmError};
+use super::imports::{Imports, linker};
+use super::translator::{Compilation, Compiler, Translating, Translations};
+use a99_sandbox_abi::{Channel, Export, RunReport, Status, functions as abi, unpair};
+use wasmtime::{
+    Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, UpdateDeadline,
+    WasmParams, WasmResults,
+};
+
+/// Why the emulator came back, with the time that goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// Its budget is used up, or it has output.
+    Budget,
+    /// The guest waits until that time of its clock, or for input only.
+    Wait(Option<u64>),
+    /// The guest turned itself off.
+    PowerOff,
+    /// The guest asked to be restarted.
+    Reset,
+}
+
+/// A module, linked to what it imports and ready to be instantiated.
+#[derive(Clone)]
+pub(super) struct Linked {
+    pre: InstancePre<Imports>,
+    compiler: Compiler,
+    /// Whether it runs on the engine that can be stopped from outside.
+    guarded: bool,
+    disk: Option<ImageDisk>,
+}
+
+impl std::fmt::Debug for Linked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Linked").finish_non_exhaustive()
+    }
+}
+
+impl Linked {
+    /// Links a module, whose guests have that disk.
+    ///
+    /// # Errors
+    /// [`VmCode::Module`] if it imports what the emulator does not.
+    pub(crate) fn new(module: &Module, disk: Option<ImageDisk>) -> Result<Self, VmError> {
+        let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
+        let linker = linker(module.engine()).map_err(failed)?;
+        let pre = linker.instantiate_pre(module).map_err(failed)?;
+        let compiler = Compiler::new(module.engine());
+        let guarded = guarded_engine().is_ok_and(|other| Engine::same(&other, module.engine()));
+        Ok(Self {
+            pre,
+            compiler,
+            guarded,
+            disk,
+        })
+    }
+
+    /// Sectors of the disk of its guests.
+    pub(crate) fn disk_sectors(&self) -> u64 {
+        self.disk.as_ref().map_or(0, ImageDisk::sectors)
+    }
+
+    /// What was compiled for the guests of this module.
+    pub(crate) fn translations(&self) -> Translations {
+        self.compiler.translations()
+    }
+
+    fn engine(&self) -> &Engine {
+        self.pre.module().engine()
+    }
+}
+
+/// The emulator's functions.
+struct Exports {
+    memory: Memory,
+    /// The emulator's functions, to which translated code is added.
+    table: Table,
+    translated: TypedFunc<(u32, u32), u32>,
+    run: TypedFunc<u64, u32>,
+    report: TypedFunc<(), u32>,
+    output: TypedFunc<u32, u64>,
+    tag: TypedFunc<u32, u32>,
+    taken: TypedFunc<(u32, u32), ()>,
+    space: TypedFunc<(u32, u32), u64>,
+    commit: TypedFunc<(u32, u32, u32), u32>,
+}
+
+/// Ticks of the guarded engine for which an emulator may stay in one run: 10 s,
+/// a thousand times what a step takes.
+const MAX_TICKS: u32 = 100;
+
+/// Most bytes that a channel has at once: its buffers are smaller.
+const MAX_DRAINED: usize = 64 << 20;
+
+/// A running emulator.
+pub(super) struct Emulator {
+    store: Store<Imports>,
+    instance: Instance,
+    exports: Exports,
+    /// Where the emulator keeps its report.
+    report_at: usize,
+}
+
+impl std::fmt::Debug for Emulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Emulator").finish_non_exhaustive()
+    }
+}
+
+impl Emulator {
+    /// An instance, as the module has it: empty, or a snapshot. If it is to
+    /// `translate`, hot guest code is compiled.
+    pub(crate) fn new(
+        linked: &Linked,
+        clock_resolution_ns: u64,
+        translate: bool,
+    ) -> Result<Self, VmError> {
+        let failed = |error| VmError::engine(VmCode::Resources, "new guest", &error);
+        // What a module of others would have compiled is bounded by nothing.
+        let translate = translate && !linked.guarded;
+        let translating = translate.then(|| Translating::new(&linked.compiler));
+        let mut store = Store::new(
+            linked.engine(),
+            Imports::new(clock_resolution_ns, translating),
+        );
+        store.data_mut().disks.image = linked.disk.clone();
+        if linked.guarded {
+            guard(&mut store);
+        }
+        let instance = linked.pre.instantiate(&mut store).map_err(failed)?;
+        let missing = |error| VmError::engine(VmCode::Module, "emulator", &error);
+        let exports = Exports::new(&mut store, &instance).map_err(missing)?;
+        Ok(Self {
+            store,
+            instance,
+            exports,
+            report_at: 0,
+        })
+    }
+
+    /// Adds the code that is compiled by now to the emulator's functions.
+    pub(crate) fn install(&mut self) -> Result<(), VmError> {
+        loop {
+            let translating = self.store.data_mut().translating.as_mut();
+            let Some((ticket, compilation)) = translating.and_then(Translating::next) else {
+                return Ok(());
+            };
+            let number = match compilation {
+                Compilation::Known(number) => number,
+                Compilation::None => 0,
+                Compilation::Module(module, key) => {
+                    // A module that does not fit is as good as none.
+                    let number = self.add(&module).unwrap_or(0);
+                    let translating = self.store.data_mut().translating.as_mut();
+                    if let Some(translating) = translating {
+                        translating.note(key, number);
+                    }
+                    number
+                }
+            };
+            let result = self
+                .exports
+                .translated
+                .call(&mut self.store, (ticket, number));
+            result.map_err(|error| self.trap(&error))?;
+        }
+    }
+
+    /// Instantiates a module with the emulator's memory and table, and puts its
+    /// function into the table; the answer is its number.
+    fn add(&mut self, module: &Module) -> wasmtime::Result<u32> {
+        let Exports { memory, table, .. } = self.exports;
+        let imports = [memory.into(), table.into()];
+        let instance = Instance::new(&mut self.store, module, &imports)?;
+        let mut exports = instance.exports(&mut self.store);
+        let function = exports.next().and_then(|export| export.into_func());
+        drop(exports);
+        let Some(function) = function else {
+            wasmtime::bail!("no function");
+        };
+        let number = table.grow(&mut self.store, 1, Ref::Func(Some(function)))?;
+        Ok(u32::try_from(number)?)
+    }
+
+    /// An error of a call: what the emulator said last, or how it trapped.
+    fn trap(&mut self, error: &wasmtime::Error) -> VmError {
+        match self.store.data_mut().panic.take() {
+            Some(text) => VmError::new(VmCode::EmulatorTrap, text),
+            None => VmError::engine(VmCode::EmulatorTrap, "emulator", error),
+        }
+    }
+
+    /// Calls an export by name, for what is called once.
+    pub(crate) fn call<P: WasmParams, R: WasmResults>(
+        &mut self,
+        export: Export<P, R>,
+        params: P,
+    ) -> Result<R, VmError> {
+        let function = typed(&mut self.store, &self.instance, export);
+        let function =
+            function.map_err(|error| VmError::engine(VmCode::Module, export.name, &error))?;
+        let result = function.call(&mut self.store, params);
+        result.map_err(|error| self.trap(&error))
+    }
+
+    /// Runs the guest for about `budget` instructions, or until it waits, ends
+    /// or has output.
+    pub(crate) fn run(&mut self, budget: u64) -> Result<(Ran, RunReport), VmError> {
+        self.install()?;
+        self.store.data_mut().ticks = 0;
+        let run = self.exports.run.call(&mut self.store, budget);
+        let status = run.map_err(|error| self.trap(&error))?;
+        if self.report_at == 0 {
+            let at = self.exports.report.call(&mut self.store, ());
+            self.report_at = at.map_err(|error| self.trap(&error))? as usize;
+        }
+        let bytes = self.read(self.report_at as u64, RunReport::BYTES as u64)?;
+        let report = RunReport::parse(bytes.try_into().unwrap_or(&[0; RunReport::BYTES]));
+        let until = (report.until_ns != u64::MAX).then_some(report.until_ns);
+        let ran = match Status::from_number(status) {
+            Some(Status::Budget) => Ran::Budget,
+            Some(Status::Wait) => Ran::Wait(until),
+            Some(Status::PowerOff) => Ran::PowerOff,
+            Some(Status::Reset) => Ran::Reset,
+            None => return Err(broken(&format!("status {status}"))),
+        };
+        Ok((ran, report))
+    }
+
+    /// Moves all output of a channel to `take`, piece by piece.
+    pub(crate) fn drain(
+        &mut self,
+        channel: Channel,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), VmError> {
+        let number = channel as u32;
+        let mut drained = 0;
+        loop {
+            if drained > MAX_DRAINED {
+                return Err(broken("output without an end"));
+            }
+            let output = self.exports.output.call(&mut self.store, number);
+            let pair = output.map_err(|error| self.trap(&error))?;
+            if pair == 0 {
+                return Ok(());
+            }
+            let piece = self.piece(pair)?;
+            let len = piece.len() as u32;
+            drained += piece.len().max(1);
+            take(piece);
+            let taken = self.exports.taken.call(&mut self.store, (number, len));
+            taken.map_err(|error| self.trap(&error))?;
+        }
+    }
+
+    /// Gives a channel of bytes as much of `bytes` as it has room for; the
+    /// answer is how much.
+    pub(crate) fn feed(&mut self, channel: Channel, bytes: &[u8]) -> Result<usize, VmError> {
+        let number = channel as u32;
+        let mut done = 0;
+        while done < bytes.len() {
+            let wanted = (bytes.len() - done).min(u32::MAX as usize) as u32;
+            let space = self.exports.space.call(&mut self.store, (number, wanted));
+            let pair = space.map_err(|error| self.trap(&error))?;
+            let (at, room) = unpair(pair);
+            let room = room.min(wanted);
+            if room == 0 {
+                break;
+            }
+            self.write(at.into(), &bytes[done..done + room as usize])?;
+            let commit = self.exports.commit.call(&mut self.store, (number, 0, room));
+            commit.map_err(|error| self.trap(&error))?;
+            done += room as usize;
+        }
+        Ok(done)
+    }
+
+    /// Gives the oldest message of a channel to `take`, and drops it if that
+    /// answers; the answer, with the message's tag.
+    pub(crate) fn take<T>(
+        &mut self,
+        channel: Channel,
+        take: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<Option<(u32, T)>, VmError> {
+        let number = channel as u32;
+        let output = self.exports.output.call(&mut self.store, number);
+        let pair = output.map_err(|error| self.trap(&error))?;
+        if pair == 0 {
+            return Ok(None);
+        }
+        let tag = self.exports.tag.call(&mut self.store, number);
+        let tag = tag.map_err(|error| self.trap(&error))?;
+        let piece = self.piece(pair)?;
+        let len = piece.len() as u32;
+        let Some(answer) = take(piece) else {
+            return Ok(None);
+        };
+        let taken = self.exports.taken.call(&mut self.store, (number, len));
+        taken.map_err(|error| self.trap(&error))?;
+        Ok(Some((tag, answer)))
+    }
+
+    /// Gives a channel a message; `false` if it has no room for it.
+    pub(crate) fn offer(
+        &mut self,
+        channel: Channel,
+        tag: u32,
+        bytes: &[u8],
+    ) -> Result<bool, VmError> {
+        let (number, len) = (channel as u32, bytes.len() as u32);
+        let space = self.exports.space.call(&mut self.store, (number, len));
+        let pair = space.map_err(|error| self.trap(&error))?;
+        let (at, room) = unpair(pair);
+        if pair == 0 || room < len {
+            return Ok(false);
+        }
+        self.write(at.into(), bytes)?;
+        let commit = self
+            .exports
+            .commit
+            .call(&mut self.store, (number, tag, len));
+        Ok(commit.map_err(|error| self.trap(&error))? == 1)
+    }
+
+    /// All of linear memory.
+    pub(crate) fn memory(&self) -> &[u8] {
+        self.exports.memory.data(&self.store)
+    }
+
+    /// Makes linear memory at least that long.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), VmError> {
+        const WASM_PAGE: usize = 64 << 10;
+        let missing = bytes.saturating_sub(self.memory().len());
+        let pages = missing.div_ceil(WASM_PAGE) as u64;
+        let grown = self.exports.memory.grow(&mut self.store, pages);
+        grown
+            .map(drop)
+            .map_err(|error| VmError::engine(VmCode::Resources, "memory of a guest", &error))
+    }
+
+    /// Bytes of linear memory.
+    pub(crate) fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
+        let data = self.exports.memory.data(&self.store);
+        let range = address as usize..(address + len) as usize;
+        data.get(range)
+            .ok_or_else(|| broken("an address outside its memory"))
+    }
+
+    /// The bytes that the emulator names by address and length in one number.
+    pub(crate) fn piece(&self, pair: u64) -> Result<&[u8], VmError> {
+        let (at, len) = unpair(pair);
+        self.read(at.into(), len.into())
+    }
+
+    /// Fills linear memory.
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), VmError> {
+        let data = self.exports.memory.data_mut(&mut self.store);
+        let range = address as usize..address as usize + bytes.len();
+        let place = data
+            .get_mut(range)
+            .ok_or_else(|| broken("an address outside its memory"))?;
+        place.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Modules that were asked for and have not been answered.
+    #[cfg(feature = "testing")]
+    pub(crate) fn waiting(&self) -> usize {
+        let translating = self.store.data().translating.as_ref();
+        translating.map_or(0, Translating::waiting)
+    }
+
+    /// The clock that the emulator sees, in nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.store.data().now_ns()
+    }
+
+    /// Its disks.
+    pub(crate) fn disks(&mut self) -> &mut Disks {
+        &mut self.store.data_mut().disks
+    }
+
+    /// All that makes up its state, for a snapshot.
+    pub(crate) fn parts(&mut self) -> (&mut Store<Imports>, Instance) {
+        (&mut self.store, self.instance)
+    }
+}
+
+/// Bounds what a module of others may do: how long it may stay away, and how
+/// much memory it has.
+fn guard(store: &mut Store<Imports>) {
+    store.limiter(|imports| &mut imports.limits);
+    store.epoch_deadline_callback(|mut context| {
+        let ticks = &mut context.data_mut().ticks;
+        *ticks += 1;
+        Ok(match *ticks > MAX_TICKS {
+            true => UpdateDeadline::Interrupt,
+            false => UpdateDeadline::Continue(1),
+        })
+    });
+    store.set_epoch_deadline(1);
+}
+
+impl Exports {
+    fn new(store: &mut Store<Imports>, instance: &Instance) -> wasmtime::Result<Self> {
+        let memory = instance.get_memory(&mut *store, abi::MEMORY);
+        let Some(memory) = memory else {
+            wasmtime::bail!("it exports no memory");
+        };
+        let Some(table) = instance.get_table(&mut *store, abi::TABLE) else {
+            wasmtime::bail!("it exports no table");
+        };
+        Ok(Self {
+            memory,
+            table,
+            translated: typed(store, instance, abi::TRANSLATED)?,
+            run: typed(store, instance, abi::RUN)?,
+            report: typed(store, instance, abi::REPORT)?,
+            output: typed(store, instance, abi::OUTPUT)?,
+            tag: typed(store, instance, abi::TAG)?,
+            taken: typed(store, instance, abi::TAKEN)?,
+            space: typed(store, instance, abi::SPACE)?,
+            commit: typed(store, instance, abi::COMMIT)?,
+        })
+    }
+}
+
+/// An export as its row of the ABI has it.
+fn typed<P: WasmParams, R: WasmResults>(
+    store: &mut Store<Imports>,
+    instance: &Instance,
+    export: Export<P, R>,
+) -> wasmtime::Result<TypedFunc<P, R>> {
+    instance.get_typed_func(store, export.name)
+}
+
+/// The emulator does not keep to its interface.
+fn broken(what: &str) -> VmError {
+    VmError::new(VmCode::Protocol, format!("the emulator gave {what}"))
+}

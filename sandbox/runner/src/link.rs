@@ -1,0 +1,221 @@
+//! Linker of AOT regions: the functions that come with an image become part of the
+//! emulator that holds the guest, so that one file is compiled and loaded.
+//!
+//! Sections are copied as they are but for five, which get more items behind
+//! those that they have: no index of the module changes its meaning.
+
+use super::error::{VmCode, VmError};
+use a99_sandbox_abi::TYPES;
+use wasm_encoder::Encode;
+use wasmparser::{BinaryReader, Parser, Payload, TypeRef};
+
+/// Numbers of sections (WebAssembly core specification, "Modules").
+mod section {
+    pub(super) const TYPE: u8 = 1;
+    pub(super) const FUNCTION: u8 = 3;
+    pub(super) const TABLE: u8 = 4;
+    pub(super) const ELEMENT: u8 = 9;
+    pub(super) const CODE: u8 = 10;
+}
+
+/// The indices from which functions are added to a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NewIndices {
+    /// Number of the first new function in the table.
+    pub table: u32,
+    /// Number of the first new type.
+    pub types: u32,
+    /// Number of the first new function in the module.
+    functions: u32,
+}
+
+fn failed(what: impl std::fmt::Display) -> VmError {
+    VmError::new(VmCode::Module, format!("emulator: {what}"))
+}
+
+impl NewIndices {
+    /// Those of a module with one table that can grow.
+    pub(crate) fn of(module: &[u8]) -> Result<Self, VmError> {
+        let (mut types, mut functions, mut table) = (0, 0, None);
+        for payload in Parser::new(0).parse_all(module) {
+            match payload.map_err(failed)? {
+                Payload::TypeSection(section) => types = section.count(),
+                Payload::ImportSection(section) => {
+                    for import in section.into_imports() {
+                        let import = import.map_err(failed)?;
+                        functions += u32::from(matches!(import.ty, TypeRef::Func(_)));
+                    }
+                }
+                Payload::FunctionSection(section) => functions += section.count(),
+                Payload::TableSection(section) => {
+                    for found in section {
+                        let found = found.map_err(failed)?;
+                        let is_new = table.replace(found.ty).is_none();
+                        if !is_new || found.ty.maximum.is_some() {
+                            return Err(failed("it has another table than expected"));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        let table = table.and_then(|table| u32::try_from(table.initial).ok());
+        Ok(Self {
+            table: table.ok_or_else(|| failed("it has no table"))?,
+            types,
+            functions,
+        })
+    }
+
+    /// The module with more functions, given as `compile_aot` of the emulator gives
+    /// them: each behind its length. They are in the table from its end on.
+    pub(crate) fn add(&self, module: &[u8], functions: &[u8]) -> Result<Vec<u8>, VmError> {
+        let bodies = bodies(functions)?;
+        let count = bodies.len() as u32;
+        let mut linked = Vec::with_capacity(module.len() + functions.len() + (64 << 10));
+        // Magic number and version.
+        linked.extend(module.get(..8).ok_or_else(|| failed("it is too short"))?);
+        for payload in Parser::new(0).parse_all(module) {
+            let payload = payload.map_err(failed)?;
+            let Some((id, range)) = payload.as_section() else {
+                continue;
+            };
+            let content = &module[range];
+            let content = match id {
+                section::TYPE => longer(content, TYPES.len() as u32, &types())?,
+                section::FUNCTION => {
+                    let kind = encoded(self.types);
+                    longer(content, count, &kind.repeat(bodies.len()))?
+                }
+                section::TABLE => {
+                    // One table of functions, without a maximum.
+                    let mut table = vec![1, 0x70, 0];
+                    (self.table + count).encode(&mut table);
+                    table
+                }
+                section::ELEMENT => longer(content, 1, &self.elements(count))?,
+                section::CODE => {
+                    let mut code = Vec::with_capacity(functions.len());
+                    for body in &bodies {
+                        body.encode(&mut code);
+                    }
+                    longer(content, count, &code)?
+                }
+                _ => content.to_vec(),
+            };
+            linked.push(id);
+            content.encode(&mut linked);
+        }
+        Ok(linked)
+    }
+
+    /// An active segment: the new functions, in order.
+    fn elements(&self, count: u32) -> Vec<u8> {
+        let mut segment = vec![0, 0x41];
+        (self.table as i32).encode(&mut segment);
+        segment.push(0x0b);
+        count.encode(&mut segment);
+        for function in 0..count {
+            (self.functions + function).encode(&mut segment);
+        }
+        segment
+    }
+}
+
+/// The types of the new functions as they stand in a section.
+fn types() -> Vec<u8> {
+    let mut types = Vec::new();
+    for (parameters, results) in TYPES {
+        types.push(0x60);
+        for list in [parameters, results] {
+            let bytes: Vec<u8> = list.iter().map(|kind| *kind as u8).collect();
+            bytes.encode(&mut types);
+        }
+    }
+    types
+}
+
+/// The pieces of a run of pieces, each behind its length (32 bits, little-endian).
+pub(super) fn bodies(mut bytes: &[u8]) -> Result<Vec<&[u8]>, VmError> {
+    let mut bodies = Vec::new();
+    while !bytes.is_empty() {
+        let split = bytes.split_first_chunk();
+        let split =
+            split.and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
+        let (body, rest) = split.ok_or_else(|| failed("its functions are not whole"))?;
+        bodies.push(body);
+        bytes = rest;
+    }
+    Ok(bodies)
+}
+
+/// A section with more items: its content begins with their number.
+fn longer(content: &[u8], more: u32, items: &[u8]) -> Result<Vec<u8>, VmError> {
+    let mut reader = BinaryReader::new(content, 0);
+    let count = reader.read_var_u32().map_err(failed)?;
+    let mut longer = encoded(count + more);
+    longer.extend(&content[reader.current_position()..]);
+    longer.extend(items);
+    Ok(longer)
+}
+
+/// The encoding of a number.
+fn encoded(number: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    number.encode(&mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasmtime::{Instance, Module, Store};
+
+    /// `(table (export "t") 2 funcref) (func (export "a") (result i32) 42)`, which
+    /// is element 1.
+    const MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x04\x04\x01\x70\0\x02\
+        \x07\x09\x02\x01t\x01\0\x01a\0\0\x09\x07\x01\0\x41\x01\x0b\x01\0\x0a\x06\x01\x04\0\x41\x2a\x0b";
+
+    /// No locals; answers its first parameter plus a number.
+    fn function(number: u8) -> Vec<u8> {
+        let body = [0, 0x20, 0, 0x41, number, 0x6a, 0x0b];
+        [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+    }
+
+    #[test]
+    fn functions_are_added_to_module_and_table() {
+        let indices = NewIndices::of(MODULE).expect("a module");
+        assert_eq!((indices.table, indices.types, indices.functions), (2, 1, 1));
+        let linked = indices
+            .add(MODULE, &[function(1), function(5)].concat())
+            .expect("it fits");
+        let engine = super::super::engine().expect("an engine");
+        let module = Module::new(&engine, &linked).expect("a module");
+        let mut store = Store::new(&engine, ());
+        let instance = Instance::new(&mut store, &module, &[]).expect("an instance");
+        let table = instance.get_table(&mut store, "t").expect("a table");
+        assert_eq!(table.size(&store), 4);
+        for (at, sum) in [(2, 8), (3, 12)] {
+            let function = table.get(&mut store, at).expect("there");
+            let function = *function.unwrap_func().expect("a function");
+            let typed = function
+                .typed::<(i32, i64, i32, i64), i32>(&store)
+                .expect("a region");
+            assert_eq!(typed.call(&mut store, (7, 0, 0, 0)).expect("no trap"), sum);
+        }
+        let old = instance.get_typed_func::<(), i32>(&mut store, "a");
+        assert_eq!(
+            old.expect("there").call(&mut store, ()).expect("no trap"),
+            42
+        );
+    }
+
+    #[test]
+    fn what_is_not_whole_is_refused() {
+        let indices = NewIndices::of(MODULE).expect("a module");
+        assert!(indices.add(MODULE, &function(1)[..9]).is_err());
+        assert!(indices.add(MODULE, &[1, 0]).is_err());
+        assert!(indices.add(&MODULE[..7], &function(1)).is_err());
+        assert!(NewIndices::of(&MODULE[..40]).is_err());
+    }
+}
