@@ -1,7 +1,7 @@
 //! Layering rules: which crate may depend on which, and which may name a
 //! dependency of others.
 //!
-//! The rules are tables of `ARCHITECTURE.md`, read here and compared with what
+//! The rules are tables of `xtask/rules.md`, read here and compared with what
 //! cargo says of the manifests, both ways: what stands in only one of them is
 //! told with the line to edit.
 
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 /// The page with the tables.
-const PAGE: &str = "ARCHITECTURE.md";
+const PAGE: &str = "xtask/rules.md";
 
 /// The crates of the workspace, with the arrows between them.
 const CRATES: &str = "## Map";
@@ -207,7 +207,7 @@ fn arrows(row: &Row, package: &Package, packages: &[Package], found: &mut Vec<St
 /// The names of a cell, which are separated by commas.
 fn items(cell: &str) -> impl Iterator<Item = &str> {
     let items = cell.split(',').map(str::trim);
-    items.filter(|item| !item.is_empty() && *item != "nothing" && *item != "nobody")
+    items.filter(|item| !item.is_empty() && *item != "nothing")
 }
 
 /// The table of dependencies that only some crates may name, in tests too.
@@ -335,7 +335,7 @@ mod tests {
         packages[0].dependencies.push(dependency("a99-vm"));
         assert_eq!(
             compare(&good(), &packages),
-            ["core/Cargo.toml:7: a99-core may not depend on vm (ARCHITECTURE.md:5)"]
+            ["core/Cargo.toml:7: a99-core may not depend on vm (xtask/rules.md:5)"]
         );
         // Tests may use more of what is ours.
         packages[0].dependencies[0].is_dev = true;
@@ -343,12 +343,12 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_nobody_uses() {
+    fn an_unused_arrow() {
         let mut packages = workspace();
         packages[1].dependencies.clear();
         assert_eq!(
             compare(&good(), &packages),
-            ["ARCHITECTURE.md:6: a99-vm does not depend on core: remove it from the row"]
+            ["xtask/rules.md:6: a99-vm does not depend on core: remove it from the row"]
         );
     }
 
@@ -369,7 +369,7 @@ mod tests {
         let found = compare(&good(), &workspace()[..2]);
         assert!(
             found.contains(
-                &"ARCHITECTURE.md:7: no crate of the workspace is called `a99-sandbox`".to_owned()
+                &"xtask/rules.md:7: no crate of the workspace is called `a99-sandbox`".to_owned()
             ),
             "{found:?}"
         );
@@ -377,7 +377,7 @@ mod tests {
         packages[0].folder = "kernel".to_owned();
         assert_eq!(
             compare(&good(), &packages),
-            ["ARCHITECTURE.md:5: the folder of a99-core is kernel"]
+            ["xtask/rules.md:5: the folder of a99-core is kernel"]
         );
     }
 
@@ -390,11 +390,11 @@ mod tests {
         });
         assert_eq!(
             compare(&good(), &packages),
-            ["core/Cargo.toml:7: a99-core may not name wasmtime (ARCHITECTURE.md:13)"]
+            ["core/Cargo.toml:7: a99-core may not name wasmtime (xtask/rules.md:13)"]
         );
         let banned = page(
             &[CORE, VM, SANDBOX].concat(),
-            "| `wasmtime` | no | nobody |\n",
+            "| `wasmtime` | no | nothing |\n",
         );
         assert_eq!(compare(&banned, &workspace()).len(), 1);
         let wide = page(
@@ -403,7 +403,7 @@ mod tests {
         );
         assert_eq!(
             compare(&wide, &workspace()),
-            ["ARCHITECTURE.md:13: a99-vm does not name wasmtime: remove it from the row"]
+            ["xtask/rules.md:13: a99-vm does not name wasmtime: remove it from the row"]
         );
     }
 
@@ -412,7 +412,7 @@ mod tests {
         let mut packages = workspace();
         packages[2].dependencies.pop();
         let found = compare(&good(), &packages);
-        let last = "ARCHITECTURE.md:15: no product or benchmark depends on wasmtime";
+        let last = "xtask/rules.md:15: no product or benchmark depends on wasmtime";
         assert!(found.contains(&last.to_owned()), "{found:?}");
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Counted is what a reader of the crate has to know: the lines of the Rust files
 //! below its `src`, without blank ones, comments, tests and generated files. Crates
-//! that are larger than the limit stand in a table of `ARCHITECTURE.md` with their own
+//! that are larger than the limit stand in a table of `xtask/rules.md` with their own
 //! limit and the reason; a row that is no longer needed, or leaves too much room, is
 //! told as well, so that the table says what is true.
 
@@ -10,7 +10,7 @@ use super::tables::{Row, table};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The page with the table.
-const PAGE: &str = "ARCHITECTURE.md";
+const PAGE: &str = "xtask/rules.md";
 const HEADING: &str = "## Sizes";
 const COLUMNS: [&str; 3] = ["crate", "lines of code, at most", "why it is one crate"];
 
@@ -190,7 +190,7 @@ mod tests {
         ] {
             let found = told(rows, lines);
             assert!(found.len() == 1 && found[0].contains(what), "{found:?}");
-            assert!(found[0].starts_with("ARCHITECTURE.md:5: "), "{found:?}");
+            assert!(found[0].starts_with("xtask/rules.md:5: "), "{found:?}");
         }
         assert!(diagnostics([(PAGE, "")].into_iter())[0].contains("no table"));
     }
