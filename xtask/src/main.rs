@@ -23,6 +23,7 @@ mod kills;
 mod power;
 mod reference;
 mod shell;
+mod size;
 mod stage;
 mod stages;
 mod tidy;
@@ -43,6 +44,9 @@ Usage: cargo xtask TASK
                              its image and all tests with it (Debian, apt)
   ci                         test, then slow
   tidy                       only the layering rules and those of the tree
+  size [--since REV] [--json]
+                             lines of code, comments and tests of each crate, and how
+                             many more they are than at a commit
   deny                       licences, second versions and sources of dependencies
                              (cargo-deny, installed if need be)
   advisories --db PATH       advisories about dependencies, by a clone of RustSec's
@@ -160,6 +164,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
             stages::slow().and(test)
         }
         ("tidy", []) => tidy::tidy(),
+        ("size", args) => size::size(args),
         ("deny", []) => deny::deny(),
         ("advisories", args) => deny::advisories(args),
         ("docs", []) => docs::write(),

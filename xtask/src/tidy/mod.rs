@@ -18,6 +18,8 @@ mod sizes;
 mod sources;
 mod tables;
 
+pub(crate) use sizes::{Size, sizes};
+
 use crate::docs;
 use crate::shell::{Failed, output, root};
 use std::process::Command;
@@ -25,7 +27,7 @@ use std::process::Command;
 /// Checks everything.
 pub(crate) fn tidy() -> Result<(), Failed> {
     let mut diagnostics = layering::diagnostics()?;
-    let files: Vec<(String, String)> = tracked()?.into_iter().filter_map(read).collect();
+    let files = tracked_files()?;
     let each = || files.iter().map(|(path, text)| (&**path, &**text));
     let (pages, known) = (citations::Pages::of(each()), names::Known::of(each()));
     let tree = markdown::Tree::of(each());
@@ -49,6 +51,11 @@ pub(crate) fn tidy() -> Result<(), Failed> {
         eprintln!("  {diagnostic}");
     }
     Err(Failed(format!("{} diagnostics", diagnostics.len())))
+}
+
+/// The files of the project with their texts.
+pub(crate) fn tracked_files() -> Result<Vec<(String, String)>, Failed> {
+    Ok(tracked()?.into_iter().filter_map(read).collect())
 }
 
 /// A file with its text; files that a change has removed are still listed until
