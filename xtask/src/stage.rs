@@ -219,20 +219,24 @@ impl Progress {
             .map_err(|error| failed(&name, error))?;
         if let Some(stdout) = child.stdout.take() {
             let mut lines = BufReader::new(stdout);
+            // The lines of one program: others may print beside it.
+            let mut shown = Vec::new();
             let mut line = Vec::new();
             // Tests may print anything, not only text.
             while lines.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
                 let text = String::from_utf8_lossy(&line);
-                self.0
-                    .lock()
-                    .unwrap_or_else(|e| e.into_inner())
-                    .count(text.trim_end());
-                if !(text.starts_with("test ") && text.trim_end().ends_with(" ... ok")) {
-                    // Whoever reads may have seen enough.
-                    let _ = std::io::stdout().write_all(&line);
+                let text = text.trim_end();
+                self.0.lock().unwrap_or_else(|e| e.into_inner()).count(text);
+                if !(text.starts_with("test ") && text.ends_with(" ... ok")) {
+                    shown.extend_from_slice(&line);
+                }
+                let is_slow = text.contains("has been running for over");
+                if is_slow || text.starts_with("test result: ") {
+                    print(&mut shown);
                 }
                 line.clear();
             }
+            print(&mut shown);
         }
         match child.wait() {
             Ok(status) if status.success() => Ok(()),
@@ -240,6 +244,12 @@ impl Progress {
             Err(error) => Err(failed(name, error)),
         }
     }
+}
+
+/// Prints lines and forgets them. The reader may have closed the pipe.
+fn print(lines: &mut Vec<u8>) {
+    let _ = std::io::stdout().lock().write_all(lines);
+    lines.clear();
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 //! The stages of `test`, `slow` and `bless`.
 
-use crate::shell::{Failed, cargo, metadata, run};
-use crate::stage::{Progress, Stages};
+use crate::shell::{Failed, cargo, metadata, output, run};
+use crate::stage::{Outcome, Progress, Stages};
 use crate::{bench, cosim, deny, docs, fuzz, guest, power, tidy};
-use std::process::Command;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::thread;
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
 /// fails keeps no other from its verdict.
 pub(crate) fn test() -> Result<(), Failed> {
-    let mut stages = Stages::of(4);
+    let mut stages = Stages::of(5);
     stages.run("format", |_| run(cargo("fmt").args(["--all", "--check"])));
     stages.run("tidy", |_| tidy::tidy());
     stages.run("clippy", |_| {
@@ -18,11 +21,61 @@ pub(crate) fn test() -> Result<(), Failed> {
         run(&mut clippy)
     });
     // The vectors on the machine, through artifacts and on the oracle among them.
-    stages.run("tests", |progress| {
-        let mut test = cargo("test");
-        progress.tests(test.args(guest::WITHOUT_WASMTIME).arg("--no-fail-fast"))
+    let mut names = Vec::new();
+    let compiled = stages.attempt("compiling tests", |_| {
+        names = test_targets()?;
+        Ok(Outcome::Passed)
     });
+    if compiled {
+        stages.run("tests", |progress| side_by_side(progress, &names));
+    }
     stages.end()
+}
+
+/// The packages that `cargo xtask test` tests.
+fn all_tests() -> Command {
+    let mut test = cargo("test");
+    test.args(guest::WITHOUT_WASMTIME).arg("--no-fail-fast");
+    test
+}
+
+/// Compiles all tests; the names of the test targets among them.
+fn test_targets() -> Result<Vec<String>, Failed> {
+    let format = "--message-format=json-render-diagnostics";
+    let mut compile = all_tests();
+    let messages = output(compile.args(["--no-run", format]).stderr(Stdio::inherit()))?;
+    let artifacts = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["kind"][0] == "test");
+    let names =
+        artifacts.filter_map(|artifact| Some(artifact["target"]["name"].as_str()?.to_owned()));
+    let names: BTreeSet<String> = names.collect();
+    Ok(names.into_iter().collect())
+}
+
+/// The test targets that take as long as all the rest.
+const LONG: [&str; 2] = ["it", "corpus"];
+
+/// Runs all tests in two halves at once, because many of them wait more than they calculate.
+/// All are of the same packages, so that nothing is compiled again.
+fn side_by_side(progress: &Progress, names: &[String]) -> Result<(), Failed> {
+    let half = |is_long: bool| {
+        let names = names
+            .iter()
+            .filter(|name| LONG.contains(&name.as_str()) == is_long);
+        let mut test = all_tests();
+        test.args(names.flat_map(|name| ["--test", name]));
+        test
+    };
+    thread::scope(|threads| {
+        let long = threads.spawn(|| {
+            let tests = progress.tests(&mut half(true));
+            progress.tests(all_tests().arg("--doc")).and(tests)
+        });
+        let short = progress.tests(half(false).args(["--lib", "--bins", "--examples"]));
+        long.join().expect("it returns its errors").and(short)
+    })
 }
 
 /// The features of crates whose tests, all named `server`, start servers of PostgreSQL.
