@@ -37,7 +37,7 @@ pub(crate) struct Size {
     /// Code of the product.
     pub code: usize,
     pub comments: usize,
-    /// Code below `src` that only tests compile.
+    /// Code below `src` that only tests, suites and fuzz targets compile.
     pub tests: usize,
 }
 
@@ -122,7 +122,7 @@ fn test_modules((path, text): (&str, &str)) -> Vec<String> {
     let mut modules = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        if line != TEST {
+        if !TEST.contains(&line) {
             continue;
         }
         let declared = lines.next().unwrap_or_default().strip_suffix(';');
@@ -133,8 +133,13 @@ fn test_modules((path, text): (&str, &str)) -> Vec<String> {
     modules
 }
 
-/// What stands above an item of tests.
-const TEST: &str = "#[cfg(test)]";
+/// What stands above an item that no product has.
+const TEST: [&str; 4] = [
+    "#[cfg(test)]",
+    "#[cfg(feature = \"testing\")]",
+    "#[cfg(any(test, feature = \"testing\"))]",
+    "#[cfg(any(test, feature = \"fuzzing\"))]",
+];
 
 /// The lines of a file. Generated files count as empty.
 fn count(text: &str) -> Size {
@@ -146,7 +151,7 @@ fn count(text: &str) -> Size {
     while let Some(line) = lines.next() {
         match line.trim() {
             "" => {}
-            TEST => size.tests += skip_item(indent(line), &mut lines),
+            test if TEST.contains(&test) => size.tests += skip_item(indent(line), &mut lines),
             code if code.starts_with("//") => size.comments += 1,
             _ => size.code += 1,
         }
