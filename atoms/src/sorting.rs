@@ -15,14 +15,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![
         native(
             "sort",
-            "A sorted copy of a list; what is missing comes last.",
+            "A sorted copy of a list; missing values come last.",
             MICRO,
             &[
                 ITEMS,
                 opt(
                     "by",
                     Kind::TextOrData,
-                    "Path of the member to sort by, or a list of `{by, order}`; taken as written.",
+                    "Path of the member to sort by, or a list of `{by, order}`.",
                 )
                 .literal(),
                 opt("order", Kind::Text, "`desc` for the largest first.")
@@ -43,7 +43,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "by",
                     Kind::Text,
-                    "Path of the member that names the group; taken as written.",
+                    "Path of the member that names the group.",
                 )
                 .literal(),
             ],
@@ -53,14 +53,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .metered(MEMBERS),
         native(
             "unique",
-            "The items of a list without those that came before.",
+            "The items of a list without duplicates.",
             MICRO,
             &[
                 ITEMS,
                 opt(
                     "by",
                     Kind::Text,
-                    "Path of the member that tells items apart; taken as written.",
+                    "Path of the member to compare items by.",
                 )
                 .literal(),
             ],
@@ -77,7 +77,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt(
                     "by",
                     Kind::Text,
-                    "Path of the member that is added; taken as written.",
+                    "Path of the member to add.",
                 )
                 .literal(),
             ],

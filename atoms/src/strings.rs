@@ -21,8 +21,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "sep",
                     Kind::Text,
-                    "What stands between the parts, taken literally; the empty text splits \
-                     between characters.",
+                    "Separator of the parts, taken literally; the empty text splits between \
+                     characters.",
                 ),
             ],
             split,
@@ -37,9 +37,9 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "list",
                     Kind::Texts,
-                    "Items in order; what is no text is turned into text, null into nothing.",
+                    "Items in order; other values are converted to text, null to the empty text.",
                 ),
-                req("sep", Kind::Text, "What is put between two items."),
+                req("sep", Kind::Text, "Separator between two items."),
             ],
             join,
         )
