@@ -468,11 +468,7 @@ pub(crate) fn run_code() -> AtomDef {
                 Kind::Text,
                 "Source text in the language of the host's transpiler.",
             ),
-            opt(
-                "args",
-                Kind::Record,
-                "Arguments of the transpiled program.",
-            ),
+            opt("args", Kind::Record, "Arguments of the transpiled program."),
         ],
     )
     .whole_price()

@@ -18,12 +18,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[
                 opt("min", Kind::Number, "The smallest number.").default("0"),
-                opt(
-                    "max",
-                    Kind::Number,
-                    "Upper bound, which is excluded.",
-                )
-                .default("1"),
+                opt("max", Kind::Number, "Upper bound, which is excluded.").default("1"),
                 opt(
                     "format",
                     Kind::Text,

@@ -40,12 +40,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[
                 ITEMS,
-                req(
-                    "by",
-                    Kind::Text,
-                    "Path of the member that names the group.",
-                )
-                .literal(),
+                req("by", Kind::Text, "Path of the member that names the group.").literal(),
             ],
             group_by,
         )
@@ -57,12 +52,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[
                 ITEMS,
-                opt(
-                    "by",
-                    Kind::Text,
-                    "Path of the member to compare items by.",
-                )
-                .literal(),
+                opt("by", Kind::Text, "Path of the member to compare items by.").literal(),
             ],
             unique,
         )
@@ -74,12 +64,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[
                 ITEMS,
-                opt(
-                    "by",
-                    Kind::Text,
-                    "Path of the member to add.",
-                )
-                .literal(),
+                opt("by", Kind::Text, "Path of the member to add.").literal(),
             ],
             sum,
         )

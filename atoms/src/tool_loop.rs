@@ -56,7 +56,11 @@ pub(crate) const MODEL_OPTIONS: [Input; 11] = [
         Kind::Text,
         "Purpose of the model, such as `fast`, `smart` or `code`; by default `default`.",
     ),
-    opt("maxTokens", Kind::Number, "Maximum number of tokens of an answer."),
+    opt(
+        "maxTokens",
+        Kind::Number,
+        "Maximum number of tokens of an answer.",
+    ),
     opt(
         "temperature",
         Kind::Number,

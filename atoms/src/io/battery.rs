@@ -203,11 +203,7 @@ fn chat_models() -> Vec<AtomDef> {
             150 * MICRO,
             &[
                 SYSTEM,
-                req(
-                    "prompt",
-                    Kind::Text,
-                    "The question about the images.",
-                ),
+                req("prompt", Kind::Text, "The question about the images."),
                 req(
                     "images",
                     Kind::Texts,

@@ -76,7 +76,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "A page of the keys that are texts: `{keys, cursor}`, in the order of their bytes.",
             CALL,
             &[
-                opt("prefix", Kind::Text, "Prefix of the keys; by default all keys."),
+                opt(
+                    "prefix",
+                    Kind::Text,
+                    "Prefix of the keys; by default all keys.",
+                ),
                 opt(
                     "cursor",
                     Kind::Text,

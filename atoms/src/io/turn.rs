@@ -110,22 +110,14 @@ fn messages() -> [AtomDef; 4] {
             CALL,
             &[
                 req("content", Kind::Text, "The text of the message."),
-                opt(
-                    "replyTo",
-                    Kind::Text,
-                    "Identity of the message to answer.",
-                ),
+                opt("replyTo", Kind::Text, "Identity of the message to answer."),
                 opt(
                     "at",
                     Kind::TextOrTexts,
                     "Handles or identities of the recipients; by default all.",
                 ),
                 CONTENT_TYPE,
-                opt(
-                    "metadata",
-                    Kind::Record,
-                    "Other data about the message.",
-                ),
+                opt("metadata", Kind::Record, "Other data about the message."),
                 opt(
                     "partial",
                     Kind::Bool,

@@ -85,9 +85,7 @@ fn plural(receiver: Receiver) -> &'static str {
 }
 
 fn functions<'f>(out: &mut String, ns: &str, rows: impl Iterator<Item = &'f BuiltinFunction>) {
-    out.push_str(
-        "| function | result | price | reads | in conditions |\n|---|---|---|---|---|\n",
-    );
+    out.push_str("| function | result | price | reads | in conditions |\n|---|---|---|---|---|\n");
     for f in rows {
         debug_assert_eq!(f.ns, ns);
         row(out, &f.full_name(), f.docs, f.cost, f.reads, f.places);
