@@ -25,7 +25,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         ),
         native(
             "len",
-            "The length of a list or text, 0 for another value.",
+            "The length of a list or text, 0 for anything else.",
             MICRO,
             &[req(
                 "list",
