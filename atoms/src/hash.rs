@@ -25,8 +25,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "value",
                     Kind::Any,
-                    "Value to hash: a text is hashed as written and names no variable; another \
-                     value is resolved and hashed as its JSON text.",
+                    "What to digest: a text is digested as it is written and names no variable; \
+                     anything else is resolved and digested as its JSON text.",
                 )
                 .bound(Binding::TextOrValue),
                 opt("algorithm", Kind::Text, "The hash function.")
@@ -35,7 +35,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt(
                     "raw",
                     Kind::Bool,
-                    "Whether a resolved text is also hashed directly, without quotes.",
+                    "Whether a text that is resolved is digested as it is, too, without quotes.",
                 )
                 .default("false"),
             ],

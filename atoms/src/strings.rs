@@ -21,8 +21,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "sep",
                     Kind::Text,
-                    "Separator of the parts, taken literally; the empty text splits between \
-                     characters.",
+                    "What stands between the parts, taken literally; the empty text splits \
+                     between characters.",
                 ),
             ],
             split,

@@ -20,8 +20,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     let vars = opt(
         "vars",
         Kind::Record,
-        "A value or reference for each name in `tmpl`; a missing or null name becomes the empty \
-         text. A text with a `{{name}}` needs it.",
+        "A value or reference for each name in `tmpl`; a name that is missing or null shows as \
+         nothing. A text with a `{{name}}` needs it.",
     )
     .bound(Binding::TemplateVars { template: 0 });
     const TMPL: Input = req("tmpl", Kind::Text, "As of `template`.");

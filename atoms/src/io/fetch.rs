@@ -28,7 +28,7 @@ pub(crate) fn atom() -> AtomDef {
             opt(
                 "method",
                 Kind::Text,
-                "HTTP method; by default the host's choice, usually GET.",
+                "HTTP method; by default the host's choice, mostly GET.",
             )
             .values_any_case(METHODS),
             opt(
@@ -39,15 +39,15 @@ pub(crate) fn atom() -> AtomDef {
             opt(
                 "body",
                 Kind::Any,
-                "Body of the request, in the form of the host: a text, or data.",
+                "Body of the request, as the host takes it: a text, or data.",
             ),
             opt(
                 "responseType",
                 Kind::Text,
-                "Form of the response, for every status: its text, its JSON as a value, a `data:` \
-                 URL of its bytes, or an object with `status`, `statusText`, `url`, `headers` and \
-                 `body`; by default its content type decides, and a status of at least 400 is an \
-                 error such as `HTTP 404 Not Found`.",
+                "What to give of the answer, whatever its status: its text, its JSON as a value, \
+                 a `data:` URL of its bytes, or an object with `status`, `statusText`, `url`, \
+                 `headers` and `body`; by default its content type decides, and a status from 400 \
+                 on is an error such as `HTTP 404 Not Found`.",
             )
             .values(&["json", "text", "dataUrl", "response"]),
         ],

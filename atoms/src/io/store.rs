@@ -29,7 +29,7 @@ const DEFAULT_K: f64 = 5.0;
 const TTL: Input = opt(
     "ttlMs",
     Kind::Number,
-    "Time to live in milliseconds; by default the key does not expire.",
+    "Milliseconds after which the key is gone; by default it stays.",
 );
 
 /// The static price of a vector search: 5 for the call, 1 for each document.
@@ -48,7 +48,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req(
                 "key",
                 Kind::Text,
-                "Key to read; an unknown key gives `undefined`.",
+                "Key to read; one that was never set gives nothing.",
             )],
             get,
         ),
@@ -58,7 +58,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             CALL,
             &[
                 req("key", Kind::Text, "Key to set."),
-                req("value", Kind::Any, "Value to store, as a copy."),
+                req("value", Kind::Any, "What is kept under it, as a copy."),
                 TTL,
             ],
             set,
@@ -102,7 +102,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     Kind::Any,
                     "The value that the key must have; without it the key must not be set.",
                 ),
-                req("value", Kind::Any, "Value to store, as a copy."),
+                req("value", Kind::Any, "What is kept under it, as a copy."),
                 TTL,
             ],
             compare_and_set,
