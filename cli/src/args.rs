@@ -38,13 +38,13 @@ Exit codes:
 
 const SCRIPT_HELP: &str = "\
 Scripts:
-  By default a program reaches no network, model or other agent. `--script FILE`
-  names a JSON object with scripted answers, to try agents offline:
+  By default a program reaches no network, model or other agent. `--script
+  FILE` names a JSON object with scripted answers, to try agents offline:
 
     fetch       {URL: REPLY}            httpFetch
     llm         [REPLY, ...]            llmPredict, in order
     llmBattery  [REPLY, ...]            llmPredictBattery, in order
-    ai          [TURN, ...]             llmChat, llmToolLoop; turns are those of
+    ai          [TURN, ...]             llmChat, llmToolLoop; turns as in
                                         `a99 dev model-server --help`
     agents      {ID: REPLY}             agentRun by id
     turn        {state, settings, identity, storage: {SQL: REPLY}}
