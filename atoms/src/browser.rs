@@ -14,12 +14,12 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     const SELECTOR: Input = req(
         "selector",
         Kind::Text,
-        "CSS selector of the element; the atom fails where nothing matches.",
+        "CSS selector of the element; the atom fails if no element matches.",
     )
     .literal();
     const KEY: Input = req("key", Kind::Text, "Key in the browser's local storage.").literal();
-    const FIELD: Input = req("value", Kind::Any, "What the form element is set to.").literal();
-    const VALUE: Input = req("value", Kind::Any, "What is kept under the key.").literal();
+    const FIELD: Input = req("value", Kind::Any, "New value of the form element.").literal();
+    const VALUE: Input = req("value", Kind::Any, "Value to store.").literal();
     vec![
         host(
             "domText",

@@ -34,8 +34,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
     const AS: &str = "Name of the variable that holds the item.";
     const TEST: &str = "Expression over the item and the variables (`item.n > 3 && ok`), as text \
                         or node.";
-    const KEY: &str = "Key to remember by; without one the steps and the variables that they read \
-                       are the key.";
+    const KEY: &str = "Key of the entry; by default the steps and the variables that they read.";
     let test_vars = VARS.beside_params();
     vec![
         form(
@@ -60,7 +59,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 opt(
                     "else",
                     Kind::List,
-                    "Steps that run if it is not; by default none.",
+                    "Steps that run otherwise; by default no steps.",
                 )
                 .told(Kind::Records)
                 .literal(),
@@ -161,11 +160,11 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Runs steps for each item and collects their `result` variables.",
             MICRO,
             &[
-                items("List to go through."),
+                items("List to iterate over."),
                 name("as", AS),
                 steps(
                     "steps",
-                    "Steps for an item; what they leave in the variable `result`.",
+                    "Steps for an item; their variable `result` is collected.",
                 ),
                 INDEX,
             ],
@@ -187,7 +186,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
         form(
             Form::Find,
             "find",
-            "Gives the first item for which the condition is truthy, or null.",
+            "Returns the first item for which the condition is truthy, or null.",
             MICRO,
             &[
                 items("List to search."),
@@ -203,7 +202,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Runs steps for each item; their `result` becomes the accumulator.",
             MICRO,
             &[
-                items("List to go through."),
+                items("List to iterate over."),
                 name("as", AS),
                 name(
                     "accumulator",
@@ -216,8 +215,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 ),
                 steps(
                     "steps",
-                    "Steps for an item; what they leave in the variable `result` is the next \
-                     accumulator, unless it is null.",
+                    "Steps for an item; their variable `result` is the next accumulator, unless \
+                     it is null.",
                 ),
                 INDEX,
             ],
@@ -231,19 +230,19 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 opt("key", Kind::Text, KEY),
                 steps(
                     "steps",
-                    "Steps whose variable `result` is remembered for the run.",
+                    "Steps whose variable `result` is memoized for the run.",
                 ),
             ],
         ),
         form(
             Form::Cache,
             "cache",
-            "Keeps the result of steps in the store, for a day unless `ttlMs` says otherwise.",
+            "Caches the result of steps in the store, by default for a day (`ttlMs`).",
             5 * MICRO,
             &[
                 opt("key", Kind::Text, KEY),
                 steps("steps", "Steps whose variable `result` is kept."),
-                opt("ttlMs", Kind::Number, "Milliseconds that it is kept.").default("86400000"),
+                opt("ttlMs", Kind::Number, "Time to live in milliseconds.").default("86400000"),
             ],
         )
         .whole_price(),
@@ -255,7 +254,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
 const INDEX: Input = opt(
     "index",
     Kind::Text,
-    "Name of the variable that holds the number of the item, from 0; in programs of version 4.",
+    "Name of the variable that holds the index of the item, from 0; in programs of version 4.",
 )
 .literal()
 .beside_params();
@@ -265,10 +264,10 @@ fn for_each() -> AtomDef {
     form(
         Form::ForEach,
         "forEach",
-        "Runs steps for each item; what they set stays, as in `while`.",
+        "Runs steps for each item; variables that they set persist, as in `while`.",
         MICRO,
         &[
-            req("items", Kind::List, "List to go through."),
+            req("items", Kind::List, "List to iterate over."),
             req(
                 "as",
                 Kind::Text,
@@ -278,7 +277,7 @@ fn for_each() -> AtomDef {
             opt(
                 "index",
                 Kind::Text,
-                "Name of the variable that holds the number of the item, from 0.",
+                "Name of the variable that holds the index of the item, from 0.",
             )
             .literal(),
             steps("steps", "Steps for an item."),
@@ -291,8 +290,8 @@ fn call_all() -> AtomDef {
     form(
         Form::CallAll,
         "callAll",
-        "Makes several calls at once and gives a list of their answers in the order of the calls, \
-         each `{value}` or `{error}`.",
+        "Makes several calls at once and returns a list of their answers in the order of the \
+         calls, each `{value}` or `{error}`.",
         TENTH,
         &[
             opt(
@@ -305,7 +304,7 @@ fn call_all() -> AtomDef {
             opt(
                 "items",
                 Kind::List,
-                "List to make a call for each item of, in place of `calls`.",
+                "List with a call for each item, instead of `calls`.",
             ),
             opt(
                 "as",
@@ -322,7 +321,7 @@ fn call_all() -> AtomDef {
             opt(
                 "limit",
                 Kind::Number,
-                "How many calls are under way at once, from 1 to 64.",
+                "Calls in progress at once, from 1 to 64.",
             )
             .default("8"),
         ],
@@ -347,14 +346,14 @@ fn return_form() -> AtomDef {
             opt(
                 "filter",
                 Kind::Bool,
-                "Whether the values are cut down to what the schema declares.",
+                "Whether members that the schema does not declare are removed.",
             )
             .literal()
             .default("true"),
             opt(
                 "value",
                 Kind::Any,
-                "The result itself, in place of `schema`; of a program an object.",
+                "The result itself, instead of `schema`; in programs before version 4 an object.",
             ),
         ],
     );
@@ -390,7 +389,7 @@ pub(crate) fn state() -> Vec<AtomDef> {
         form(
             Form::VarGet,
             "varGet",
-            "Gives the value of a variable or path.",
+            "Returns the value of a variable or path.",
             TENTH,
             &[req(
                 "key",
@@ -406,7 +405,7 @@ pub(crate) fn state() -> Vec<AtomDef> {
             &[req(
                 "keys",
                 Kind::Names,
-                "Names of arguments, or an object of an argument's name for each variable.",
+                "Names of arguments, or an object that maps variables to names of arguments.",
             )
             .literal()],
         ),
@@ -414,12 +413,12 @@ pub(crate) fn state() -> Vec<AtomDef> {
         form(
             Form::VarsExport,
             "varsExport",
-            "Gives an object of variables.",
+            "Returns an object of variables.",
             fifth,
             &[req(
                 "keys",
                 Kind::Names,
-                "Names of variables, or an object of a name or path for each member.",
+                "Names of variables, or an object that maps members to names or paths.",
             )
             .literal()],
         )
@@ -469,11 +468,7 @@ pub(crate) fn run_code() -> AtomDef {
                 Kind::Text,
                 "Source text in the language of the host's transpiler.",
             ),
-            opt(
-                "args",
-                Kind::Record,
-                "Arguments of the program that it becomes.",
-            ),
+            opt("args", Kind::Record, "Arguments of the transpiled program."),
         ],
     )
     .whole_price()

@@ -18,7 +18,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req(
                 "str",
                 Kind::Text,
-                "JSON text; the atom fails where it is none.",
+                "JSON text; invalid text is an error.",
             )],
             parse,
         )
@@ -30,7 +30,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req(
                 "value",
                 Kind::Any,
-                "What to write, compactly; what has no JSON is left out.",
+                "Value to write, compactly; values without a JSON form are left out.",
             )],
             stringify,
         )

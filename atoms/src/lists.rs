@@ -11,15 +11,15 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![
         native(
             "push",
-            "Appends an item to a list in place and gives the list.",
+            "Appends an item to a list in place and returns the list.",
             MICRO,
             &[
                 req(
                     "list",
                     Kind::List,
-                    "List that grows, mostly a variable; anything else is given back as it is.",
+                    "List to append to, usually a variable; another value is returned unchanged.",
                 ),
-                req("item", Kind::Any, "What is added at its end."),
+                req("item", Kind::Any, "Item to append."),
             ],
             push,
         ),

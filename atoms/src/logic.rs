@@ -28,7 +28,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "not",
             "Whether the value is falsy.",
             TENTH,
-            &[req("value", Kind::Any, "What is tested for truth.")],
+            &[req("value", Kind::Any, "Value to negate.")],
             not,
         )
         .gives(Gives::always(JsonKinds::BOOLEAN)),

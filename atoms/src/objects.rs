@@ -44,7 +44,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "b",
                     Kind::Record,
-                    "Object whose members win where both have one.",
+                    "Object whose members win if both have them.",
                 ),
             ],
             merge,
@@ -66,30 +66,30 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .metered(MEMBERS),
         native(
             "memberSet",
-            "Sets a member of an object, or an item of a list, in place and gives the object \
-             or list.",
+            "Sets a member of an object, or an item of a list, in place and returns the object or \
+             list.",
             MICRO,
             &[
                 TARGET,
                 req(
                     "key",
                     Kind::Key,
-                    "Name of the member; of a list the number of an item, or its length to append.",
+                    "Name of the member; for a list the index of an item, or its length to append.",
                 ),
-                req("value", Kind::Any, "What is there from now on."),
+                req("value", Kind::Any, "The new value."),
             ],
             member_set,
         )
         .metered(READ),
         native(
             "memberDelete",
-            "Deletes a member of an object in place and gives whether it was there.",
+            "Deletes a member of an object in place and returns whether it existed.",
             MICRO,
             &[
                 req(
                     "object",
                     Kind::Record,
-                    "Object that loses a member, mostly a variable.",
+                    "Object to change, usually a variable.",
                 ),
                 req("key", Kind::Key, "Name of the member."),
             ],
@@ -103,7 +103,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 const TARGET: Input = req(
     "object",
     Kind::Data,
-    "Object or list that is changed, mostly a variable.",
+    "Object or list to change, usually a variable.",
 );
 
 /// Estimated bytes of one member of an object under construction: copied out

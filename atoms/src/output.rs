@@ -19,9 +19,9 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![
         native(
             "consoleLog",
-            "Notes a message in the trace.",
+            "Records a message in the trace.",
             TENTH,
-            &message("What is noted; anything but a text as JSON."),
+            &message("The message; other values than texts are written as JSON."),
             log,
         )
         .metered(READ)
@@ -31,7 +31,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "consoleWarn",
             "Adds a message to the warnings.",
             TENTH,
-            &message("The warning; anything but a text as JSON."),
+            &message("The warning; other values than texts are written as JSON."),
             warn,
         )
         .metered(READ)
@@ -41,7 +41,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "consoleError",
             "Fails with a message.",
             TENTH,
-            &message("The error's message; anything but a text as JSON."),
+            &message("The error's message; other values than texts are written as JSON."),
             error,
         )
         .metered(READ)
@@ -50,9 +50,9 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         // Its time is that of whoever reads.
         host(
             "streamChunk",
-            "Sends data to the host while the program runs; gives null.",
+            "Sends data to the host while the program runs; returns null.",
             TENTH,
-            &[req("data", Kind::Any, "What is sent.")],
+            &[req("data", Kind::Any, "Data to send.")],
             stream_chunk,
         )
         .gives(Gives::always(JsonKinds::NULL))

@@ -17,13 +17,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "A random number from min (0) up to max (1), an integer, or text in base 36.",
             MICRO,
             &[
-                opt("min", Kind::Number, "The least number.").default("0"),
-                opt(
-                    "max",
-                    Kind::Number,
-                    "Where numbers end; it is never reached.",
-                )
-                .default("1"),
+                opt("min", Kind::Number, "The smallest number.").default("0"),
+                opt("max", Kind::Number, "Upper bound, which is excluded.").default("1"),
                 opt(
                     "format",
                     Kind::Text,

@@ -28,8 +28,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "value",
                     Kind::Any,
-                    "Text to look through, of at most 100000 characters; anything else is turned \
-                     into text.",
+                    "Text to search, of at most 100000 characters; another value is converted to \
+                     text.",
                 ),
             ],
             matches,
@@ -47,7 +47,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .gives(Gives::always(JsonKinds::ANY)),
         finds(
             "regexFindAll",
-            "All matches of a regular expression in a text as a list: each as regexFind gives it.",
+            "All matches of a regular expression in a text as a list, each in the form of \
+             regexFind.",
             &[TEXT, PATTERN, FLAGS],
             find_all,
         )
@@ -62,13 +63,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "replacement",
                     Kind::Text,
-                    "What is put in its place: `$1` is a group, `$<name>` a named one, `$&` the \
-                     match, `$$` a dollar.",
+                    "Replacement: `$1` is a group, `$<name>` a named one, `$&` the match, `$$` a \
+                     dollar.",
                 ),
                 opt(
                     "all",
                     Kind::Bool,
-                    "Whether all matches are replaced; without it the flag `g` says so.",
+                    "Whether all matches are replaced; by default if the flag `g` is set.",
                 ),
             ],
             replace,
@@ -81,7 +82,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 TEXT,
                 PATTERN,
                 FLAGS,
-                opt("limit", Kind::Number, "At most so many parts."),
+                opt("limit", Kind::Number, "Maximum number of parts."),
             ],
             split,
         )
@@ -92,13 +93,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 const TEXT: Input = req(
     "text",
     Kind::Text,
-    "Text to look through, of at most 1000000 characters; anything else is turned into text.",
+    "Text to search, of at most 1000000 characters; another value is converted to text.",
 );
 
 const PATTERN: Input = req(
     "pattern",
     Kind::Text,
-    "Regular expression without slashes, of at most 1000 characters, taken as written.",
+    "Regular expression without slashes, of at most 1000 characters.",
 )
 .literal();
 

@@ -15,14 +15,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![
         native(
             "sort",
-            "A sorted copy of a list; what is missing comes last.",
+            "A sorted copy of a list; missing values come last.",
             MICRO,
             &[
                 ITEMS,
                 opt(
                     "by",
                     Kind::TextOrData,
-                    "Path of the member to sort by, or a list of `{by, order}`; taken as written.",
+                    "Path of the member to sort by, or a list of `{by, order}`.",
                 )
                 .literal(),
                 opt("order", Kind::Text, "`desc` for the largest first.")
@@ -40,12 +40,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[
                 ITEMS,
-                req(
-                    "by",
-                    Kind::Text,
-                    "Path of the member that names the group; taken as written.",
-                )
-                .literal(),
+                req("by", Kind::Text, "Path of the member that names the group.").literal(),
             ],
             group_by,
         )
@@ -53,16 +48,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .metered(MEMBERS),
         native(
             "unique",
-            "The items of a list without those that came before.",
+            "The items of a list without duplicates.",
             MICRO,
             &[
                 ITEMS,
-                opt(
-                    "by",
-                    Kind::Text,
-                    "Path of the member that tells items apart; taken as written.",
-                )
-                .literal(),
+                opt("by", Kind::Text, "Path of the member to compare items by.").literal(),
             ],
             unique,
         )
@@ -74,12 +64,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[
                 ITEMS,
-                opt(
-                    "by",
-                    Kind::Text,
-                    "Path of the member that is added; taken as written.",
-                )
-                .literal(),
+                opt("by", Kind::Text, "Path of the member to add.").literal(),
             ],
             sum,
         )

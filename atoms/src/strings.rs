@@ -37,9 +37,9 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 req(
                     "list",
                     Kind::Texts,
-                    "Items in order; what is no text is turned into text, null into nothing.",
+                    "Items in order; other values are converted to text, null to the empty text.",
                 ),
-                req("sep", Kind::Text, "What is put between two items."),
+                req("sep", Kind::Text, "Separator between two items."),
             ],
             join,
         )

@@ -20,23 +20,23 @@ use rounds::{answer, begin, end, read};
 const PROMPT: Input = opt(
     "prompt",
     Kind::Text,
-    "What the model is asked; with `messages` it follows them. One of the two is needed.",
+    "The prompt; with `messages` it follows them. One of the two is required.",
 );
 const MESSAGES: Input = opt(
     "messages",
     Kind::List,
-    "The talk so far, as OpenAI's chat completions have it: `{role, content}`.",
+    "The conversation, in the form of OpenAI's chat completions: `{role, content}`.",
 );
 
 /// What `llmChat` takes beside talk and tools, in its order. New ones stand at the end
 /// ([`Adjust::earlier`]).
 pub(crate) const MODEL_OPTIONS: [Input; 11] = [
-    opt("system", Kind::Text, "What the model is told first."),
+    opt("system", Kind::Text, "The system prompt."),
     opt(
         "toolChoice",
         Kind::Any,
-        "Whether the model has to ask for a tool: `auto`, `none`, `required`, or the name of the \
-         tool; by default `auto`.",
+        "Whether the model must call a tool: `auto`, `none`, `required`, or the name of the tool; \
+         by default `auto`.",
     )
     .told(Kind::TextOrRecord),
     opt(
@@ -49,34 +49,39 @@ pub(crate) const MODEL_OPTIONS: [Input; 11] = [
     opt(
         "model",
         Kind::Text,
-        "Name of a model of the host's; by default the one of `role`.",
+        "Name of a model of the host; by default the model of `role`.",
     ),
     opt(
         "role",
         Kind::Text,
-        "What the model is for, such as `fast`, `smart` or `code`; by default `default`.",
+        "Purpose of the model, such as `fast`, `smart` or `code`; by default `default`.",
     ),
-    opt("maxTokens", Kind::Number, "Tokens of an answer, at most."),
+    opt(
+        "maxTokens",
+        Kind::Number,
+        "Maximum number of tokens of an answer.",
+    ),
     opt(
         "temperature",
         Kind::Number,
-        "How freely the model chooses: from 0 to 2, or to 1 for Anthropic's.",
+        "Sampling temperature, from 0 to 2, or to 1 for Anthropic's models.",
     ),
     opt(
         "seed",
         Kind::Number,
-        "A whole number; the same one asks for the same answer. Not every service has it.",
+        "A whole number; the same seed requests the same answer. Not every service supports it.",
     ),
     opt("stop", Kind::Any, "Texts that end an answer.").told(Kind::TextOrTexts),
     opt(
         "topP",
         Kind::Number,
-        "The part of the likeliest tokens that the model chooses from, from 0 to 1.",
+        "Nucleus sampling: the share of the likeliest tokens to choose from, from 0 to 1.",
     ),
     opt(
         "effort",
         Kind::Text,
-        "How much the model thinks; by default it decides. Each service has some of the values.",
+        "How much the model thinks; by default it decides. Each service supports some of the \
+         values.",
     )
     .values(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
 ];
@@ -85,8 +90,8 @@ pub(crate) const MODEL_OPTIONS: [Input; 11] = [
 const REPAIR: Input = opt(
     "repair",
     Kind::Bool,
-    "Whether an answer without its `responseFormat` is sent back, twice at most, and an error \
-     then; `false` gives it as it is.",
+    "Whether an answer without its `responseFormat` is sent back, at most twice, and is then an \
+     error; `false` returns it unchanged.",
 )
 .default("true");
 
@@ -102,7 +107,7 @@ pub(crate) fn chat_inputs() -> Vec<Input> {
     let tools = opt(
         "tools",
         Kind::List,
-        "Tools that the model may ask for, each `{name, description, inputSchema}`.",
+        "Tools that the model may call, each `{name, description, inputSchema}`.",
     )
     .told(Kind::Records);
     let mut inputs = vec![PROMPT, MESSAGES, tools];
@@ -179,8 +184,8 @@ fn tool_loop() -> AtomDef {
         req(
             "tools",
             Kind::List,
-            "Tools that the model may ask for: `{name, description, inputSchema, as, call}` with \
-             a call of an atom that may read the variable `as`, `{atom, name?, description?}`, or \
+            "Tools that the model may call: `{name, description, inputSchema, as, call}` with a \
+             call of an atom that may read the variable `as`, `{atom, name?, description?}`, or \
              `{agent, description, name?, inputSchema?}`.",
         )
         .told(Kind::Records)
@@ -188,20 +193,20 @@ fn tool_loop() -> AtomDef {
         opt(
             "limit",
             Kind::Number,
-            "How many calls of a round are under way at once, from 1 to 64.",
+            "Calls of a round in progress at once, from 1 to 64.",
         )
         .default("8"),
         opt(
             "maxRounds",
             Kind::Number,
-            "Rounds at most, from 1 to 64: a round is an answer of the model and the calls that \
-             it asks for.",
+            "Maximum number of rounds, from 1 to 64: a round is an answer of the model and its \
+             tool calls.",
         )
         .default("8"),
         opt(
             "budget",
             Kind::Record,
-            "`{tokens}`: no further round begins once so many are used.",
+            "`{tokens}`: no further round begins once this number is used.",
         )
         .bound(Binding::Vars),
         opt(
@@ -223,8 +228,8 @@ fn tool_loop() -> AtomDef {
     form(
         Form::ToolLoop,
         "llmToolLoop",
-        "Asks a chat model, calls the tools that it asks for, tells it what they gave, and goes on \
-         until it answers: `{text, rounds, stopReason, messages, usage, calls}`.",
+        "Asks a chat model, calls the tools that it requests, returns their results to it, and \
+         repeats until it answers: `{text, rounds, stopReason, messages, usage, calls}`.",
         TENTH,
         &inputs,
     )

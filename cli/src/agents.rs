@@ -178,7 +178,7 @@ pub(crate) fn registry(
         Failure::coded(
             USAGE[0],
             format!("{named}: {error}"),
-            "give each agent a name of its own",
+            "give each agent a unique name",
         )
     })?;
     Ok(Some(registry))

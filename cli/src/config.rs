@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 
 /// The configuration file is not TOML.
 pub(crate) const SYNTAX: &str = "config.syntax";
-/// The configuration file has a key that there is none of.
+/// The configuration file has an unknown key.
 pub(crate) const UNKNOWN_KEY: &str = "config.unknown_key";
-/// The value of a key of the configuration file does not fit.
+/// The value of a key in the configuration file is invalid.
 pub(crate) const BAD_VALUE: &str = "config.bad_value";
 
 /// Where a setting comes from.

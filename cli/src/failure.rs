@@ -9,15 +9,14 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// The command line, an argument or a file is not usable, or the output cannot be
-/// written.
+/// The command line, an argument or a file is not usable, or the output cannot be written.
 // With its alias.
 pub(crate) const USAGE: [&str; 2] = ["cli.usage", "usage"];
-/// The arguments of a run have one that the program's `inputSchema` does not declare.
+/// The program's `inputSchema` does not declare an argument of the run.
 pub(crate) const UNDECLARED: &str = "cli.undeclared_argument";
-/// A header is for a server that no rule of `allow` lets the program reach.
+/// A header is for a server that no rule of `allow` permits.
 pub(crate) const UNUSED_HEADER: &str = "cli.unused_header";
-/// A limit of tokens or money cannot limit anything: no model is granted, or one has no price.
+/// A limit of tokens or money has no effect: no model is granted, or one has no price.
 pub(crate) const NO_LIMIT: &str = "cli.no_limit";
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
@@ -30,8 +29,8 @@ const REJECTED: &str = "program.rejected";
     feature = "source",
     feature = "sqlite"
 )))]
-/// The command or option belongs to a feature that this binary was built without;
-/// the message says how to install it.
+/// The command or option needs a feature that this binary lacks; the message shows how to
+/// install it.
 const MISSING_FEATURE: &str = "cli.missing_feature";
 
 /// How the process ends. The numbers are part of the command's contract.
@@ -41,8 +40,7 @@ pub(crate) enum Exit {
     Ok,
     /// The program returned an error that nobody caught.
     Error,
-    /// The command line, an argument or a file is not usable, or the output
-    /// cannot be written.
+    /// The command line, an argument or a file is not usable, or the output cannot be written.
     Usage,
     /// The program or artifact was rejected before it ran.
     Rejected,

@@ -36,10 +36,10 @@ pub(crate) fn advise(error: &mut RunError, source: &Source, atoms: &AtomSet) {
     let op = error.op.to_string_lossy();
     let text = match error.code {
         ErrorCode::OutOfFuel => {
-            "give the run more with `--fuel N`, or let the program do less".to_owned()
+            "raise the budget with `--fuel N`, or let the program do less".to_owned()
         }
         ErrorCode::RunTimeout => {
-            "give the run more time with `--timeout TIME`, or let the program do less".to_owned()
+            "raise the limit with `--timeout TIME`, or let the program do less".to_owned()
         }
         ErrorCode::HeapLimit => {
             "raise the limit with `--heap-mib N`, or let the program hold less".to_owned()
@@ -48,7 +48,7 @@ pub(crate) fn advise(error: &mut RunError, source: &Source, atoms: &AtomSet) {
             format!("raise the quota with `--quota {op}=N`, or call `{op}` less often")
         }
         ErrorCode::AtomTimeout => {
-            format!("give the atom more time with `--atom-timeout {op}=TIME`")
+            format!("raise the limit with `--atom-timeout {op}=TIME`")
         }
         // What is said already may be of a sandbox or a script.
         ErrorCode::Capability => match &error.help {
@@ -101,40 +101,37 @@ fn missing(op: &str, error: &RunError, source: &Source) -> String {
     let is_of_turn = agent99::turn_atoms().iter().any(|atom| atom.sig.name == op);
     match known {
         _ if is_of_turn => {
-            "only agents of `a99 agent host` have it; `--script FILE` stands in for \
-                            one, here under `turn`"
+            "only agents of `a99 agent host` have it; script it with `--script FILE`, under `turn`"
                 .into()
         }
         Some(("httpFetch", _)) => {
             let host = host_of(error, source).unwrap_or_else(|| "HOST".to_owned());
             format!(
-                "nothing is granted: `--allow net:{host}`, or `allow = [\"net:{host}\"]` in \
-                 agent99.toml, lets the program reach it; `--script FILE` names answers \
-                 instead, here under `fetch`"
+                "grant the address with `--allow net:{host}`, or `allow = [\"net:{host}\"]` in \
+                 agent99.toml; or script the response with `--script FILE`, under `fetch`"
             )
         }
         Some(("storeVectorize", member)) => format!(
-            "nothing is granted: `--embed DIR` names a model that `a99 model import` made ready; \
-             `--script FILE` names answers instead, here under `{member}`"
+            "grant embeddings with `--embed DIR`, a model from `a99 model import`; or script \
+             them with `--script FILE`, under `{member}`"
         ),
         Some((name, member)) if name.starts_with("llm") => format!(
-            "nothing is granted: `--llm URL --model NAME` lets the program ask the model of a \
-             service, such as `http://localhost:1234/v1`; `--script FILE` names answers instead, \
-             here under `{member}`"
+            "grant a model with `--llm URL --model NAME`, where URL is a service such as \
+             `http://localhost:1234/v1`; or script the answers with `--script FILE`, under \
+             `{member}`"
         ),
         Some(("agentRun", member)) => format!(
-            "nothing is granted: `--agent NAME=FILE` lets the program call the program of that \
-             file; `--script FILE` names answers instead, here under `{member}`"
+            "grant the agent with `--agent NAME=FILE`; or script its answers with `--script \
+             FILE`, under `{member}`"
         ),
         Some((_, member @ "vectors")) => format!(
-            "nothing is granted: `--store FILE` keeps documents and vectors in that file; \
-             `--script FILE` names them instead, here under `{member}`"
+            "grant a store of documents and vectors with `--store FILE`; or script them with \
+             `--script FILE`, under `{member}`"
         ),
         Some((_, member)) => format!(
-            "nothing is granted: `--script FILE` names answers, here under `{member}` (see `a99 \
-             run --help`)"
+            "script the answers with `--script FILE`, under `{member}` (see `a99 run --help`)"
         ),
-        None => "nothing is granted: `--script FILE` names answers (see `a99 run --help`)".into(),
+        None => "script the answers with `--script FILE` (see `a99 run --help`)".into(),
     }
 }
 

@@ -21,9 +21,9 @@ Exit codes:
   that of the command; 128 and the number of a signal that ended it
   2    usage: bad option
   124  the command ran too long
-  125  the sandbox failed, or there is no such working directory
+  125  the sandbox failed, or the working directory does not exist
   126  the command cannot be executed
-  127  there is no such command";
+  127  the command does not exist";
 
 const EXEC_EXAMPLES: &str = "\
 Examples:
@@ -49,28 +49,28 @@ pub(crate) struct SandboxArgs {
 /// What to do with sandboxes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Build the image that sandboxes start from, or do nothing if it is there
+    /// Build the image of sandboxes unless it exists
     Build(BuildArgs),
-    /// Run one command, in a new sandbox or in one that has a name
+    /// Run one command, in a new sandbox or in a named one
     #[command(after_help = format!("{EXEC_EXAMPLES}\n\n{EXIT_CODES}"))]
     Exec(ExecArgs),
-    /// Open a shell on this terminal, in a new sandbox or in one that has a name
+    /// Open a shell on this terminal, in a new sandbox or in a named one
     #[command(after_help = format!("{SHELL_EXAMPLES}\n\n{EXIT_CODES}"))]
     Shell(ShellArgs),
-    /// Carry the image to another machine
+    /// Export and import the image, for another machine
     Image(ImageArgs),
-    /// Tell what is there, what is missing, and what helps
+    /// Check the parts of the sandbox, and suggest fixes
     Doctor(DoctorArgs),
-    /// Start a sandbox that has a name and stays until it is stopped
+    /// Start a named sandbox, which runs until it is stopped
     #[command(after_help = START_EXAMPLES)]
     Start(StartArgs),
-    /// Copy files and folders to and from a sandbox that has a name
+    /// Copy files and folders to and from a named sandbox
     #[command(after_help = CP_EXAMPLES)]
     Cp(CpArgs),
-    /// List the sandboxes that have a name
+    /// List the named sandboxes
     #[command(after_help = LS_EXAMPLES)]
     Ls(LsArgs),
-    /// Stop sandboxes that have a name
+    /// Stop named sandboxes
     #[command(after_help = STOP_EXAMPLES)]
     Stop(StopArgs),
     /// Compile or try what others made, within limits; what `--image` and
@@ -83,7 +83,7 @@ pub(crate) enum SandboxCommand {
 }
 
 impl SandboxArgs {
-    /// Whether the command speaks JSON.
+    /// Whether the command prints JSON.
     pub(crate) fn json(&self) -> bool {
         match &self.command {
             SandboxCommand::Build(args) => args.json,
@@ -110,52 +110,50 @@ pub(crate) struct WorkArgs {
 /// Options of `sandbox build`.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// Take exactly the locked versions of Debian's packages, or fail
+    /// Use exactly the locked versions of Debian's packages, or fail
     #[arg(long, conflicts_with = "update")]
     pub locked: bool,
     /// Lock the current versions
     #[arg(long)]
     pub update: bool,
-    /// Folder with Agent99's sources, which the emulator is built from
+    /// Folder with Agent99's sources, to build the emulator
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub sources: PathBuf,
-    /// Print the result, errors too, as one line of JSON on standard output
+    /// Print the result, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
 
-/// What a new sandbox is like.
+/// Settings of a new sandbox.
 #[derive(Debug, Default, PartialEq, Args)]
 pub(crate) struct SettingsArgs {
-    /// Show a folder or file of the host in the sandbox: read-only, :rw, or
-    /// :overlay, which keeps what is written in the sandbox; may be repeated.
-    /// After :rw, `,size=SIZE` and `,files=NUMBER` say how much may be added (1G
-    /// and 100000 by default), and `,git` allows to write what the host's git
-    /// runs (settings, hooks, new repositories, rebases): only for programs that
-    /// you trust
+    /// Mount a folder or file of the host in the sandbox: read-only, :rw, or
+    /// :overlay, which keeps writes in the sandbox; may be repeated. After :rw,
+    /// `,size=SIZE` and `,files=NUMBER` limit the added data (1G and 100000 by
+    /// default). `,git` allows writing files that the host's git executes
+    /// (settings, hooks, new repositories, rebases): use it only for trusted
+    /// programs
     #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:overlay]", value_parser = mount)]
     pub mount: Vec<Mount>,
-    /// What may be reached over the network; its help has brackets that are no
-    /// link.
+    /// Network policy; its help has brackets, which are not a link.
     #[arg(
         long,
         value_name = "POLICY",
         default_value = "off",
         value_parser = policy,
-        help = "What may be reached over the network: off, full, or allow:HOST[:PORT],..."
+        help = "Network policy: off, full, or allow:HOST[:PORT],..."
     )]
     pub net: Policy,
     /// A variable of every command's environment; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
-    /// A disk of its own instead of 100 MB in memory, as in 500M or 10G: a file
-    /// without a name on the host that grows as it is written and is gone when the
-    /// sandbox ends. It is in DIR, or else where TMPDIR says, or in /var/tmp
+    /// A separate disk instead of 100 MB in memory, as in 500M or 10G: an unnamed
+    /// file of the host that grows as it is written and is deleted when the sandbox
+    /// ends. It is in DIR [default: TMPDIR, or /var/tmp]
     #[arg(long, value_name = "SIZE[:DIR]", value_parser = disk)]
     pub disk: Option<DiskArg>,
-    /// Compile hot code of the sandbox while it runs: auto where that pays in a
-    /// sandbox that runs long, eager as early as possible, aot only with the
-    /// image, or off
+    /// Compile hot code of the sandbox while it runs: auto for sandboxes that run
+    /// long, eager as early as possible, aot only with the image, or off
     #[arg(
         long,
         alias = "translate",
@@ -184,20 +182,20 @@ pub(crate) struct DiskArg {
     pub folder: Option<PathBuf>,
 }
 
-/// What of the guest's code is compiled, and when. The values of the old
+/// Which code of the guest is compiled, and when. The values of the old
 /// `--translate` are read as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GuestJitArg {
-    /// Nothing: all of it is interpreted
+    /// Interpret all code
     Off,
-    /// What was compiled with the image, and no more
+    /// Use only the code compiled with the image
     #[default]
     #[value(alias = "ready")]
     Aot,
-    /// What is very hot besides, once the sandbox has run for some seconds
+    /// Also compile very hot code after the sandbox has run for some seconds
     Auto,
-    /// As soon as it is hot
+    /// Compile code as soon as it is hot
     #[value(alias = "on")]
     Eager,
 }
@@ -216,12 +214,12 @@ impl From<GuestJitArg> for GuestJit {
 /// Options of `sandbox shell`.
 #[derive(Debug, Args)]
 pub(crate) struct ShellArgs {
-    /// A sandbox that was started with a name, instead of a new one
+    /// A named sandbox, instead of a new one
     pub name: Option<Name>,
-    /// Be the guest's administrator instead of its ordinary user
+    /// Run as the guest's administrator instead of its ordinary user
     #[arg(long)]
     pub root: bool,
-    /// What the sandbox is like
+    /// Settings of the sandbox
     #[command(flatten)]
     pub settings: SettingsArgs,
 }
@@ -229,17 +227,17 @@ pub(crate) struct ShellArgs {
 /// Options of `sandbox exec`.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {
-    /// A sandbox that was started with a name, instead of a new one
+    /// A named sandbox, instead of a new one
     #[arg(value_name = "NAME", conflicts_with = "name")]
     pub positional_name: Option<Name>,
     /// The same as NAME
     #[arg(long, value_name = "NAME")]
     pub name: Option<Name>,
-    /// What the sandbox is like
+    /// Settings of the sandbox
     #[command(flatten)]
     pub settings: SettingsArgs,
-    /// Run in the shell of the named sandbox that such calls share, one after the
-    /// other: `cd`, variables and functions stay. One argument is a script;
+    /// Run in the shared session shell of the named sandbox, one call after the
+    /// other: `cd`, variables and functions persist. One argument is a script;
     /// several are a command and its arguments
     #[arg(long, conflicts_with_all = ["cwd", "detach"])]
     pub session: bool,
@@ -249,11 +247,11 @@ pub(crate) struct ExecArgs {
     /// The command's working directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
-    /// How long the command may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
+    /// Time limit of the command, as in 500ms, 5s, 2m, 1h; seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
-    /// Do not wait for the command: print the number of its process and let it
-    /// run in the named sandbox; its output goes nowhere
+    /// Do not wait for the command: print its process id and let it run in the
+    /// named sandbox; its output is discarded
     #[arg(long)]
     pub detach: bool,
     /// Print outputs and exit code as one line of JSON on standard output

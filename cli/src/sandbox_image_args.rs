@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    all is well, or nothing worse than a warning
-  1    no sandbox runs, or no image can be built
+  0    no problem worse than a warning
+  1    sandboxes cannot run, or the image cannot be built
   2    usage: bad option";
 
 /// Options of `sandbox image`.
@@ -20,9 +20,9 @@ pub(crate) struct ImageArgs {
 /// What to do with the image.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageCommand {
-    /// Write the image into a file for another machine, which needs no apt
+    /// Write the image to a file for another machine, which needs no apt
     Export(FileArgs),
-    /// Check a file that was exported, compile it, and use it from now on
+    /// Check an exported file, compile it, and use it from now on
     Import(FileArgs),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct FileArgs {
     /// The file: a gzipped tar archive
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Print the result, errors too, as one line of JSON on standard output
+    /// Print the result, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct FileArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct DoctorArgs {
-    /// Folder with Agent99's sources, which the image is compared with
+    /// Folder with Agent99's sources, to compare with the image
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub sources: PathBuf,
     /// Print the findings as one line of JSON on standard output
@@ -50,7 +50,7 @@ pub(crate) struct DoctorArgs {
 }
 
 impl ImageArgs {
-    /// Whether the command speaks JSON.
+    /// Whether the command prints JSON.
     pub(crate) fn json(&self) -> bool {
         let (ImageCommand::Export(args) | ImageCommand::Import(args)) = &self.command;
         args.json

@@ -8,19 +8,18 @@ use std::time::Duration;
 /// Limits of a sandbox and of its commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub(crate) struct LimitsArgs {
-    /// Most memory of one command, as in 64M; else nearly all there is of the
-    /// guest's 256M, and more than that is refused. A command that needs more is
-    /// killed, and that is said
+    /// Memory limit of one command, as in 64M, at most the guest's 256M [default:
+    /// almost all of it]. A command that needs more is killed, with a message
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
-    /// Most processes and threads of one command; else 512
+    /// Maximum number of processes and threads of one command [default: 512]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub processes: Option<u32>,
-    /// Most bytes that one command may write, as in 10M; then it is killed. Else
-    /// 64M where output is collected (--json), and no limit where it streams
+    /// Output limit of one command, as in 10M; a command that writes more is killed
+    /// [default: 64M if output is collected (--json), no limit if it streams]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub output_limit: Option<u64>,
-    /// Longest life of the sandbox, as in 30s, 10m, 2h; then everything in it ends
+    /// Lifetime of the sandbox, as in 30s, 10m, 2h; then all its processes end
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub lifetime: Option<Duration>,
 }

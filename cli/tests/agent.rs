@@ -172,7 +172,7 @@ fn a_file_is_read_again() {
     };
     let missing = say("one");
     assert!(
-        missing.0 == 2 && missing.2.contains("nobody has the handle @b"),
+        missing.0 == 2 && missing.2.contains("no agent has the handle @b"),
         "{missing:?}"
     );
     folder.file(

@@ -198,7 +198,7 @@ fn mistakes_have_a_place_and_a_suggestion() {
             "fuel: 5",
             "config.syntax",
             "agent99.toml:1:",
-            "`=` in place of `:`",
+            "`=` instead of `:`",
         ),
         (
             "quota = { map = 5 }",

@@ -40,49 +40,48 @@ macro_rules! run_codes {
 }
 
 run_codes! {
-    /// An error of the program's own making: the ordinary, catchable kind.
+    /// The program raised an ordinary, catchable error.
     Program = "program.error";
-    /// A forbidden name was touched (decision D16).
+    /// The program used a forbidden name.
     Security = "security.forbidden";
-    /// The fuel budget is used up (decision D17).
+    /// The fuel budget is used up.
     OutOfFuel = "fuel.exhausted"
         help "give the run more fuel with `RunOptions::fuel`, or the program less work";
-    /// The run's deadline passed (decision D22).
+    /// The run's deadline passed.
     RunTimeout = "time.run_timeout"
         help "give the run more time with `RunOptions::timeout_ms`, or the program less work";
-    /// The caller aborted the run (decision D23).
+    /// The caller aborted the run.
     Aborted = "run.aborted";
-    /// The heap ceiling was reached (decision D20).
+    /// The heap ceiling was reached.
     HeapLimit = "memory.heap_limit"
         help "raise the limit with `RunOptions::heap_bytes`, or let the program hold less";
-    /// A call quota is used up (decision D42).
+    /// A call quota is used up.
     QuotaExceeded = "quota.exceeded"
         help "raise the quota with `RunOptions::quota`, or call less often";
-    /// A budget of calls, tokens or money is used up (decision D83).
+    /// A budget of calls, tokens or money is used up.
     Budget = "budget.exhausted"
         help "give the run's account more with `AccountLimits`, or call less often";
-    /// One atom took longer than it may (decision D22).
+    /// A call of an atom exceeded its time limit.
     AtomTimeout = "time.atom_timeout"
         help "give the atom more time with `RunOptions::atom_timeout`";
     /// The host did not provide the capability, or it failed.
     Capability = "capability.missing" help "grant the capability";
-    /// A value may not cross between host and guest (decision D21).
+    /// A value may not cross the boundary between program and host.
     Boundary = "boundary.rejected";
-    /// The program's code contradicts itself, as no compiler makes it: an artifact
-    /// that was changed.
+    /// The program's code contradicts itself: the artifact was changed after compiling.
     Invalid = "program.invalid" help "compile it again from a source you trust";
-    /// A fault of the engine itself.
+    /// The engine has a bug.
     Internal = "engine.fault" alias "internal" help "report it with the program";
-    /// The run's options are not usable.
+    /// The run's options are invalid.
     Options = "options.invalid";
-    /// An option of the run names an op that the engine does not have: a quota or
-    /// price that silently is none would guard nothing (decision D42).
+    /// An option of the run, such as a quota or a price, names an unknown op and would have no
+    /// effect.
     UnknownOp = "options.unknown_op" help "correct the name, or leave the option out";
     /// The arguments do not match the program's `inputSchema`.
     ArgsInvalid = "args.invalid" help "give arguments that match the program's `inputSchema`";
-    /// The arguments were given as JSON text, and it is none.
+    /// The arguments were given as JSON text that is not valid JSON.
     ArgsNotJson = "args.not_json" help "give one value of JSON in UTF-8";
-    /// An asynchronous atom was reached in a synchronous run.
+    /// A synchronous run called an asynchronous atom.
     AsyncInSync = "run.async_atom" help "run the program with `Engine::run`, which waits";
 }
 

@@ -17,33 +17,33 @@ type List = (&'static str, &'static str);
 const SECTIONS: &[(&str, &str, &[List])] = &[
     (
         "Command",
-        "What the command `a99` itself finds.",
+        "The command `a99` found an error.",
         &[("cli/src/failure.rs", ""), ("cli/src/config.rs", "")],
     ),
     (
         "Hosts of agents",
-        "What `a99 agent` finds, beside what stores and agents say themselves.",
+        "The command `a99 agent` found an error; stores and agents have their own codes.",
         &[("cli/src/live/error.rs", "")],
     ),
     (
         "Source form",
-        "A program in JavaScript is wrong, or outside of the subset ([source](source.md)).",
+        "A program in JavaScript is wrong, or outside the subset ([source](source.md)).",
         &[("compiler/source/src/codes.rs", "")],
     ),
     (
         "Shells",
-        "Why a computer that a host granted did not do something. Programs see the message.",
+        "A computer that the host granted refused a request or failed. Programs see the message.",
         &[("capabilities/src/shell/mod.rs", "ShellErrorKind")],
     ),
     (
         "Programs of agents",
-        "Why a turn of a program that handles events did not end as it should (D91).",
+        "A turn of a program that handles events failed.",
         &[("runtime/driver/src/program/error.rs", "ProgramCode")],
     ),
     (
         "Turns of agents",
-        "Why a handler of an agent failed, an operation of its turn was refused, or a turn was \
-         given up ([runtime](runtime.md)).",
+        "A handler of an agent failed, an operation of its turn was refused, or a turn became \
+         a dead letter ([runtime](runtime.md)).",
         &[
             ("runtime/driver/src/error.rs", ""),
             ("runtime/engine/src/codes.rs", ""),
@@ -52,56 +52,56 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     ),
     (
         "States of agents",
-        "Why an agent does not start with the state that is kept for it.",
+        "An agent does not start with its stored state.",
         &[("runtime/engine/src/migrate.rs", "StateError")],
     ),
     (
         "Fetches",
-        "Why `HttpFetch` gave no answer. Programs see the message.",
+        "`HttpFetch` returned no response. Programs see the message.",
         &[("host/http/src/error.rs", "FetchCode")],
     ),
     (
         "Models",
-        "Why a language model gave no whole answer. Programs see the message.",
+        "A language model gave no complete answer. Programs see the message.",
         &[("capabilities/src/ai/error.rs", "AiCode")],
     ),
     (
         "Configurations of models",
-        "What is wrong with a configuration of `a99-models`; the message says where.",
+        "A configuration of `a99-models` is invalid; the message has the position.",
         &[("host/models/src/error.rs", "ModelCode")],
     ),
     (
         "Embeddings",
-        "Why a text has no embedding, of which programs see the message, or why a model was not \
-         imported or loaded.",
+        "A text could not be embedded, or a model could not be imported or loaded. Programs see \
+         the message about texts.",
         &[("host/embed/src/error.rs", "EmbedCode")],
     ),
     (
         "Stores in a file",
-        "Why a store's file cannot be opened, or something not be kept in it. Programs see the \
-         message of what they asked for, and otherwise no more than that the store does not work.",
+        "A store's file cannot be opened, or refuses an operation. Programs see the message if \
+         their request is the cause, and otherwise only that the store does not work.",
         &[("host/sqlite/src/error.rs", "SqliteCode")],
     ),
     (
         "Stores on a server",
-        "Why a server of PostgreSQL cannot be used, or something not be kept on it. Programs \
-         see the message of what they asked for, and otherwise no more than that the store does \
-         not work, or when to try again.",
+        "A PostgreSQL server cannot be used, or refuses an operation. Programs see the message \
+         if their request is the cause, and otherwise only that the store does not work, or when \
+         to retry.",
         &[("host/postgres/src/error.rs", "PostgresCode")],
     ),
     (
         "Stores of agents",
-        "Why a store of agents and channels did not do what was asked.",
+        "A store of agents and channels refused or failed a request.",
         &[("runtime/engine/src/store.rs", "StoreCode")],
     ),
     (
         "XML",
-        "Why `XmlParser` read no document. Programs see the message.",
+        "`XmlParser` could not read a document. Programs see the message.",
         &[("host/xml/src/error.rs", "XmlCode")],
     ),
     (
         "Sandboxes",
-        "A guest, or the process that keeps one, failed ([sandbox](sandbox.md)).",
+        "A guest, or its background process, failed ([sandbox](sandbox.md)).",
         &[
             ("sandbox/runner/src/error.rs", "VmCode"),
             ("cli/src/named/error.rs", ""),
@@ -110,12 +110,12 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     (
         "Images",
         "A guest's image could not be built, exported or imported. \
-         `a99 sandbox doctor` tells what is missing.",
+         `a99 sandbox doctor` lists missing parts.",
         &[("sandbox/cache/src/error.rs", "ErrorCode")],
     ),
     (
         "Mounts",
-        "Files cannot be shared with a guest; the message says what helps.",
+        "Files cannot be shared with a guest; the message has the fix.",
         &[("sandbox/p9/src/mount.rs", "MountCode")],
     ),
     (
@@ -125,7 +125,7 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
     ),
     (
         "Network policies",
-        "The text of a policy is wrong; the message says where.",
+        "The text of a policy is wrong; the message has the position.",
         &[("core/egress/src/error.rs", "PolicyCode")],
     ),
 ];

@@ -78,8 +78,8 @@ fn measured() -> Result<String, Failed> {
     let at = |key| shown(&record, key);
     let mut out = format!(
         "\n## Measured\n\nMicroseconds of CPU time that a unit of fuel bought in the metered \
-         model, by `{}` on {}: of {} figures the median is {}, 99 % are below {} and the most \
-         is {}; {} are above the bound. Of each group:\n\n\
+         model, by `{}` on {}: of {} figures the median is {}, 99 % are below {} and the maximum \
+         is {}; {} are above the bound. By group:\n\n\
          | group | figures | median | most | of | size |\n|---|---|---|---|---|---|\n",
         at("command"),
         at("date"),

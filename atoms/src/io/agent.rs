@@ -15,7 +15,7 @@ pub(crate) fn atom() -> AtomDef {
     let def = form(
         Form::AgentRun,
         "agentRun",
-        "Runs another agent and gives its result.",
+        "Runs another agent and returns its result.",
         MICRO,
         &[
             req(

@@ -73,13 +73,13 @@ fn stores() -> Vec<AtomDef> {
                     opt(
                         "k",
                         Kind::Number,
-                        "The most documents to give; each costs a unit of fuel.",
+                        "Maximum number of documents; each costs a unit of fuel.",
                     )
                     .default("5"),
                     opt(
                         "filter",
                         Kind::Record,
-                        "Members that a document must have, as the store understands them.",
+                        "Members that a document must have, in the form of the store.",
                     ),
                 ],
                 search,
@@ -88,18 +88,18 @@ fn stores() -> Vec<AtomDef> {
         ),
         host(
             "storeCreateCollection",
-            "Makes a collection of vectors.",
+            "Creates a collection of vectors.",
             5 * MICRO,
             &[
                 req(
                     "collection",
                     Kind::Text,
-                    "Name of the collection; one of that name and dimension stays as it is.",
+                    "Name of the collection; an existing one with this dimension stays unchanged.",
                 ),
                 opt(
                     "dimension",
                     Kind::Number,
-                    "Numbers of a vector; without it those of the first document count.",
+                    "Length of a vector; by default that of the first document.",
                 ),
             ],
             create_collection,
@@ -126,7 +126,7 @@ fn stores() -> Vec<AtomDef> {
         .timeout_ms(EMBED_TIMEOUT_MS),
         host(
             "storeVectorUpsert",
-            "Adds a document with its embedding in place of the one with its `id`.",
+            "Adds a document with its embedding, and replaces the one with its `id`.",
             5 * MICRO,
             &[
                 req(
@@ -147,7 +147,7 @@ fn stores() -> Vec<AtomDef> {
         .timeout_ms(EMBED_TIMEOUT_MS),
         host(
             "storeVectorDelete",
-            "Deletes the documents of a collection with an `id`; gives whether there was one.",
+            "Deletes the documents of a collection with an `id`; returns whether one existed.",
             5 * MICRO,
             &[
                 req(
@@ -169,8 +169,8 @@ fn chat_models() -> Vec<AtomDef> {
     const FORMAT: Input = opt(
         "responseFormat",
         Kind::Any,
-        "Form of the answer, such as a JSON Schema, as the host's model takes it; by default the \
-         model chooses.",
+        "Form of the answer, such as a JSON Schema, in the form of the host's model; by default \
+         the model chooses.",
     )
     .told(Kind::TextOrRecord);
     vec![
@@ -183,13 +183,13 @@ fn chat_models() -> Vec<AtomDef> {
                 req(
                     "user",
                     Kind::Any,
-                    "What the model is asked: a text, a list of messages, or `{text, images}`.",
+                    "The prompt: a text, a list of messages, or `{text, images}`.",
                 )
                 .told(Kind::TextOrData),
                 opt(
                     "tools",
                     Kind::List,
-                    "Tools that the model may call, as the host's model takes them.",
+                    "Tools that the model may call, in the form of the host's model.",
                 ),
                 FORMAT,
             ],
@@ -203,15 +203,11 @@ fn chat_models() -> Vec<AtomDef> {
             150 * MICRO,
             &[
                 SYSTEM,
-                req(
-                    "prompt",
-                    Kind::Text,
-                    "What the model is asked about the images.",
-                ),
+                req("prompt", Kind::Text, "The question about the images."),
                 req(
                     "images",
                     Kind::Texts,
-                    "The images, each a URL or a `data:` URL, as the host's model takes them.",
+                    "The images, each a URL or a `data:` URL, as the host's model accepts them.",
                 ),
                 FORMAT,
             ],
@@ -226,9 +222,9 @@ fn chat_models() -> Vec<AtomDef> {
 fn chat_atom() -> AtomDef {
     host(
         "llmChat",
-        "One answer of a chat model, with the tools that it asks for: `{text, toolCalls: [{id, \
-         name, input}], stopReason, message, usage: {inputTokens, outputTokens}}`; `message` is \
-         what to append to `messages`.",
+        "One answer of a chat model, with its tool calls: `{text, toolCalls: [{id, name, input}], \
+         stopReason, message, usage: {inputTokens, outputTokens}}`; append `message` to \
+         `messages`.",
         100 * MICRO,
         &chat_inputs(),
         chat,

@@ -44,10 +44,10 @@ pub(crate) fn atom() -> AtomDef {
             opt(
                 "responseType",
                 Kind::Text,
-                "What to give of the answer, whatever its status: its text, its JSON as a \
-                 value, a `data:` URL of its bytes, or an object with `status`, \
-                 `statusText`, `url`, `headers` and `body`; by default its content type \
-                 decides, and a status from 400 on is an error such as `HTTP 404 Not Found`.",
+                "What to give of the answer, whatever its status: its text, its JSON as a value, \
+                 a `data:` URL of its bytes, or an object with `status`, `statusText`, `url`, \
+                 `headers` and `body`; by default its content type decides, and a status from 400 \
+                 on is an error such as `HTTP 404 Not Found`.",
             )
             .values(&["json", "text", "dataUrl", "response"]),
         ],

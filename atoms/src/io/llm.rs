@@ -18,11 +18,11 @@ pub(crate) fn atom() -> AtomDef {
         "Completes a prompt with the host's language model.",
         MICRO,
         &[
-            req("prompt", Kind::Text, "What the model is asked."),
+            req("prompt", Kind::Text, "The prompt for the model."),
             opt(
                 "options",
                 Kind::Any,
-                "Options of the host's model, which it may ignore.",
+                "Options for the host's model, which it may ignore.",
             )
             .told(Kind::Record),
         ],

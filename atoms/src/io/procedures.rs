@@ -25,19 +25,19 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![
         host(
             "storeProcedure",
-            "Keeps a program and gives its token.",
+            "Stores a program and returns its token.",
             MICRO,
             &[
                 req(
                     "ast",
                     Kind::Record,
-                    "The program: an object with `op`, mostly `seq`.",
+                    "The program: an object with `op`, usually `seq`.",
                 ),
-                opt("ttl", Kind::Number, "Milliseconds that it is kept.").default("3600000"),
+                opt("ttl", Kind::Number, "Time to live in milliseconds.").default("3600000"),
                 opt(
                     "maxSize",
                     Kind::Number,
-                    "The most characters of its JSON text; no more than 1048576.",
+                    "Maximum length of its JSON text, up to 1048576 characters.",
                 )
                 .default("102400"),
             ],
@@ -46,19 +46,19 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "releaseProcedure",
-            "Forgets a stored program; whether there was one.",
+            "Deletes a stored program; returns whether it existed.",
             TENTH,
             &[req(
                 "token",
                 Kind::Text,
-                "Token `proc_...` that `storeProcedure` gave.",
+                "Token `proc_...` from `storeProcedure`.",
             )],
             release,
         )
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "clearExpiredProcedures",
-            "Forgets stored programs whose time is over; how many.",
+            "Deletes expired stored programs; returns their number.",
             5 * TENTH,
             &[],
             clear,

@@ -44,7 +44,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     const ENCODING: Input = opt(
         "encoding",
         Kind::Text,
-        "How bytes stand as text: UTF-8, or base64 for what is no text.",
+        "Encoding of bytes as text: UTF-8, or base64 for binary data.",
     )
     .values(&["utf8", "base64"])
     .default("\"utf8\"");
@@ -52,20 +52,20 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         host(
             "shellExec",
             "Runs a command on the computer that the host grants. A text is a script for the \
-             session's shell, whose directory and variables stay; a list is a program with its \
-             arguments. Gives {stdout, stderr, exitCode}.",
+             session's shell, whose directory and variables persist; a list is a program with its \
+             arguments. Returns {stdout, stderr, exitCode}.",
             CALL,
             &[
                 req(
                     "command",
                     Kind::TextOrTexts,
                     "A script for the session's shell, or a list of a program and its arguments, \
-                     which no shell looks at.",
+                     which no shell interprets.",
                 ),
                 opt(
                     "cwd",
                     Kind::Text,
-                    "Directory to run in; a script of the session stays where it is by default.",
+                    "Working directory; by default a script keeps the session's directory.",
                 ),
                 opt(
                     "env",
@@ -77,7 +77,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt(
                     "timeoutMs",
                     Kind::Number,
-                    "Milliseconds that it may run, above 0 and at most 86400000.",
+                    "Time limit in milliseconds, above 0 and at most 86400000.",
                 )
                 .default("30000"),
                 ENCODING,
@@ -88,15 +88,15 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         .untimed(),
         host(
             "shellWriteFile",
-            "Writes a file on the computer that the host grants, by its absolute path, from \
-             text or base64. Gives the number of bytes.",
+            "Writes a file on the computer that the host grants, by its absolute path, from text \
+             or base64. Returns the number of bytes.",
             CALL,
             &[
                 PATH,
                 req(
                     "content",
                     Kind::Text,
-                    "What the file holds, in the encoding that is named.",
+                    "Content of the file, in the given encoding.",
                 ),
                 ENCODING,
                 opt(
@@ -120,8 +120,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt(
                     "maxBytes",
                     Kind::Number,
-                    "The most bytes that the file may have, up to 16777216; a larger file is an \
-                     error.",
+                    "Maximum size of the file in bytes, up to 16777216; a larger file is an error.",
                 )
                 .default("1048576"),
             ],

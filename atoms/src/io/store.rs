@@ -65,7 +65,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
         ),
         host(
             "storeDelete",
-            "Deletes a key; gives whether it was there.",
+            "Deletes a key; returns whether it existed.",
             CALL,
             &[req("key", Kind::Text, "Key to delete.")],
             delete,
@@ -76,20 +76,24 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "A page of the keys that are texts: `{keys, cursor}`, in the order of their bytes.",
             CALL,
             &[
-                opt("prefix", Kind::Text, "How the keys start; by default all."),
+                opt(
+                    "prefix",
+                    Kind::Text,
+                    "Prefix of the keys; by default all keys.",
+                ),
                 opt(
                     "cursor",
                     Kind::Text,
-                    "The `cursor` of the page before, which the last page lacks.",
+                    "The `cursor` of the previous page; the last page has no cursor.",
                 ),
-                opt("limit", Kind::Number, "The most keys, 1000 at most.").default("100"),
+                opt("limit", Kind::Number, "Maximum number of keys, up to 1000.").default("100"),
             ],
             list,
         )
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "storeCompareAndSet",
-            "Sets a key that still has the expected value; gives whether it did.",
+            "Sets a key if it still has the expected value; returns whether it did.",
             CALL,
             &[
                 req("key", Kind::Text, "Key to set."),
@@ -125,7 +129,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     opt(
                         "collection",
                         Kind::Text,
-                        "Name of the collection; whether it may be missing is up to the store.",
+                        "Name of the collection; the store decides whether it may be missing.",
                     ),
                     req(
                         "vector",
@@ -135,7 +139,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                     opt(
                         "k",
                         Kind::Number,
-                        "The most documents to give; each costs a unit of fuel.",
+                        "Maximum number of documents; each costs a unit of fuel.",
                     )
                     .default("5"),
                 ],
@@ -156,12 +160,12 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
                 opt(
                     "collection",
                     Kind::Text,
-                    "Name of the collection to read; whether it may be missing is up to the store.",
+                    "Name of the collection to read; the store decides whether it may be missing.",
                 ),
                 opt(
                     "limit",
                     Kind::Number,
-                    "The most rows; by default the store's choice.",
+                    "Maximum number of rows; by default the store's choice.",
                 ),
             ],
             query_where,

@@ -21,14 +21,14 @@ const ID: Input = req("id", Kind::Text, "Identity of the message.");
 const CONTENT_TYPE: Input = opt(
     "contentType",
     Kind::Text,
-    "What kind of content it is, such as `thinking`; by default text.",
+    "Content type, such as `thinking`; by default text.",
 );
 const TIMER: Input = req(
     "name",
     Kind::Text,
-    "Name of the timer, of at most 128 bytes; an agent has one of a name.",
+    "Name of the timer, unique for the agent, of at most 128 bytes.",
 );
-const SQL: Input = req("sql", Kind::Text, "A statement of SQL.");
+const SQL: Input = req("sql", Kind::Text, "An SQL statement.");
 const PARAMS: Input = opt(
     "params",
     Kind::List,
@@ -47,7 +47,7 @@ fn own() -> [AtomDef; 5] {
     [
         host(
             "agentState",
-            "The state of the agent whose turn it is, with what the turn changed of it.",
+            "The state of the current agent, with the changes of this turn.",
             MICRO,
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.state().await) }),
@@ -55,19 +55,18 @@ fn own() -> [AtomDef; 5] {
         .gives(Gives::always(JsonKinds::ANY)),
         host(
             "agentSetState",
-            "Changes the state of the agent; it is kept when the turn is done.",
+            "Changes the state of the agent; the change is saved when the turn ends.",
             MICRO,
             &[
                 req(
                     "state",
                     Kind::Record,
-                    "What is laid over the state: members of objects are merged one by one, at \
-                     every depth.",
+                    "Members to merge into the state, one by one, at every depth.",
                 ),
                 opt(
                     "replace",
                     Kind::Bool,
-                    "Whether it takes the place of the whole state instead.",
+                    "Whether it replaces the whole state instead.",
                 )
                 .default("false"),
             ],
@@ -83,18 +82,18 @@ fn own() -> [AtomDef; 5] {
         .gives(Gives::always(JsonKinds::OBJECT)),
         host(
             "agentSetSettings",
-            "Changes the settings of the agent; they are kept when the turn is done.",
+            "Changes the settings of the agent; the change is saved when the turn ends.",
             MICRO,
             &[req(
                 "settings",
                 Kind::Record,
-                "What is laid over the settings, member by member at every depth.",
+                "Members to merge into the settings, at every depth.",
             )],
             set_settings,
         ),
         host(
             "agentIdentity",
-            "Who the agent is: {agent, channel, handle, id}.",
+            "The agent's identity: {agent, channel, handle, id}.",
             MICRO,
             &[],
             |call| Box::pin(async move { reply(turn(&call)?.identity().await) }),
@@ -107,26 +106,18 @@ fn messages() -> [AtomDef; 4] {
     [
         host(
             "agentSend",
-            "Sends a message to the agent's channel when the turn is done. Gives its identity.",
+            "Sends a message to the agent's channel when the turn ends. Returns its identity.",
             CALL,
             &[
                 req("content", Kind::Text, "The text of the message."),
-                opt(
-                    "replyTo",
-                    Kind::Text,
-                    "Identity of the message that it answers.",
-                ),
+                opt("replyTo", Kind::Text, "Identity of the message to answer."),
                 opt(
                     "at",
                     Kind::TextOrTexts,
-                    "Handles or identities of those whom it is for; by default everybody.",
+                    "Handles or identities of the recipients; by default all.",
                 ),
                 CONTENT_TYPE,
-                opt(
-                    "metadata",
-                    Kind::Record,
-                    "Whatever else is said of the message.",
-                ),
+                opt("metadata", Kind::Record, "Other data about the message."),
                 opt(
                     "partial",
                     Kind::Bool,
@@ -145,13 +136,13 @@ fn messages() -> [AtomDef; 4] {
                 ID,
                 opt("content", Kind::Text, "Text that is appended."),
                 CONTENT_TYPE,
-                opt("complete", Kind::Bool, "Whether the message is whole now.").default("false"),
+                opt("complete", Kind::Bool, "Whether the message is complete.").default("false"),
             ],
             update,
         ),
         host(
             "agentFail",
-            "Says of a message that the agent sent that it failed.",
+            "Marks a message of the agent as failed.",
             CALL,
             &[
                 ID,
@@ -162,16 +153,17 @@ fn messages() -> [AtomDef; 4] {
         ),
         host(
             "agentPublish",
-            "Publishes an event of the agent's own on its channel when the turn is done. Gives \
-             its identity.",
+            "Publishes an event of the agent on its channel when the turn ends. Returns its \
+             identity.",
             CALL,
             &[
-                req("type", Kind::Text, "What kind of event it is."),
-                opt("payload", Kind::Any, "What it says."),
+                req("type", Kind::Text, "Type of the event."),
+                opt("payload", Kind::Any, "Data of the event."),
                 opt(
                     "persist",
                     Kind::Bool,
-                    "Whether it is kept in the channel's log; else those see it who are there.",
+                    "Whether the channel's log keeps it; otherwise only present participants see \
+                     it.",
                 )
                 .default("true"),
             ],
@@ -185,15 +177,15 @@ fn timers() -> [AtomDef; 2] {
     [
         host(
             "agentSetTimer",
-            "Sets or replaces a timer of the agent, which is due once or again and again: one of \
-             `at`, `after` and `cron` says when.",
+            "Sets or replaces a timer of the agent, which is due once or repeatedly: one of `at`, \
+             `after` and `cron` sets the time.",
             CALL,
             &[
                 TIMER,
                 opt(
                     "at",
                     Kind::Number,
-                    "When it is due, in milliseconds since 1970.",
+                    "Time when it is due, in milliseconds since 1970.",
                 ),
                 opt("after", Kind::Number, "Milliseconds after which it is due."),
                 opt(
@@ -206,7 +198,7 @@ fn timers() -> [AtomDef; 2] {
                     Kind::Text,
                     "Time zone of the cron expression; by default UTC.",
                 ),
-                opt("payload", Kind::Any, "What the agent gets with it."),
+                opt("payload", Kind::Any, "Data that the agent gets with it."),
             ],
             set_timer,
         ),
@@ -224,15 +216,14 @@ fn storage() -> [AtomDef; 4] {
     [
         host(
             "agentStorageExec",
-            "Runs statements of SQL without parameters on the agent's own tables.",
+            "Runs SQL statements without parameters on the agent's tables.",
             CALL,
-            &[req("sql", Kind::Text, "Statements of SQL.")],
+            &[req("sql", Kind::Text, "SQL statements.")],
             |call| ask(call, TurnQuery::Exec),
         ),
         host(
             "agentStorageRun",
-            "Runs a statement that changes the agent's own tables. Gives \
-             {changes, lastInsertRowId}.",
+            "Runs a statement that changes the agent's tables. Returns {changes, lastInsertRowId}.",
             CALL,
             &[SQL, PARAMS],
             |call| ask(call, TurnQuery::Run),
@@ -240,14 +231,14 @@ fn storage() -> [AtomDef; 4] {
         .gives(Gives::always(JsonKinds::OBJECT)),
         host(
             "agentStorageGet",
-            "The first row that a query on the agent's own tables gives, as an object.",
+            "The first row of a query on the agent's tables, as an object.",
             CALL,
             &[SQL, PARAMS],
             |call| ask(call, TurnQuery::Get),
         ),
         host(
             "agentStorageQuery",
-            "All rows that a query on the agent's own tables gives, as objects.",
+            "All rows of a query on the agent's tables, as objects.",
             CALL,
             &[SQL, PARAMS],
             |call| ask(call, TurnQuery::All),

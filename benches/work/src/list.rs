@@ -100,17 +100,17 @@ works! {
     /// W1 from a map.
     W1_MAP = work(
         "W1 map", "evaluation", Of::Time,
-        "`a*b + c/d - e%f > 10 && name == \"x\"`, compiled once, its inputs taken from a map of the host's for each evaluation; ours by `Engine::bind`",
+        "`a*b + c/d - e%f > 10 && name == \"x\"`, compiled once, with inputs from a map of the host for each evaluation; ours by `Engine::bind`",
     ).goal(90.0, 1_210.0);
     /// W1 with its arguments by place.
     W1_BOUND = work(
         "W1 bound", "call", Of::Time,
-        "the same condition, its inputs passed one by one as arguments; ours by `Engine::bind`",
+        "the same condition with its inputs as separate arguments; ours by `Engine::bind`",
     ).goal_by(30.0, "W1 map", 1_210.0);
     /// W1 by a run that is not bound.
     W1_RUN = work(
         "W1 run", "run", Of::Time,
-        "the same by `Engine::run_sync`, which is given a tree of arguments and gives one of results",
+        "the same by `Engine::run_sync`, with trees of values as arguments and result",
     );
     /// W1 by a run that is given text.
     W1_JSON = work(
@@ -129,7 +129,7 @@ works! {
     /// W2 by the compiled tier.
     W2_COMPILED = work(
         "W2 compiled", "turn", Of::Time,
-        "W2 with the compiled tier (`cargo xtask bench --jit`), after a run that it was compiled in",
+        "W2 with the compiled tier (`cargo xtask bench --jit`), after the run that compiled it",
     ).goal_by(3.0, "W2", 43.0);
     /// W2 without the remainder, by the compiled tier.
     W2D_COMPILED = work("W2d compiled", "turn", Of::Time, "W2d in the same way")
@@ -151,7 +151,7 @@ works! {
     /// W6.
     W6 = work(
         "W6", "input byte", Of::Time,
-        "a JSON document of 2 MB parsed, each order picked from, merged, its keys counted, written",
+        "a JSON document of 2 MB parsed; each order picked, merged, its keys counted, written",
     ).goal(8.0, 38.9);
     /// W7 with a native atom.
     W7_SYNC = work(
@@ -181,7 +181,7 @@ works! {
     /// W8 with the engine kept.
     W8_WARM = work(
         "W8 warm", "run", Of::Time,
-        "the agent compiled and run once in an engine that is kept",
+        "the agent compiled and run once in an existing engine",
     );
     /// W8 with the compiled agent kept.
     W8_FRESH = work(
@@ -201,17 +201,17 @@ works! {
     /// W9, what they hold.
     W9_BYTES = work(
         "W9 bytes", "run", Of::Bytes,
-        "what a run that waits on the host holds",
+        "memory of a run that waits for the host",
     ).goal(600.0, 38_692.0);
     /// W9, what futures hold.
     W9_FUTURE_BYTES = work(
         "W9 bytes, future", "run", Of::Bytes,
-        "what the future of a run that waits on the host holds, its timer included",
+        "memory of the future of a run that waits for the host, including its timer",
     );
     /// W9, resuming.
     W9_RESUME = work(
         "W9 resume", "run", Of::Time,
-        "the host answers a run that waits, and it goes on to its end",
+        "the host answers a waiting run, which continues to its end",
     ).goal_by(150.0, "W9 start", 67_400.0);
 }
 

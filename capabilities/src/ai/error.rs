@@ -10,42 +10,41 @@ use std::time::Duration;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AiCode {
-    /// The request is not one that a model can be asked.
+    /// The request is invalid for a model.
     Invalid,
-    /// No model stands for the role.
+    /// The role has no model.
     UnknownRole,
-    /// The service has no model of this name.
+    /// The service has no model with this name.
     UnknownModel,
-    /// The service does not accept the key, or wants one.
+    /// The service refuses the key, or requires one.
     Unauthorized,
-    /// What may be reached over the network does not include the service, or the address of
-    /// an image.
+    /// The network policy does not allow the service, or the address of an image.
     Denied,
     /// The service refused the request.
     Refused,
-    /// Too many requests, or too much of a quota.
+    /// The service's rate limit or quota is reached.
     RateLimited,
-    /// The limits that the configuration sets for the service leave no room in time.
+    /// The configured rate limits of the service leave no room in time.
     Throttled,
-    /// The service does not work now.
+    /// The service is temporarily unavailable.
     Unavailable,
-    /// No connection with the service came about.
+    /// The connection with the service failed.
     Unreachable,
-    /// No part of an answer came in time.
+    /// The answer did not begin in time.
     FirstTokenTimeout,
-    /// The answer stopped coming.
+    /// The answer stopped arriving.
     IdleTimeout,
-    /// The answer took longer than it may.
+    /// The answer exceeded its time limit.
     TotalTimeout,
-    /// The stream ended before the answer did.
+    /// The stream ended before the answer.
     CutOff,
-    /// What came is no answer of this service's form.
+    /// The response does not have the service's form.
     Malformed,
-    /// The answer has more bytes than it may.
+    /// The answer exceeds its limit of bytes.
     TooLarge,
     /// A budget of tokens or money is used up.
     Budget,
-    /// The answer ended at its limit of tokens.
+    /// The answer reached its limit of tokens.
     Length,
     /// The model refuses to answer.
     Refusal,
@@ -53,9 +52,9 @@ pub enum AiCode {
     ContentFilter,
     /// The model paused in the middle of its turn.
     Paused,
-    /// The answer ended for another reason before the model had said all.
+    /// The answer ended early for another reason.
     Incomplete,
-    /// The answer does not have the form that it was asked for.
+    /// The answer does not have the requested form.
     Form,
 }
 

@@ -137,21 +137,21 @@ pub struct ShellOutput {
 /// is none.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ShellErrorKind {
-    /// The request makes no sense: no program, a path that is not absolute.
+    /// The request is invalid: no program, or a path that is not absolute.
     Invalid,
     /// The host's policy or the computer's permissions forbid it.
     Denied,
-    /// There is no such program, file or directory.
+    /// The program, file or directory does not exist.
     NotFound,
-    /// The command ran longer than allowed, and was ended.
+    /// The command exceeded its time limit and was ended.
     TimedOut,
-    /// The output or file is larger than allowed; a command was ended.
+    /// The output or file exceeds its limit; a command was ended.
     OutputLimit,
-    /// The computer ended or broke; what was on it may be lost.
+    /// The computer ended or failed; its data may be lost.
     Crashed,
     /// The computer cannot be started.
     Unavailable,
-    /// Something else, such as a directory where a file should be.
+    /// Another failure, such as a directory where a file should be.
     Failed,
 }
 

@@ -17,21 +17,22 @@ Example:
   a99 agent host &
   a99 agent send general 'Hello' --wait
 
-An interrupt or SIGTERM ends it: nothing new is taken, turns that run may end until the
-deadline, and all is on the disk. SIGHUP reads agents.toml again, as `reload` does.";
+An interrupt or SIGTERM ends the host: it accepts no new work, lets running turns end
+until the deadline, and writes everything to disk. SIGHUP reads agents.toml again, as
+`reload` does.";
 
 const SEND_EXAMPLE: &str = "\
 Example:
   a99 agent send general 'What is new?' --at news --wait --timeout 1m
 
-Without a host the message is put into the store's file, for its next start.";
+Without a running host, the message waits in the store's file for the next start.";
 
 const CALL_EXAMPLE: &str = "\
 Example:
   a99 agent call till pay '{\"amount\": 5}'
 
-The answer is printed as JSON. What goes wrong in the method is told with its code, and the
-command ends with 1; with 5 if no answer came in time.";
+The command prints the answer as JSON. If the method fails, it prints the error with its
+code and exits with 1; if no answer arrives in time, it exits with 5.";
 
 const LOGS_EXAMPLE: &str = "\
 Example:
@@ -48,48 +49,48 @@ Example:
   a99 agent checkpoint echo/general/echo --set 41
   a99 agent checkpoint echo/general/echo --retry-dead
 
-An agent whose checkpoint is beyond its channel's log, as after a power cut, does not start;
-`--set` to the end of the log lets it go on. Events after a checkpoint that is set back are
-handled again.";
+An agent whose checkpoint is after the end of its channel's log, as after a power cut, does
+not start; `--set` to the end of the log lets it continue. If you set a checkpoint back, the
+agent handles the events after it again.";
 
 const RELOAD_EXAMPLE: &str = "\
 Example:
   a99 agent reload
 
-Agents that are in agents.toml no more leave their channels, and keep what they know.";
+Agents removed from agents.toml leave their channels and keep their state.";
 
 const MANIFEST_HELP: &str = "\
 agents.toml:
-  include = [\"more/*\"]        folders with an agents.toml each, or such files
+  include = [\"more/*\"]        folders with an agents.toml, or such files
 
   [store]
-  path = \"agents.db\"          the file, beside this one
-  durability = \"process\"      or power, relaxed: what a power cut may take
+  path = \"agents.db\"          the file, relative to this one
+  durability = \"process\"      or power, relaxed: what a power cut may lose
 
   [models]                    language models, as in agent99.toml
 
   [[agent]]
   name = \"echo\"
   program = \"echo.ajs\"        .ajs, .json or .a99b
-  channel = \"general\"         or a list: it lives on each
-  handle = \"echo\"             by which it is addressed [default: its name]
-  config = { greeting = \"Hi\" }  settings, unless users change them
+  channel = \"general\"         or a list of channels
+  handle = \"echo\"             its address on the channel [default: its name]
+  config = { greeting = \"Hi\" }  settings, until users change them
   delivery = \"exactly-once-state\"  or at-least-once, at-most-once
   concurrency = 1             turns at the same time
   retry = { attempts = 5, first = \"500ms\", most = \"30s\" }
-  on-dead = \"continue\"        or stop: what follows a turn that was given up
-  on-lost = false             true: at-most-once, an event `lost` lists turns that were cut off
-  max-deaths = 3              a turn under which the process died so often is given up
-  targeted-only = false       messages that name others are left out
-  respond-when-solo = false   with it: all messages, while no other agent is there
-  replay = \"all\"              or skip: what came before it was on the channel
+  on-dead = \"continue\"        or stop: after a turn becomes a dead letter
+  on-lost = false             true: with at-most-once, an event `lost` lists turns cut off
+  max-deaths = 3              deaths of the process under a turn until it is a dead letter
+  targeted-only = false       true: only messages that name the agent
+  respond-when-solo = false   true: with targeted-only, all messages while it is alone
+  replay = \"all\"              or skip: events from before it joined the channel
   timers = [{ name = \"tick\", cron = \"0 9 * * MON-FRI\", zone = \"Europe/Berlin\" }]
   methods = { pay = { description = \"Pays.\", parameters = { type = \"object\" } } }
-                              what others may ask it, also [agent.methods.pay]; and
-                              returns, a JSON Schema too, timeout = \"30s\"
-  stream = true               what models write is shown while they do (send --stream)
-  tables = true               it has SQL tables of its own (agentStorageRun and others)
-  migrations = [\"1.sql\"]      how they are made and changed: files, each a version
+                              methods for other participants, also [agent.methods.pay];
+                              `returns` is a JSON Schema too, timeout = \"30s\"
+  stream = true               show the text of models while they write (send --stream)
+  tables = true               SQL tables of the agent (agentStorageRun and others)
+  migrations = [\"1.sql\"]      SQL files that create and change them, one a version
   fuel = 1000                 of a turn; timeout, heap-mib, quota, cost and the grants
   allow = [\"net:a.example\"]   (allow, store, llm, embed, ...) are those of agent99.toml";
 
@@ -101,10 +102,10 @@ pub(crate) struct AgentArgs {
     pub command: AgentCommand,
 }
 
-/// What is done with agents that live.
+/// Commands for long-lived agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// Write an agent that answers messages: agents.toml, a program, a README
+    /// Create an agent that answers messages: agents.toml, a program, a README
     #[command(after_help = format!("{NEW_EXAMPLE}\n\n{EXIT_CODES}"))]
     New(NewAgentArgs),
     /// Run the agents of agents.toml until an interrupt or SIGTERM
@@ -122,19 +123,19 @@ pub(crate) enum AgentCommand {
     /// Print the log of a channel
     #[command(after_help = format!("{LOGS_EXAMPLE}\n\n{EXIT_CODES}"))]
     Logs(LogsArgs),
-    /// List the agents, or print what one knows and how it is
+    /// List the agents, or print the state and status of one
     #[command(after_help = format!("{INSPECT_EXAMPLE}\n\n{EXIT_CODES}"))]
     Inspect(InspectAgentArgs),
-    /// Print or change how far an agent has handled its channel
+    /// Print or change an agent's checkpoint: the last handled event of its channel
     #[command(after_help = format!("{CHECKPOINT_EXAMPLE}\n\n{EXIT_CODES}"))]
     Checkpoint(CheckpointArgs),
-    /// Let the host read agents.toml again, and change the agents that it says something else of
+    /// Make the host read agents.toml again, and update the agents whose entries changed
     #[command(after_help = format!("{RELOAD_EXAMPLE}\n\n{EXIT_CODES}"))]
     Reload(ReloadArgs),
 }
 
 impl AgentArgs {
-    /// Whether the command speaks JSON.
+    /// Whether the command prints JSON.
     pub(crate) fn json(&self) -> bool {
         match &self.command {
             AgentCommand::New(args) => args.json,
@@ -149,14 +150,14 @@ impl AgentArgs {
     }
 }
 
-/// What a power cut may take.
+/// What a power cut may lose.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurabilityArg {
     /// The last moments, whole turns
     Process,
     /// Nothing: each turn waits for the disk
     Power,
-    /// All since the last orderly end, and perhaps the file
+    /// Everything since the last clean shutdown, and perhaps the file
     Relaxed,
 }
 
@@ -166,10 +167,10 @@ pub(crate) struct PlaceArgs {
     /// The file of agents
     #[arg(long, value_name = "FILE", default_value = "agents.toml", value_hint = ValueHint::FilePath)]
     pub config: PathBuf,
-    /// The store's file, in place of the one that the file of agents names
+    /// The store's file, instead of the one in the file of agents
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
-    /// Print everything, errors too, as lines of JSON on standard output
+    /// Print everything, including errors, as lines of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -180,10 +181,10 @@ pub(crate) struct NewAgentArgs {
     /// Name of the agent: letters, digits, `.`, `_`, `-`
     #[arg(value_parser = super::key_name)]
     pub name: String,
-    /// Folder to make the agent's in
+    /// Folder in which to create the agent's folder
     #[arg(long = "in", value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
-    /// Print the files that were written as one line of JSON
+    /// Print the written files as one line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -191,23 +192,23 @@ pub(crate) struct NewAgentArgs {
 /// Options of `agent host`.
 #[derive(Debug, Args)]
 pub(crate) struct HostArgs {
-    /// The file of agents [default: agents.toml]; what uses secrets needs it to be named
+    /// The file of agents [default: agents.toml]; required for settings that use secrets
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// The store's file, in place of the one that the file of agents names
+    /// The store's file, instead of the one in the file of agents
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
-    /// What a power cut may take [default: process]
+    /// What a power cut may lose [default: process]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub durability: Option<DurabilityArg>,
-    /// Take the store as it is though its file was moved to another disk, restored or copied:
-    /// no other copy of it is hosted, or both are meant to be
+    /// Accept a store whose file was moved to another disk, restored or copied. Use it only
+    /// if no other copy is hosted, or if both shall run
     #[arg(long)]
     pub moved: bool,
-    /// How long turns that run may take to end when the host ends, or their agent is changed
+    /// Time for running turns to end when the host ends or their agent changes
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", allow_hyphen_values = true)]
     pub drain: Duration,
-    /// Print what happens, errors too, as lines of JSON on standard output
+    /// Print all events, including errors, as lines of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -219,19 +220,20 @@ pub(crate) struct SendArgs {
     pub channel: String,
     /// The message, or `-` for standard input
     pub text: String,
-    /// The handle of whoever sends it
+    /// The handle of the sender
     #[arg(long = "as", value_name = "HANDLE", default_value = "user")]
     pub sender: String,
-    /// Handles of those it is for, separated by commas [default: everybody]
+    /// Handles of the recipients, separated by commas [default: all]
     #[arg(long, value_name = "HANDLE,...", value_delimiter = ',')]
     pub at: Vec<String>,
-    /// A name of the message: sent again under the same one, it is there once
+    /// Idempotency key: a message sent again under the same key is delivered once
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// Print what follows on the channel until the agents are done
+    /// Print the following events of the channel until the agents are done
     #[arg(long)]
     pub wait: bool,
-    /// Show what models write while they do, of agents with `stream = true`; with it --wait is meant
+    /// Show the text of models while they write, for agents with `stream = true`; implies
+    /// --wait
     #[arg(long)]
     pub stream: bool,
     /// How long to wait
@@ -250,13 +252,13 @@ pub(crate) struct CallArgs {
     pub key: String,
     /// The method
     pub method: String,
-    /// Its arguments as JSON, or `@` and a file that has them [default: {}]
+    /// Its arguments as JSON, or `@` and a file with them [default: {}]
     #[arg(value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
     pub args: Option<JsonArg>,
-    /// The handle of whoever calls
+    /// The handle of the caller
     #[arg(long = "as", value_name = "HANDLE", default_value = "user")]
     pub sender: String,
-    /// How long to wait [default: as the method says, or a minute]
+    /// How long to wait [default: the method's timeout, or a minute]
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// Where the agents are.
@@ -269,10 +271,10 @@ pub(crate) struct CallArgs {
 pub(crate) struct LogsArgs {
     /// The channel
     pub channel: String,
-    /// Begin after this place of the log
+    /// Begin after this sequence number of the log
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub after: u64,
-    /// Go on with what comes, until an interrupt; a host must run
+    /// Print new events until an interrupt; a host must run
     #[arg(long)]
     pub follow: bool,
     /// Where the agents are.
@@ -297,13 +299,13 @@ pub(crate) struct CheckpointArgs {
     /// The agent: AGENT/CHANNEL/HANDLE, or its name if it is on one channel
     #[arg(value_name = "AGENT/CHANNEL/HANDLE")]
     pub key: String,
-    /// Let it go on after this place of the log
+    /// Continue after this sequence number of the log
     #[arg(long, value_name = "N", conflicts_with_all = ["retry_dead", "forget_dead"])]
     pub set: Option<u64>,
-    /// Let it handle again the events whose turns were given up
+    /// Handle the events of its dead letters again
     #[arg(long, conflicts_with = "forget_dead")]
     pub retry_dead: bool,
-    /// Forget the turns that were given up
+    /// Delete its dead letters
     #[arg(long)]
     pub forget_dead: bool,
     /// Where the agents are.

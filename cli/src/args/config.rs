@@ -37,96 +37,97 @@ pub(crate) struct ConfigArgs {
 /// What the options say, or a configuration file; nothing is the default.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Settings {
-    /// Let the program reach what these rules name: `net:RULE,...`, where a rule is
-    /// HOST[:PORT[-PORT]] and a host a name, *.name, an address, a CIDR range or `*`
-    /// for everything public; may be repeated
+    /// Allow-list of the network: `net:RULE,...`, where a rule is HOST[:PORT[-PORT]]
+    /// and a host is a name, *.name, an address, a CIDR range or `*` for all public
+    /// addresses; may be repeated
     #[arg(long, help_heading = NETWORK, value_name = "GRANT", value_parser = Grant::parse)]
     pub allow: Vec<Grant>,
-    /// Trust the certificate authorities of this PEM file, in place of the system's
+    /// Trust the certificate authorities of this PEM file, instead of the system's
     #[arg(long, help_heading = NETWORK, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub ca: Option<PathBuf>,
     /// Let atoms read this environment variable, as `env.NAME` of the request
     /// context; may be repeated
     #[arg(long, help_heading = NETWORK, value_name = "NAME", value_parser = EnvArg::parse)]
     pub env: Vec<EnvArg>,
-    /// Let the program read this part of the request context itself, as in `user` or
-    /// `env.STAGE`, by `context('user.id')`; may be repeated
+    /// Let the program itself read this part of the request context, such as `user`
+    /// or `env.STAGE`, by `context('user.id')`; may be repeated
     #[arg(long, help_heading = NETWORK, value_name = "PATH", value_parser = context_path)]
     pub readable_context: Vec<String>,
-    /// Send this header with requests to an origin, and never show it: `ORIGIN
-    /// NAME=TEXT`, where TEXT has {env:VARIABLE} or {file:PATH} in it; may be repeated
+    /// Send this secret header with requests to an origin: `ORIGIN NAME=TEXT`, where
+    /// TEXT contains {env:VARIABLE} or {file:PATH}. The program never sees it; may be
+    /// repeated
     #[arg(long, help_heading = NETWORK, value_name = "HEADER", value_parser = HeaderArg::parse)]
     pub header: Vec<HeaderArg>,
-    /// Keep what the program stores in this file, made if it is missing, or on the server
-    /// of PostgreSQL at this address, such as `postgres://user@host/database`, and find it
-    /// there in the next run [default: memory, for the run alone]
+    /// Keep the program's store between runs: in this SQLite file, created if it is missing,
+    /// or on the PostgreSQL server at this address, such as `postgres://user@host/database`
+    /// [default: memory, for the run alone]
     #[arg(long, help_heading = STORES, value_name = "FILE|URL", value_hint = ValueHint::AnyPath, value_parser = StorePlace::parse)]
     pub store: Option<StorePlace>,
-    /// Let the program embed texts (storeVectorize) with the model in this folder,
-    /// which `a99 model import` makes, or by the service at this address, such as
+    /// Let the program embed texts (storeVectorize) with the model in this folder, from
+    /// `a99 model import`, or by the service at this address, such as
     /// `https://api.openai.com/v1`
     #[arg(long, help_heading = STORES, value_name = "DIR|URL", value_hint = ValueHint::AnyPath)]
     pub embed: Option<String>,
-    /// The model that the service of `--embed` is asked for
+    /// The model of the service of `--embed`
     #[arg(long, help_heading = STORES, value_name = "NAME")]
     pub embed_model: Option<String>,
-    /// Let the program ask a language model (llmPredict, llmPredictBattery, llmVision) of the
-    /// service at this address: `http://localhost:1234/v1` of LM Studio,
-    /// `http://localhost:11434/v1` of Ollama, `https://api.openai.com/v1`,
-    /// `https://api.anthropic.com/v1`. The program gets no network by it
+    /// Let the program ask a language model (llmChat, llmToolLoop, llmPredict,
+    /// llmPredictBattery, llmVision) of the service at this address:
+    /// `http://localhost:1234/v1` of LM Studio, `http://localhost:11434/v1` of Ollama,
+    /// `https://api.openai.com/v1`, `https://api.anthropic.com/v1`. This grants no network
     #[arg(long, help_heading = MODELS, value_name = "URL")]
     pub llm: Option<String>,
-    /// The model that the service of `--llm` is asked for, or `SERVICE/MODEL` of the
-    /// services that `[models]` of `agent99.toml` has
+    /// The model of the service of `--llm`, or `SERVICE/MODEL` of the services in
+    /// `[models]` of `agent99.toml`
     #[arg(long, help_heading = MODELS, value_name = "NAME")]
     pub model: Option<String>,
-    /// The variable of the environment that holds the key for the service of `--llm`
+    /// The environment variable with the key for the service of `--llm`
     #[arg(long, help_heading = MODELS, value_name = "VARIABLE")]
     pub llm_key_env: Option<String>,
-    /// Tokens of language models that the program may use, those of its agents included
+    /// Limit of language model tokens for the program and its agents
     #[arg(long, help_heading = MODELS, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<u64>,
-    /// Money that its models and embeddings may cost, in US dollars or the `currency` of
-    /// `[models]`. Each model needs a price: public services' are known (`a99 doctor` shows
-    /// them), others come from `--price` or `[models]` of `agent99.toml`
+    /// Limit of the cost of models and embeddings, in US dollars or the `currency` of
+    /// `[models]`. Each model needs a price: those of public services are known (`a99
+    /// doctor` shows them), set others by `--price` or `[models]` of `agent99.toml`
     #[arg(long, help_heading = MODELS, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub max_money: Option<f64>,
-    /// What a million tokens of prompts and of answers cost of a model, as in
-    /// `gpt-5=1.25,10`, or `local/qwen3=0,0` for one that costs nothing; may be repeated
+    /// Price of a million tokens of a model's prompts and of its answers, as in
+    /// `gpt-5=1.25,10`, or `local/qwen3=0,0` for a free model; may be repeated
     #[arg(long, help_heading = MODELS, value_name = "MODEL=PROMPT,ANSWER", value_parser = super::run::price)]
     pub price: Vec<(String, (f64, f64))>,
-    /// Let the program call this program as a sub-agent by its name (agentRun). It is granted
-    /// what the program is, and uses its fuel: all that is left, or a `,share=` from 0 to 1,
-    /// or at most `,fuel=N`; `,tokens=N` bounds what models it may use. May be repeated
+    /// Let the program call this program as a sub-agent by its name (agentRun). It has the
+    /// program's grants and uses its fuel: all remaining fuel, or a `,share=` from 0 to 1, or
+    /// at most `,fuel=N`; `,tokens=N` limits its tokens. May be repeated
     #[arg(long, help_heading = MODELS, value_name = "NAME=FILE", value_parser = AgentArg::parse)]
     pub agent: Vec<AgentArg>,
-    /// Fuel the run may use [default: 1000]
+    /// Fuel budget of the run [default: 1000]
     #[arg(long, help_heading = LIMITS, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
-    /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
+    /// Time limit of the run, as in 500ms, 5s, 2m, 1h; seconds without a unit
     /// [default: 10 ms for each unit of fuel; with a network or a model, 10m]
     #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
-    /// Time that one call of an atom may take, or `none` for no limit; may be
-    /// repeated [default: that of each atom, 1s for most]
+    /// Time limit of one call of an atom, or `none`; may be repeated [default: that
+    /// of each atom, 1s for most]
     #[arg(long, help_heading = LIMITS, value_name = "OP=TIME", value_parser = super::run::op_timeout)]
     pub atom_timeout: Vec<(String, Option<Duration>)>,
-    /// MiB that the run's values may take [default: 64]
+    /// Memory limit of the run's values in MiB [default: 64]
     #[arg(long, help_heading = LIMITS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub heap_mib: Option<u32>,
-    /// What work costs [default: metered]
+    /// Cost model [default: metered]
     #[arg(long, help_heading = LIMITS, value_name = "MODEL", value_enum)]
     pub cost_model: Option<CostModelArg>,
     /// Price of an op for this run; may be repeated
     #[arg(long, help_heading = LIMITS, value_name = "OP=N", value_parser = super::run::op_amount)]
     pub cost: Vec<(String, f64)>,
-    /// How often an op may be called; may be repeated
+    /// Maximum number of calls of an op; may be repeated
     #[arg(long, help_heading = LIMITS, value_name = "OP=N", value_parser = super::run::op_count)]
     pub quota: Vec<(String, u64)>,
-    /// Make the run's randomness reproducible
+    /// Seed of the run's randomness, to make it reproducible
     #[arg(long, help_heading = FIXED, value_name = "N", value_parser = super::run::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Let it always be this time for the program, as in 2026-01-31T12:00:00Z
+    /// Fixed time for the program, as in 2026-01-31T12:00:00Z
     #[arg(long, help_heading = FIXED, value_name = "TIME", value_parser = super::run::moment)]
     pub now: Option<f64>,
 }

@@ -16,45 +16,45 @@ pub(crate) struct RunArgs {
     /// Arguments of the program, a JSON object
     #[arg(long, value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
     pub args: Option<JsonArg>,
-    /// Limits and grants, and the file that has them.
+    /// Limits and grants, and their file.
     #[command(flatten)]
     pub config: ConfigArgs,
     /// The same in milliseconds
     #[arg(long, value_name = "N", hide = true, conflicts_with = "timeout")]
     pub timeout_ms: Option<u64>,
-    /// Request context, which the program's atoms may read
+    /// Request context, a JSON object that the program's atoms may read
     #[arg(long, value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
     pub context: Option<JsonArg>,
-    /// Show on standard error how far the run is
+    /// Show the progress of the run on standard error
     #[arg(long)]
     pub progress: bool,
-    /// Show what models write and what the program sends (streamChunk) as it comes, on
-    /// standard error; with --json a line of JSON for each event on standard output, and the
-    /// outcome in the last
+    /// Show the text of models and the program's chunks (streamChunk) as they arrive, on
+    /// standard error; with --json, one line of JSON for each event on standard output, and
+    /// the outcome in the last line
     #[arg(long, conflicts_with = "progress")]
     pub stream: bool,
     /// Write one line of JSON for each executed step to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// Refuse what is no artifact that a key of this file signed
+    /// Refuse everything except artifacts that a key of this file signed
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub require_signed: Option<PathBuf>,
-    /// Take the first program in a model's answer, behind what it thought, amid prose or in
-    /// a Markdown fence; places in messages are those of the answer
+    /// Run the first program in a model's answer, after its thinking, in prose or in a
+    /// Markdown fence; positions in messages are those of the answer
     #[arg(long)]
     pub lenient: bool,
     /// JSON file with the answers of networks, models and agents (see --help)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,
-    /// Compile no loop to machine code, however long it runs
+    /// Do not compile loops to machine code
     #[cfg(feature = "jit")]
     #[arg(long)]
     pub no_jit: bool,
-    /// Let the program run commands (shellExec) in a Linux of its own, which
-    /// starts with the first one and ends with the run
+    /// Let the program run commands (shellExec) in a Linux sandbox, which starts
+    /// with the first command and ends with the run
     #[arg(long, hide = cfg!(not(feature = "sandbox")))]
     pub sandbox: bool,
-    /// What that Linux is like
+    /// Settings of the sandbox
     #[cfg(feature = "sandbox")]
     #[command(flatten)]
     pub settings: crate::sandbox_args::SettingsArgs,

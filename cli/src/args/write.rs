@@ -9,13 +9,13 @@ use std::time::Duration;
 /// Options of `new`.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Folder to make; it must not exist yet, or be empty
+    /// Folder to create; it must be new or empty
     #[arg(value_name = "NAME", default_value = "agent", value_hint = ValueHint::DirPath)]
     pub name: PathBuf,
-    /// What the program shows
+    /// Example to begin with
     #[arg(long, value_name = "NAME", value_enum, default_value = "basic")]
     pub template: TemplateArg,
-    /// Print the files that were written as one line of JSON
+    /// Print the written files as one line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -45,13 +45,13 @@ pub(crate) struct FmtArgs {
     /// which is printed
     #[arg(value_name = "PROGRAM", required = true, value_hint = ValueHint::AnyPath)]
     pub programs: Vec<PathBuf>,
-    /// Write nothing; exit with 3 if a program is laid out in another way
+    /// Write no file; exit with 3 if a program is formatted differently
     #[arg(long)]
     pub check: bool,
     /// Print one program in another form instead: `ajs`, a subset of JavaScript
     #[arg(long, value_name = "FORM", conflicts_with_all = ["check", "json"])]
     pub to: Option<SourceForm>,
-    /// Print what was done, errors too, as one line of JSON for each program
+    /// Print the results, including errors, as one line of JSON for each program
     #[arg(long)]
     pub json: bool,
 }
@@ -59,10 +59,10 @@ pub(crate) struct FmtArgs {
 /// Options of `watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Time between two looks at the files
+    /// Interval between checks of the files
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, default_value = "500ms")]
     pub interval: Duration,
-    /// What to do again
+    /// The command to repeat
     #[command(subcommand)]
     pub command: WatchCommand,
 }
@@ -79,10 +79,10 @@ pub(crate) enum WatchCommand {
 /// Options of `repl`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplArgs {
-    /// Fuel that each line may use
+    /// Fuel for each line
     #[arg(long, value_name = "N", value_parser = super::run::amount, default_value = "1000")]
     pub fuel: f64,
-    /// Time that each line may take, as in 500ms, 5s, 2m
+    /// Time limit of each line, as in 500ms, 5s, 2m
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, default_value = "10s")]
     pub timeout: Duration,
     /// JSON file with the answers of networks, models and agents (see `a99 run
@@ -108,8 +108,8 @@ pub(crate) struct ExplainArgs {
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Folder to write one page for each command to; without it, the page of `a99`
-    /// is printed
+    /// Folder for the pages, one for each command; by default the page of `a99` is
+    /// printed
     #[arg(value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
 }

@@ -11,11 +11,11 @@ const HEAD: &str = "\
 
 # The command `a99`
 
-Every command and every option. `a99 help COMMAND` shows the same in a terminal, `a99
-man` as manual pages, `a99 completions` for shells. Results go to standard output, all
-else to standard error; with `--json` everything goes to standard output, errors too.
-The commands of `a99 sandbox` are described on [a page of their own](sandbox.md): they
-belong to the feature `sandbox`, without which this page was made.
+This page lists every command and option. `a99 help COMMAND` shows them in a terminal,
+`a99 man` as manual pages, and `a99 completions` completes them in shells. Results go to
+standard output, messages to standard error; with `--json` everything, including errors,
+goes to standard output. [Sandbox](sandbox.md) describes the commands of `a99 sandbox`:
+they need the feature `sandbox`, and this page was made without it.
 
 | exit code | meaning |
 |---|---|

@@ -105,7 +105,7 @@ fn to_text(section: &Section<'_>, row: &Code<'_>) -> String {
     }
     let _ = writeln!(out, "\n\n{}", plain(row.meaning));
     if !row.help.is_empty() {
-        let _ = writeln!(out, "What helps: {}.", plain(row.help));
+        let _ = writeln!(out, "Fix: {}.", plain(row.help));
     }
     let _ = writeln!(out, "\n{}: {}", section.title, plain(section.about));
     let _ = writeln!(out, "All codes: {PAGE}");

@@ -97,6 +97,6 @@ fn readme(files: Files) -> String {
     let run = command(Path::new(""), files);
     format!(
         "# An agent program\n\nRun it: `{run}`\n\nCheck it: `a99 check agent.json`; check it \
-         again at each change: `a99 watch check agent.json`.\n"
+         after each change: `a99 watch check agent.json`.\n"
     )
 }

@@ -63,7 +63,7 @@ pub(super) fn syntax(places: &Places<'_>, at: usize, message: &str, line: &str) 
             )
         }
         Some(_) if is_word && !line.contains('=') => {
-            format!("write `=` in place of `:`, `{word} = ...`")
+            format!("write `=` instead of `:`, `{word} = ...`")
         }
         _ => "write `key = \"value\"` or `key = [\"value\", ...]`, a line for each key".to_owned(),
     };

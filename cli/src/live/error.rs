@@ -5,21 +5,21 @@ use crate::failure::{Failure, USAGE};
 use a99_runtime::AgentError;
 use a99_runtime_engine::StoreError;
 
-/// The host said something that is no answer, went away, or stands still.
+/// The host sent an invalid answer, closed the connection, or does not respond.
 pub(crate) const NO_ANSWER: &str = "cli.no_answer";
-/// No host runs, and the command needs one.
+/// The command needs a running host.
 pub(crate) const NO_HOST: &str = "cli.no_host";
-/// A request is none.
+/// A request is invalid.
 pub(crate) const BAD_REQUEST: &str = "cli.bad_request";
-/// The host has too many clients of the kind.
+/// The host has too many clients of this kind.
 pub(crate) const BUSY: &str = "cli.busy";
-/// An agent is not known.
+/// The agent does not exist.
 pub(crate) const UNKNOWN: &str = "cli.unknown_agent";
-/// A change of a checkpoint makes no sense.
+/// A change of a checkpoint is invalid.
 pub(crate) const BAD_CHECKPOINT: &str = "cli.bad_checkpoint";
-/// A turn was given up.
+/// A turn became a dead letter.
 pub(crate) const GIVEN_UP: &str = "cli.given_up";
-/// An agent that an event concerns did not handle it: it could not start, or stopped.
+/// An agent did not handle an event for it: it could not start, or stopped.
 pub(crate) const FAILED: &str = "cli.agent_failed";
 /// The agents were not done in time.
 pub(crate) const NOT_DONE: &str = "cli.not_done";

@@ -145,7 +145,7 @@ pub(super) fn message(keys: &[AgentKey], call: &SendCall) -> Result<Message, Ref
                 }
                 None => format!("there are @{}", handles.join(", @")),
             };
-            let text = format!("nobody has the handle @{}", excerpt(handle));
+            let text = format!("no agent has the handle @{}", excerpt(handle));
             return Err(Refusal::new("provider-not-found", text).helped(help));
         };
         at.push(found.participant());

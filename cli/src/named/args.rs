@@ -15,8 +15,9 @@ Examples:
 
 /// Examples of `cp`.
 pub(crate) const CP_EXAMPLES: &str = "\
-Permission bits, times and symbolic links within a folder are kept; a folder that
-is there takes the source in, under its name. `SOURCE/.` is what is in a folder.
+Permission bits, times and symbolic links within a folder are kept. An existing
+target folder receives the source under its name. `SOURCE/.` copies the contents
+of a folder.
 
 Examples:
   a99 sandbox cp script.py box:/home/agent/
@@ -32,7 +33,7 @@ Examples:
 
 /// Examples of `stop`.
 pub(crate) const STOP_EXAMPLES: &str = "\
-What runs in the sandbox ends, and mounts get what was written to them.
+The sandbox's processes end, and pending writes reach the mounts.
 
 Examples:
   a99 sandbox stop box
@@ -43,14 +44,14 @@ Examples:
 pub(crate) struct StartArgs {
     /// The sandbox's name: lower-case letters, digits and `-`
     pub name: Name,
-    /// What the sandbox is like
+    /// Settings of the sandbox
     #[command(flatten)]
     pub settings: SettingsArgs,
-    /// Lead a port of this computer to one of the sandbox; without an address
+    /// Forward a port of this computer to a port of the sandbox; without an address
     /// only programs of this computer reach it; may be repeated
     #[arg(long, value_name = "[ADDR:]HOSTPORT:GUESTPORT", value_parser = Publish::parse)]
     pub publish: Vec<Publish>,
-    /// Print the result, errors too, as one line of JSON on standard output
+    /// Print the result, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -71,11 +72,11 @@ pub(crate) struct CpArgs {
     /// Where to copy it: NAME:PATH in a sandbox, or a path
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Endpoint,
-    /// Copy git directories of the sandbox as they are, with settings and hooks
-    /// that this computer's git follows: only from sandboxes that you trust
+    /// Copy git directories of the sandbox with settings and hooks that this
+    /// computer's git executes: only from sandboxes that you trust
     #[arg(long)]
     pub git: bool,
-    /// Print the result, errors too, as one line of JSON on standard output
+    /// Print the result, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -83,7 +84,7 @@ pub(crate) struct CpArgs {
 /// Options of `sandbox ls`.
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Print the sandboxes, errors too, as one line of JSON on standard output
+    /// Print the sandboxes, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -98,7 +99,7 @@ pub(crate) struct StopArgs {
     /// Stop all sandboxes of this user
     #[arg(long)]
     pub all: bool,
-    /// Print the result, errors too, as one line of JSON on standard output
+    /// Print the result, including errors, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt::Display;
 
-/// No sandbox of that name runs.
+/// No sandbox with that name runs.
 pub(crate) const NO_SUCH_NAME: &str = "sandbox.no_such_name";
-/// A sandbox of that name runs already.
+/// A sandbox with that name already runs.
 pub(crate) const NAME_TAKEN: &str = "sandbox.name_taken";
-/// The runtime directory is not the user's alone.
+/// Others may access the runtime directory.
 pub(crate) const UNTRUSTED_FOLDER: &str = "sandbox.untrusted_folder";
-/// More commands than may wait are asked of a sandbox.
+/// Too many commands wait for the sandbox.
 pub(crate) const BUSY: &str = "sandbox.busy";
 /// The sandbox's process does not answer.
 pub(crate) const NOT_ANSWERING: &str = "sandbox.not_answering";
-/// The sandbox's process ended while it was asked.
+/// The sandbox's process ended during the request.
 pub(crate) const LOST: &str = "sandbox.lost";
-/// Somebody else, or another version of this program, is at the other end.
+/// Another user, or another version of this program, is at the other end.
 pub(crate) const REFUSED: &str = "sandbox.refused";
 
 /// Why something about a named sandbox failed.

@@ -6,19 +6,19 @@ use std::ops::Range;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum PolicyCode {
-    /// Neither `off` nor `full` nor `allow:`.
+    /// The policy is not `off`, `full` or `allow:`.
     Mode,
-    /// A rule without a host, or a list without a rule.
+    /// A rule has no host, or a list has no rule.
     Empty,
-    /// Not a host name.
+    /// The text is not a host name.
     Name,
-    /// Not an address or range.
+    /// The text is not an address or range.
     Address,
-    /// Not a port or range of ports.
+    /// The text is not a port or range of ports.
     Port,
-    /// The host itself is reachable by port only.
+    /// A rule for the host itself needs a port.
     PortNeeded,
-    /// More rules than a policy may have.
+    /// The policy has too many rules.
     TooMany,
 }
 

@@ -10,38 +10,38 @@ pub mod codes {
     use crate::codes::code_table;
 
     code_table! {
-        /// The file does not begin as an artifact does.
+        /// The file does not begin with the magic number of an artifact.
         NO_ARTIFACT = "artifact.no_artifact" alias "A99-B0001"
             help "make one with `a99 compile PROGRAM.json -o PROGRAM.a99b`";
-        /// Another version of the format, or an unknown feature.
+        /// The file has another version of the format, or an unknown feature.
         UNKNOWN_VERSION = "artifact.unknown_version" alias "A99-B0002"
             help "use a newer Agent99, or compile the source with this one";
-        /// The file ends too early, or goes on after its end.
+        /// The file is truncated, or has extra bytes.
         WRONG_LENGTH = "artifact.wrong_length" alias "A99-B0003"
             help "the file is damaged: copy or compile it again";
-        /// The content does not have the hash that the header says.
+        /// The hash of the content differs from the hash in the header.
         WRONG_HASH = "artifact.wrong_hash" alias "A99-B0004"
             help "the file is damaged: copy or compile it again";
         /// The table of sections is out of order, overlaps, or leaves gaps.
         BAD_SECTIONS = "artifact.bad_sections" alias "A99-B0005"
             help "the file is damaged: copy or compile it again";
-        /// A section's bytes do not mean anything.
+        /// A section's content is malformed.
         BAD_CONTENT = "artifact.bad_content" alias "A99-B0006"
             help "the file is damaged: copy or compile it again";
-        /// Compiled for another instruction set.
+        /// The file was compiled for another instruction set.
         OTHER_INSTRUCTIONS = "artifact.other_instructions" alias "A99-B0007"
             help "another version of Agent99 made this file: compile the source again";
-        /// Larger than the host allows, or than the format can say.
+        /// The file is larger than the host allows, or than the format supports.
         TOO_LARGE = "artifact.too_large" alias "A99-B0008";
-        /// A signature is required and there is none.
+        /// A signature is required and missing.
         UNSIGNED = "artifact.unsigned" alias "A99-B0009"
             help "sign it with `a99 compile --sign KEYFILE`";
         /// The signature does not fit the content or the key.
         BAD_SIGNATURE = "artifact.bad_signature" alias "A99-B0010";
-        /// Signed by a key that is not among the trusted ones.
+        /// The key of the signature is not trusted.
         UNTRUSTED_KEY = "artifact.untrusted_key" alias "A99-B0011"
             help "add its public key to the trusted ones, if you trust its owner";
-        /// Signed by a key whose time is over.
+        /// The key of the signature has expired.
         EXPIRED_KEY = "artifact.expired_key" alias "A99-B0012"
             help "sign the artifact with a newer key";
         /// A key file is malformed.

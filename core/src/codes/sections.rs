@@ -20,22 +20,22 @@ const FINDINGS: &[(&str, &str, &str)] = &[
     (
         "json",
         "Reading",
-        "The text is no document. It is rejected before anything is compiled.",
+        "The text is not a valid document. It is rejected before compiling.",
     ),
     (
         "compile",
         "Compiling",
-        "The program is rejected; all that is wrong with it is told at once.",
+        "The program is rejected. The compiler reports all errors at once.",
     ),
     (
         "builder",
         "Builder",
-        "A chain of calls makes no program (language section 4.13).",
+        "A chain of builder calls does not form a program (language section 4.13).",
     ),
     (
         "lint",
         "Warnings",
-        "The program runs; the place may fail when it is reached (decision D44).",
+        "The program runs, but may fail or do the wrong work at this position.",
     ),
     (
         "link",
@@ -63,25 +63,24 @@ pub fn sections() -> Vec<Section<'static>> {
     let tables = [
         (
             "Verifier",
-            "A program contradicts itself or does not pay for itself. No compiler makes \
-             such a program: compile it again from a source you trust.",
+            "A program contradicts itself or does not pay for its work. The compiler never \
+             makes such a program: compile it again from a source you trust.",
             verify::codes::TABLE,
         ),
         (
             "Artifacts",
-            "A file is not what it should be ([the format](a99b.md)).",
+            "A file is not a valid artifact ([the format](a99b.md)).",
             artifact::codes::TABLE,
         ),
         (
             "Runs",
-            "A run ended with an error. The program's `try` may catch it, except where \
-             fuel, time of the run, memory or a quota is used up or the run was aborted \
-             (decision D11).",
+            "A run ended with an error. The program's `try` can catch it, unless fuel, time \
+             of the run, memory or a quota is used up, or the run was aborted.",
             error::TABLE,
         ),
         (
             "Calls and snapshots",
-            "What a host that drives a run itself cannot do, and why a snapshot is refused \
+            "A host that drives a run made an invalid call, or a snapshot is refused \
              ([runs](run.md), [snapshots](snapshot.md)).",
             suspend::codes::TABLE,
         ),

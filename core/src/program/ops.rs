@@ -206,11 +206,11 @@ fn of<T>(table: &[T]) -> Limit {
 operand_kinds! {
     Write: Reg, |_, f, _| Limit::Below(f.registers.into()), "r#", "a register that is written";
     Read: Reg, |_, f, _| Limit::Below(f.registers.into()), "r#", "a register that is read";
-    ReadWrite: Reg, |_, f, _| Limit::Below(f.registers.into()), "r#", "a register that is read, and written or left";
+    ReadWrite: Reg, |_, f, _| Limit::Below(f.registers.into()), "r#", "a register that is read, and may be written";
     IterWrite: Reg, |_, f, _| Limit::Below(pairs(f)), "r#", "the first of two registers that receive an iterator";
-    Iter: Reg, |_, f, _| Limit::Below(pairs(f)), "r#", "the first of two registers that hold an iterator, which is advanced";
-    Base: Reg, |_, _, _| Limit::Range, "r#..", "the first of a range of registers that is read";
-    BaseWrite: Reg, |_, _, _| Limit::Range, "r#..", "the first of a range of registers that is made unbound";
+    Iter: Reg, |_, f, _| Limit::Below(pairs(f)), "r#", "the first of two registers that hold an iterator, which the instruction advances";
+    Base: Reg, |_, _, _| Limit::Range, "r#..", "the first of a range of registers that are read";
+    BaseWrite: Reg, |_, _, _| Limit::Range, "r#..", "the first of a range of registers that become unbound";
     Count: Count, |_, _, _| Limit::Range, "x#", "the number of registers in the range";
     Flag: Flag, |_, _, _| Limit::Below(2), "", "0 or 1";
     Const: ConstIdx, |p, _, _| of(&p.consts), "k#", "index of a constant";
@@ -220,7 +220,7 @@ operand_kinds! {
     Shape: ShapeIdx, |p, _, _| of(&p.shapes), "", "index of an object shape";
     Path: PathIdx, |p, _, _| of(&p.paths), "", "index of a dotted path";
     Slot: Slot, |_, f, _| Limit::Below(f.slots as usize), "", "index of a frame slot";
-    Target: Target, |_, f, _| of(&f.code), "-> #", "number of an instruction that heads a block";
+    Target: Target, |_, f, _| of(&f.code), "-> #", "number of the first instruction of a block";
     Block: BlockIdx, |_, f, _| of(&f.blocks), "b#", "index of the block itself";
     Function: BuiltinIdx, |_, _, _| of(builtins::FUNCTIONS), "", "number of a builtin function";
     Method: MethodIdx, |_, _, value| is_method(value), "", "number of a method name";
@@ -387,19 +387,19 @@ op_table! {
     Fuel { block: Block }
     #[doc = "dst = src."]
     Mov { dst: Write, src: Read }
-    #[doc = "dst = src if src is bound; how a name is found along its chain of scopes."]
+    #[doc = "dst = src if src is bound; resolves a name along its scope chain."]
     MovBound { dst: ReadWrite, src: Read }
-    #[doc = "dst = src if src is not undefined (D12)."]
+    #[doc = "dst = src if src is not undefined."]
     MovDefined { dst: ReadWrite, src: Read }
     #[doc = "dst = constant."]
     LoadK { dst: Write, k: Const }
-    #[doc = "dst = fresh copy of a literal array or object (D33)."]
+    #[doc = "dst = fresh copy of a literal array or object."]
     LoadLit { dst: Write, lit: Literal }
-    #[doc = "dst = argument, or what the key stands for when there is no such argument."]
+    #[doc = "dst = argument, or the fallback of its key if the argument is missing."]
     LoadArg { dst: Write, arg: Arg }
-    #[doc = "Makes n registers from base unbound: entry of a scope."]
+    #[doc = "Makes n registers from base unbound, at the entry of a scope."]
     Unbind { base: BaseWrite, n: Count }
-    #[doc = "dst = frame slot: a variable that found no register."]
+    #[doc = "dst = frame slot; slots hold variables without a register."]
     SlotLoad { dst: Write, slot: Slot }
     #[doc = "frame slot = src."]
     SlotStore { src: Read, slot: Slot }
@@ -423,9 +423,9 @@ op_table! {
     Not { dst: Write, src: Read }
     #[doc = "dst = typeof src."]
     Typeof { dst: Write, src: Read }
-    #[doc = "dst = (l == r), loose or exact as the run says (D6)."]
+    #[doc = "dst = (l == r), loose or exact, as the run sets it."]
     Eq { dst: Write, l: Read, r: Read }
-    #[doc = "dst = (l != r), loose or exact as the run says (D6)."]
+    #[doc = "dst = (l != r), loose or exact, as the run sets it."]
     Ne { dst: Write, l: Read, r: Read }
     #[doc = "dst = (l === r)."]
     SEq { dst: Write, l: Read, r: Read }
@@ -457,9 +457,9 @@ op_table! {
     JLe { l: Read, r: Read, to: Target }
     #[doc = "Jumps unless l <= r."]
     JNLe { l: Read, r: Read, to: Target }
-    #[doc = "Jumps if l == r (D6)."]
+    #[doc = "Jumps if l == r."]
     JEq { l: Read, r: Read, to: Target }
-    #[doc = "Jumps unless l == r (D6)."]
+    #[doc = "Jumps unless l == r."]
     JNe { l: Read, r: Read, to: Target }
     #[doc = "Jumps if l === r."]
     JSEq { l: Read, r: Read, to: Target }
@@ -467,17 +467,17 @@ op_table! {
     JSNe { l: Read, r: Read, to: Target }
     #[doc = "dst = obj.key; undefined on null and undefined (language section 3.4)."]
     Member { dst: Write, obj: Read, key: Key }
-    #[doc = "dst = the member of obj that idx names."]
+    #[doc = "dst = obj[idx]."]
     Index { dst: Write, obj: Read, idx: Read }
-    #[doc = "If root is neither unbound nor undefined: dst = the value at the path below it, null-safe; else dst stays (language section 1.4)."]
+    #[doc = "If root is neither unbound nor undefined: dst = the value at the path below root, null-safe; else dst keeps its value (language section 1.4)."]
     Path { dst: ReadWrite, root: Read, path: Path }
-    #[doc = "dst = obj.key where obj has that member itself; else an error: the name is refused (D68)."]
+    #[doc = "dst = obj.key if obj has that own member; else an error, because the name is refused."]
     OwnMember { dst: Write, obj: Read, key: Key }
-    #[doc = "As Index, but a key is data whatever it spells: undefined where obj has no such member (D105)."]
+    #[doc = "Like Index, but any key is data: undefined if obj has no such member."]
     OwnIndex { dst: Write, obj: Read, idx: Read }
-    #[doc = "dst = the value at the path below root, null-safe; a refused name is read where an object has that member itself, else an error (D68)."]
+    #[doc = "dst = the value at the path below root, null-safe; a refused name is read if an object has that own member, else an error."]
     OwnPath { dst: Write, root: Read, path: Path }
-    #[doc = "Sets the member of obj that key names (D67)."]
+    #[doc = "Sets the member of obj that key names."]
     PutMember { obj: Read, key: Read, src: Read }
     #[doc = "dst = new empty array with room for cap values."]
     NewArr { dst: Write, cap: Number }
@@ -487,13 +487,13 @@ op_table! {
     NewObj { dst: Write, base: Base, n: Count, shape: Shape }
     #[doc = "dst = new object of the shape, with the values of the array in arr."]
     WideObj { dst: Write, arr: Read, shape: Shape }
-    #[doc = "Fails unless obj has the method: what is checked before arguments are evaluated (language section 3.5)."]
+    #[doc = "Fails unless obj has the method; runs before the arguments are evaluated (language section 3.5)."]
     CheckMethod { obj: Read, method: Method }
     #[doc = "dst = method called on the register base with the n - 1 registers after it."]
     CallMethod { dst: Write, base: Base, n: Count, method: Method }
     #[doc = "dst = method called on obj with the values of the array in arr."]
     WideMethod { dst: Write, obj: Read, arr: Read, method: Method }
-    #[doc = "Fails with the error for a method that no value has."]
+    #[doc = "Fails with the error for an unknown method."]
     BadMethod { obj: Read, name: Const }
     #[doc = "dst = builtin function called with the n registers from base."]
     CallFn { dst: Write, base: Base, n: Count, function: Function }
@@ -509,33 +509,33 @@ op_table! {
     CheckConst { flag: Read, name: Const }
     #[doc = "Fails with `Cannot redeclare variable` if src is bound."]
     CheckFree { src: Read, name: Const }
-    #[doc = "Starts an iteration over the array in src; fails with the constant's text if it is none."]
+    #[doc = "Starts an iteration over the array in src; fails with the constant's text if src is not an array."]
     IterInit { it: IterWrite, src: Read, k: Const }
-    #[doc = "dst = next item, or jumps when there is none."]
+    #[doc = "dst = next item; jumps after the last item."]
     IterNext { dst: Write, it: Iter, to: Target }
     #[doc = "Ends the function with src."]
     Ret { src: Read }
-    #[doc = "Fails unless src may be what an agent returns: an object, null or undefined (D30)."]
+    #[doc = "Fails unless src is a valid result of an agent: an object, null or undefined."]
     CheckReturn { src: Read }
-    #[doc = "Head of a handler: msg and op of the error that was caught."]
+    #[doc = "Head of a handler: msg and op of the caught error."]
     Catch { msg: Write, op: Write }
-    #[doc = "dst = key of a memo or cache site without one: hash of its body and the n registers from base (D25)."]
+    #[doc = "dst = key of a memo or cache site without a key: hash of its body and the n registers from base."]
     MemoKey { dst: Write, base: Base, n: Count, memo: Memo }
-    #[doc = "dst = memoized value for key and jump, or fall through."]
+    #[doc = "If key has a memoized value: dst = that value, and jumps."]
     MemoGet { dst: Write, key: Read, to: Target }
-    #[doc = "Memoizes a copy of src for key; run-wide (D26)."]
+    #[doc = "Memoizes a copy of src for key; run-wide."]
     MemoPut { key: Read, src: Read }
     #[doc = "dst = function of the program called with the n registers from base."]
     Call { dst: Write, base: Base, n: Count, callee: Callee }
-    #[doc = "dst = program in the register base run inline with the arguments in base + 1; names says which variables it sees (`runCode`)."]
+    #[doc = "dst = program in the register base run inline with the arguments in base + 1; names lists its visible variables (`runCode`)."]
     RunCode { dst: Write, base: Base, n: Count, names: Names }
     #[doc = "dst = sub-agent: a program or procedure token in base runs inline with the input in base + 1, anything else goes to the host (`agentRun`)."]
     AgentRun { dst: Write, base: Base, n: Count, site: Site }
-    #[doc = "dst = src projected through a schema; src itself where it does not conform (language section 2.1, return)."]
+    #[doc = "dst = src projected through a schema; src itself if it does not conform (language section 2.1, return)."]
     Project { dst: Write, src: Read, schema: Schema }
-    #[doc = "Prepares a call for `CallAll`, with the n registers from base: an atom that waits is kept and dst = its number; any other is called and dst = `{value}` (`callAll`)."]
+    #[doc = "Prepares a call for `CallAll`, with the n registers from base: for an async atom dst = the number of the prepared call; any other is called at once and dst = `{value}` (`callAll`)."]
     PrepareCall { dst: Write, base: Base, n: Count, site: Site }
-    #[doc = "dst = the list in arr, with the answer of each call that was prepared in place of its number; limit is how many are under way at once (`callAll`)."]
+    #[doc = "dst = the list in arr, with the number of each prepared call replaced by its answer; at most limit calls run at once (`callAll`)."]
     CallAll { dst: Write, arr: Read, limit: Read }
 }
 

@@ -232,7 +232,7 @@ impl AtomInput {
         let mut out = Map::new();
         if !self.docs.is_empty() {
             let is_name = self.kinds.contains(JsonKinds::STRING) && !self.takes_references();
-            let note = if is_name { " Taken as written." } else { "" };
+            let note = if is_name { " Taken literally." } else { "" };
             out.insert(
                 "description".to_owned(),
                 json!(format!("{}{note}", self.docs)),

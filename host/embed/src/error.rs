@@ -7,27 +7,27 @@ use std::path::Path;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EmbedCode {
-    /// What was to be embedded is no text.
+    /// The value to embed is not a text.
     Input,
-    /// More bytes than a text may have.
+    /// The text has too many bytes.
     TooLarge,
-    /// Nobody waits for the embedding any more.
+    /// The caller stopped waiting for the embedding.
     Stopped,
-    /// The embedding ended in a fault of this crate, or no thread could be started for it.
+    /// The embedder has a bug, or could not start a thread.
     Failed,
-    /// No model is at the place that was named.
+    /// There is no model in this place.
     NotFound,
-    /// A file of the model has other bytes than the published one.
+    /// A file of the model differs from the published one.
     HashMismatch,
-    /// The wheel is damaged, or no wheel.
+    /// The wheel is damaged, or the file is not a wheel.
     Archive,
-    /// The folder that a model was to be imported into holds something else.
+    /// The target folder of the import has other contents.
     Occupied,
-    /// The model's configuration is damaged, or that of another kind of model.
+    /// The model's configuration is damaged, or of another kind of model.
     Config,
-    /// The vocabulary is damaged, or not that of the model.
+    /// The vocabulary is damaged, or of another model.
     Vocabulary,
-    /// The file of weights is damaged, or not that of the model.
+    /// The file of weights is damaged, or of another model.
     Weights,
     /// A file or folder cannot be read or written.
     Io,

@@ -6,55 +6,55 @@ use std::fmt;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FetchCode {
-    /// The URL or an option is not of its kind.
+    /// The URL or an option has the wrong type.
     Input,
-    /// Not a URL.
+    /// The text is not a URL.
     Url,
-    /// A URL of another scheme than the grant allows.
+    /// The grant does not allow the scheme of the URL.
     Scheme,
-    /// A URL with a user name or password.
+    /// The URL has a user name or password.
     Credentials,
-    /// A method that fetches do not have.
+    /// The method is not supported.
     Method,
-    /// A header that is none, or is not the program's to set.
+    /// A header is invalid, or a program may not set it.
     Header,
-    /// A body where none can be, too large, or not to be sent again.
+    /// A body is not allowed here, too large, or cannot be sent again.
     Body,
     /// The network policy does not allow it.
     Denied,
-    /// More requests or hosts than the grant allows.
+    /// The program made more requests, or to more hosts, than the grant allows.
     Quota,
-    /// The policy was changed meanwhile.
+    /// The policy changed during the request.
     Revoked,
     /// The name has no address.
     Resolve,
-    /// No connection came about.
+    /// The connection failed.
     Connect,
-    /// TLS failed: a certificate that does not hold, mostly.
+    /// TLS failed, usually by an invalid certificate.
     Tls,
-    /// There are no certificate authorities to trust.
+    /// The system has no certificate authorities to trust.
     NoRoots,
     /// A file of certificate authorities cannot be used.
     CaFile,
     /// The connection ended early.
     Closed,
-    /// What came is not HTTP.
+    /// The response is not HTTP.
     Protocol,
-    /// The time was over.
+    /// The request exceeded its time limit.
     Timeout,
-    /// The head of the answer is too large.
+    /// The head of the response is too large.
     HeaderTooLarge,
-    /// The body is too large, as it came or decompressed.
+    /// The body is too large, compressed or decompressed.
     BodyTooLarge,
     /// The body cannot be decompressed.
     Encoding,
-    /// Too many redirects, or one that leads nowhere.
+    /// There are too many redirects, or one leads nowhere.
     Redirect,
-    /// An answer with a status from 400 on (D56).
+    /// The response has a status of at least 400.
     Status,
-    /// The answer is not JSON.
+    /// The response is not JSON.
     Json,
-    /// There is no tokio runtime to run on.
+    /// The fetch needs a tokio runtime.
     Runtime,
 }
 

@@ -6,17 +6,17 @@ use std::fmt;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ModelCode {
-    /// A service has no name that a model's name can begin with, or there is none.
+    /// A service is missing, or has a name with which the name of a model cannot begin.
     Service,
-    /// The address of a service is no URL that can be fetched.
+    /// The address of a service is not a usable URL.
     Url,
     /// A key is missing, or cannot be sent.
     Key,
-    /// A role has no model, or one of a service that is not there.
+    /// A role has no model, or a model of an unknown service.
     Role,
-    /// A price is no number from 0 on.
+    /// A price is not a number of at least 0.
     Price,
-    /// A time or a number of retries is out of its range.
+    /// A time or a number of retries is out of range.
     Limit,
     /// The network cannot be used.
     Network,

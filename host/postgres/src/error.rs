@@ -12,45 +12,45 @@ use tokio_postgres::error::SqlState;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PostgresCode {
-    /// A key, value or other argument is none that the store takes.
+    /// The store does not accept a key, value or other argument.
     Input,
-    /// The namespace holds as much as it may.
+    /// The namespace has reached its quota.
     Quota,
     /// The URL, a file that it names, or another option is not usable.
     Config,
     /// The server does not answer, or the connection to it broke.
     Unreachable,
-    /// The connection cannot be encrypted, or the server is not who it should be.
+    /// The connection cannot be encrypted, or the server's identity is wrong.
     Tls,
-    /// The server does not let this user in.
+    /// The server refuses this user.
     Login,
-    /// There is no such database.
+    /// The database does not exist.
     NotFound,
-    /// The user may not do this.
+    /// The user lacks a permission.
     Denied,
-    /// The database only may be read.
+    /// The database is read-only.
     ReadOnly,
-    /// The tables were written by a later version of this program.
+    /// A later version of this program wrote the tables.
     Newer,
-    /// The tables are not there any more, or something else has their names.
+    /// The tables are gone, or other objects have their names.
     Foreign,
-    /// The server is older than the versions that this program knows.
+    /// The server is older than the supported versions.
     OldServer,
     /// The server's disk is full.
     Full,
-    /// The server takes no more connections.
+    /// The server accepts no more connections.
     TooManyConnections,
-    /// Others were in the way for longer than the deadline.
+    /// Other transactions blocked the work for longer than the deadline.
     Busy,
     /// The server took longer than the deadline.
     Timeout,
-    /// The connection broke while something was written: it was written or not.
+    /// The connection broke during a write, which may have succeeded or not.
     InDoubt,
-    /// What the server holds is damaged.
+    /// The data on the server is damaged.
     Corrupt,
-    /// Nobody waits for the work any more, or the store was closed.
+    /// The caller stopped waiting, or the store was closed.
     Stopped,
-    /// The server refused for another reason.
+    /// The server refused the work for another reason.
     Failed,
 }
 

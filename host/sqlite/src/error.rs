@@ -9,33 +9,33 @@ use std::path::Path;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SqliteCode {
-    /// A key, value or other argument is none that the store takes.
+    /// The store does not accept a key, value or other argument.
     Input,
-    /// The namespace holds as much as it may.
+    /// The namespace has reached its quota.
     Quota,
-    /// The disk is full, or the file as large as it may be.
+    /// The disk is full, or the file has reached its limit.
     Full,
-    /// The folder of the file is missing, or what is there is no file.
+    /// The folder of the file is missing, or the path is not a file.
     NotFound,
-    /// The file is one that only may be read.
+    /// The file is read-only.
     ReadOnly,
-    /// The file is no database.
+    /// The file is not a database.
     NotDatabase,
     /// The file is a database of another program.
     Foreign,
-    /// The file was written by a later version of this program.
+    /// A later version of this program wrote the file.
     Newer,
     /// The file is damaged.
     Corrupt,
-    /// Other processes held the file for longer than the deadline.
+    /// Other processes locked the file for longer than the deadline.
     Locked,
-    /// Another database is where a backup was to be written.
+    /// The target of the backup is another database.
     Occupied,
     /// The file cannot be read or written.
     Io,
-    /// Nobody waits for the work any more, or the database was closed.
+    /// The caller stopped waiting, or the database was closed.
     Stopped,
-    /// The work ended in a fault of a program of the host.
+    /// The work ended in a bug of the host's program.
     Failed,
 }
 

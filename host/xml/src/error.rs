@@ -5,23 +5,23 @@ use std::fmt;
 /// The kind of an error. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum XmlCode {
-    /// What was to be parsed is no text.
+    /// The value to parse is not a text.
     Input,
-    /// Not well-formed.
+    /// The document is not well-formed.
     Syntax,
-    /// A document type, which is never read.
+    /// The document has a document type, which is never read.
     Doctype,
-    /// An entity other than the five of the standard.
+    /// The document has an entity other than the five of the standard.
     Entity,
-    /// A character that XML has not.
+    /// The document has a character that XML does not allow.
     Character,
-    /// More bytes than a document may have.
+    /// The document has too many bytes.
     TooLarge,
-    /// Elements too deep inside each other.
+    /// Elements are nested too deeply.
     TooDeep,
-    /// Too many elements, texts and attributes.
+    /// The document has too many elements, texts and attributes.
     TooManyNodes,
-    /// Too many attributes of one element.
+    /// An element has too many attributes.
     TooManyAttributes,
 }
 

@@ -17,22 +17,22 @@ pub mod codes {
 
     /// The handler panicked.
     pub const PANIC: &str = "turn.panic";
-    /// The handler gave an error without a code of its own.
+    /// The handler returned an error without a code.
     pub const FAILED: &str = "turn.failed";
-    /// The turn took longer than it may.
+    /// The turn exceeded its time limit.
     pub const TIMEOUT: &str = "turn.timeout";
-    /// The turn is over: what its handler left behind cannot act for it any more.
+    /// The turn is over: tasks that its handler left behind can no longer act for it.
     pub const OVER: &str = "turn.over";
     /// An operation has the name of another one of the turn, or says something else than
     /// it did when the turn ran before.
     pub const CHANGED_BODY: &str = ProgramCode::ChangedBody.name();
     /// It is not known how a step ended that may not be made twice.
     pub const UNKNOWN_OUTCOME: &str = ProgramCode::UnknownOutcome.name();
-    /// A step failed, and its error was kept.
+    /// A step failed with a final error, which is saved.
     pub const STEP_FAILED: &str = "step.failed";
-    /// A value is none that JSON has, or not of the type that is wanted.
+    /// A value is not valid JSON, or not of the expected type.
     pub const BAD_VALUE: &str = "turn.bad_value";
-    /// State and settings of a program are too large for its next turn to take in.
+    /// State and settings of a program are too large for its next turn.
     pub const STATE_TOO_LARGE: &str = "state.too_large";
     /// Nobody of this handle or identity is on the channel.
     pub const NOBODY: &str = "provider-not-found";
@@ -46,15 +46,15 @@ pub mod codes {
     pub const CANCELLED: &str = "cancelled";
     /// A call took longer than it may.
     pub const CALL_TIMEOUT: &str = "timeout";
-    /// The chain of calls holds the callee already: it would wait for itself.
+    /// The chain of calls already holds the callee, which would wait for itself.
     pub const WOULD_DEADLOCK: &str = "call.would_deadlock";
     /// The host has no language model.
     pub const NO_AI: &str = "ai.missing";
-    /// The agent has no tables of its own.
+    /// The agent has no tables.
     pub const NO_STORAGE: &str = "storage.missing";
-    /// The agent's policy is none that it can have.
+    /// The agent's policy is invalid.
     pub const BAD_POLICY: &str = "agent.bad_policy";
-    /// No agent of this name is known.
+    /// No agent with this name exists.
     pub const UNKNOWN_AGENT: &str = "agent.unknown";
     /// The agent is on no channel.
     pub const NOT_REGISTERED: &str = "agent.not_registered";
@@ -64,29 +64,29 @@ pub mod codes {
     pub const STOPPING: &str = "host.stopping";
     /// A participant has this handle on the channel already.
     pub const HANDLE_CONFLICT: &str = "handle-conflict";
-    /// A timer is none that can be set.
+    /// A timer is invalid.
     pub const BAD_TIMER: &str = "timer.bad";
-    /// The process of an agent, or its host, has gone.
+    /// The process of an agent, or its host, has ended.
     pub const LOST: &str = "process.lost";
-    /// The process of an agent did not start, or did not connect in its time.
+    /// The process of an agent did not start or connect in time.
     pub const NOT_STARTED: &str = "process.not_started";
-    /// The process was cut off while a turn ran that is not run again.
+    /// The process died during a turn that is not run again.
     pub const TURN_LOST: &str = "turn.lost";
-    /// Whoever connected has not the token, is another user's, or speaks another protocol.
+    /// A connecting process lacks the token, belongs to another user, or uses another protocol.
     pub const REFUSED: &str = "process.refused";
-    /// What came over the connection is no frame of the protocol.
+    /// The connection received an invalid frame.
     pub const BAD_FRAME: &str = "process.bad_frame";
-    /// What belongs to a message of the protocol is not of its form.
+    /// A member of a protocol message has the wrong form.
     pub const BAD_MESSAGE: &str = "process.bad_message";
     /// The protocol has no such method.
     pub const UNKNOWN_CALL: &str = "process.unknown_method";
     /// A message is larger than the protocol allows.
     pub const MESSAGE_TOO_LARGE: &str = "process.message_too_large";
-    /// The other end did not answer in its time.
+    /// The other end did not answer in time.
     pub const CALL_LATE: &str = "process.timeout";
-    /// The other end asks for more at a time than is allowed.
+    /// The other end sends more requests at once than allowed.
     pub const BUSY: &str = "process.busy";
-    /// The process runs another version of the agent than the one that woke.
+    /// The process runs another version of the agent than the one that woke it.
     pub const CHANGED: &str = "process.changed";
 }
 

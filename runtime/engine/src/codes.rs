@@ -1,14 +1,14 @@
 //! Codes of keys, and of turns that the state machine gives up or tries again by itself.
 
-/// A name of an agent, a channel or a handle is none.
+/// A name of an agent, a channel or a handle is invalid.
 pub const BAD_KEY: &str = "agent.bad_key";
-/// The process was cut off too often while the turn ran.
+/// The process died too often during the turn.
 pub const KILLED_THE_PROCESS: &str = "turn.killed_the_process";
 /// The turn was cancelled, or its agent was stopped.
 pub const CANCELLED: &str = "turn.cancelled";
-/// Another turn changed the state that this one had read, again and again.
+/// Other turns changed the state repeatedly while this one ran.
 pub const CONFLICT: &str = "turn.conflict";
-/// The store refused what the turn changed.
+/// The store refused the turn's changes.
 pub const REFUSED: &str = "turn.refused";
-/// The agent stands in front of a turn that was given up, as `OnDead::Stop` asks.
+/// The agent stops before a dead letter, as `OnDead::Stop` demands.
 pub const DEAD: &str = "turn.dead";

@@ -21,14 +21,14 @@ impl fmt::Debug for Migration {
 /// Why a state cannot be used. The row stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateError {
-    /// A later version of the agent wrote it.
+    /// A later version of the agent wrote the state.
     Newer {
         /// The row's version.
         found: u32,
         /// The agent's.
         known: u32,
     },
-    /// No migration leads on from the version of the state.
+    /// No migration continues from the version of the state.
     NoStep {
         /// From this version.
         from: u32,
@@ -42,7 +42,7 @@ pub enum StateError {
         /// What it said.
         message: String,
     },
-    /// What is kept, or what a migration gave, is no state of the type that the agent has.
+    /// The stored state, or the result of a migration, does not have the agent's type of state.
     Unreadable {
         /// Of this version.
         version: u32,

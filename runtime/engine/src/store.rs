@@ -22,32 +22,32 @@ type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// What kind of fault a store has.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoreCode {
-    /// Another owner has the shard. Nothing was written, and nothing will be.
+    /// Another owner has the shard. Nothing was written, and later writes are refused.
     Fenced,
-    /// The state was changed since it was read. Nothing was written.
+    /// The state changed after it was read. Nothing was written.
     Conflict,
-    /// Something else was kept under this key. Nothing was written.
+    /// The key already holds other content. Nothing was written.
     ChangedBody,
-    /// More than what is allowed: a state, a payload, timers. Nothing was written.
+    /// A state, a payload or the number of timers exceeds its limit. Nothing was written.
     TooLarge,
-    /// What is asked for is not there.
+    /// The requested item does not exist.
     NotFound,
-    /// The disk is full, busy or broken. Nothing was written; it may go better later.
+    /// The disk is full, busy or broken. Nothing was written; a retry may succeed.
     Unavailable,
-    /// It is not known whether it was written: read before anything else is done.
+    /// The write may have succeeded or not: read before you do anything else.
     InDoubt,
-    /// What is kept is damaged, or of a later version of this program.
+    /// The stored data is damaged, or from a later version of this program.
     Unreadable,
-    /// The argument is wrong: SQL, a name, a path.
+    /// An argument is invalid: SQL, a name, a path.
     Input,
-    /// A constraint of a table does not hold. The statement changed nothing.
+    /// A constraint of a table is violated. The statement changed nothing.
     Constraint,
-    /// The work took longer than it may, more steps or memory, or nobody waits for it any more.
+    /// The work exceeded its limit of time, steps or memory, or the caller stopped waiting.
     Interrupted,
     /// Another process has the store open.
     Locked,
-    /// The store is in another file than the one in which it was opened last: it was copied,
-    /// moved to another disk, or restored.
+    /// The store's file is not the one that was last opened: it was copied, moved to another
+    /// disk, or restored.
     Copied,
 }
 

@@ -9,9 +9,9 @@ use std::path::Path;
 pub enum ErrorCode {
     /// This system has no apt: images cannot be built here.
     NoApt,
-    /// There is no Debian Python for this processor to compile with.
+    /// Debian has no Python for this processor, which compiling needs.
     UnsupportedHost,
-    /// Tools are missing and this user may not install them.
+    /// Tools are missing, and this user may not install them.
     ToolsMissing,
     /// Tools could not be installed.
     ToolInstall,
@@ -19,33 +19,33 @@ pub enum ErrorCode {
     KeyringTooOld,
     /// A package or an index could not be fetched.
     DownloadFailed,
-    /// A locked version is no longer offered, and only it was allowed.
+    /// A locked version is no longer offered, and other versions are not allowed.
     LockedGone,
-    /// A package has other bytes than the lock file or Debian's index says.
+    /// A package differs from the hash in the lock file or in Debian's index.
     HashMismatch,
     /// The lock file cannot be read or written.
     Lock,
     /// There is not enough space in the cache folder.
     DiskFull,
-    /// A program that a step ran has failed.
+    /// A program of a build step failed.
     StepFailed,
-    /// The kernel's configuration does not take an option that is asked for.
+    /// The kernel's configuration does not accept a requested option.
     KernelOption,
-    /// A program of the root file system needs a library that is not there.
+    /// A program of the root file system needs a missing library.
     LibraryMissing,
-    /// A package does not contain what it is used for.
+    /// A package lacks an expected file.
     UnexpectedPackage,
-    /// A step's result lacks a file that a later one needs.
+    /// A step's result lacks a file that a later step needs.
     UnexpectedResult,
     /// The guest did not start, or could not be saved or compiled.
     Guest,
-    /// There are no sources of the emulator and the agent.
+    /// The sources of the emulator and the agent are missing.
     NoSources,
-    /// No image was built or imported yet.
+    /// The image has not been built or imported yet.
     NotBuilt,
-    /// The cache folder is somebody else's, or others may write to it.
+    /// The cache folder belongs to another user, or others may write to it.
     UntrustedCache,
-    /// A file that is to be imported is damaged, or no image.
+    /// The file to import is damaged, or not an image.
     BadFile,
     /// A file or folder cannot be read or written.
     Io,

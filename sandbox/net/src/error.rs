@@ -7,9 +7,9 @@ use std::fmt;
 pub enum NetCode {
     /// The MTU is out of range.
     Mtu,
-    /// A forward's address on the host cannot be listened on.
+    /// The gateway cannot listen on a forward's address of the host.
     Listen,
-    /// A rule of the policy is about the guest's own link, where nothing is.
+    /// A rule of the policy is about the guest's own link, which has no other hosts.
     Link,
     /// The system has no thread or descriptor for a gateway.
     Resources,

@@ -77,11 +77,11 @@ pub enum MountCode {
     Unreadable,
     /// It is neither a folder nor a regular file.
     WrongKind,
-    /// It lies in `/proc`, `/sys` or the like, which lead out of any mount.
+    /// It lies in `/proc`, `/sys` or a similar folder, which leads out of any mount.
     KernelInterface,
     /// There are more than [`MAX_MOUNTS`].
     TooMany,
-    /// It shows this folder of Agent99's own, where images or sockets are.
+    /// It is a folder of Agent99, with images or sockets.
     OwnFolder(PathBuf),
 }
 

@@ -7,36 +7,34 @@ use std::fmt;
 /// The kind of a failure. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VmCode {
-    /// No image was built yet.
+    /// The image has not been built yet.
     NoImage,
-    /// The guest was stopped before, or while, it was asked.
+    /// The guest was stopped before or during the request.
     Stopped,
-    /// The guest ended by itself: it turned itself off, or its kernel died.
+    /// The guest ended by itself: it shut down, or its kernel died.
     GuestEnded,
-    /// The emulator trapped; an error of ours, the host is not harmed.
+    /// The emulator trapped, which is a bug of Agent99; the host is not harmed.
     EmulatorTrap,
     /// The emulator or the host's agent broke the protocol between them.
     Protocol,
-    /// The guest runs and does not answer, or does not end what it is asked to
-    /// end. It was stopped.
+    /// The guest runs and does not answer, or does not end its work on request. It was stopped.
     Unresponsive,
-    /// The guest did not get ready in time.
+    /// The guest did not become ready in time.
     NotReady,
-    /// The command could not be started inside the guest: there is no such
-    /// program, or it cannot be executed. [`VmError::output`] has the exit code
-    /// that shells give for it, 127 or 126.
+    /// The command could not be started in the guest: the program does not exist, or cannot be
+    /// executed. [`VmError::output`] has the exit code of shells for it, 127 or 126.
     CannotStart,
-    /// The command's working directory is not there, or cannot be entered.
+    /// The command's working directory does not exist, or cannot be entered.
     NoFolder,
-    /// The command ran longer than allowed.
+    /// The command exceeded its time limit.
     TimedOut,
-    /// The command wrote more than allowed.
+    /// The command exceeded its output limit.
     OutputLimit,
     /// The module cannot be loaded: made by another version, for another
     /// processor, or damaged.
     Module,
-    /// The image's files are not safe to load: other owners, others may write,
-    /// or not the files that were built.
+    /// The image's files are not safe to load: they have other owners, others may write to
+    /// them, or they differ from the built files.
     UntrustedImage,
     /// A file of the image cannot be read or written.
     Io,
@@ -44,9 +42,9 @@ pub enum VmCode {
     Resources,
     /// The command was cancelled.
     Cancelled,
-    /// The sandbox lived longer than allowed.
+    /// The sandbox exceeded its lifetime.
     TimeLimit,
-    /// The sandbox ran more instructions than allowed.
+    /// The sandbox exceeded its limit of instructions.
     CpuLimit,
     /// A saved guest is damaged, of another version or of another image.
     Saved,

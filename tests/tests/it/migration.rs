@@ -30,15 +30,18 @@ fn deviating() -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// What the page names in the last column of the tables of each decision.
+/// Vectors in the last column of the tables of each decision, which a comment below the
+/// heading names.
 fn named(page: &str) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut decision = None;
     for line in page.lines() {
-        if let Some(heading) = line.strip_prefix('#') {
-            let first = heading.trim_start_matches('#').split_whitespace().next();
+        if line.starts_with('#') {
+            decision = None;
+        } else if let Some(comment) = line.strip_prefix("<!-- ") {
+            let number = comment.strip_suffix(" -->").unwrap_or_default();
             let is_one = |word: &&str| word.starts_with('D') && word[1..].parse::<u32>().is_ok();
-            decision = first.filter(is_one).map(str::to_owned);
+            decision = Some(number).filter(is_one).map(str::to_owned);
         }
         let Some(decision) = decision.as_ref().filter(|_| line.starts_with("| ")) else {
             continue;

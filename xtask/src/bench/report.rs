@@ -212,7 +212,7 @@ pub(crate) fn markdown(saved: &Value, counts: &Value, rates: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut out = format!(
         "Measured on {}, on a virtual machine ({}): the least of {} processes, each engine once \
-         in every round. Nanoseconds of CPU time, or bytes where the row says so.\n\n",
+         in every round. Figures are nanoseconds of CPU time, or bytes if the row says so.\n\n",
         text(&saved["date"]),
         text(&saved["machine"]),
         saved["rounds"],
@@ -251,12 +251,12 @@ pub(crate) fn markdown(saved: &Value, counts: &Value, rates: &Value) -> String {
             shown(count)
         );
     }
-    out.push_str("\n| work | what is done |\n|---|---|\n");
+    out.push_str("\n| work | description |\n|---|---|\n");
     for row in rows(figures) {
         let what = row.work.what.replace('|', "\\|");
         let _ = writeln!(out, "| {} | {what} |", row.work.name);
     }
-    out.push_str("\n| engine | release | limits that are on |\n|---|---|---|\n");
+    out.push_str("\n| engine | release | active limits |\n|---|---|---|\n");
     for name in [OURS].iter().chain(&peers) {
         let about = &engines.get(*name).cloned().unwrap_or_default();
         let (version, limits) = (text(&about["version"]), text(&about["limits"]));
@@ -266,8 +266,8 @@ pub(crate) fn markdown(saved: &Value, counts: &Value, rates: &Value) -> String {
     let rate = |key: &str| rates[key].as_f64().map(|micros| micros * 1e3);
     let _ = writeln!(
         out,
-        "\nA unit of fuel bought {} ns of CPU time in the median of {} operations, {} ns in the \
-         dearest hundredth (`{}`, {}).",
+        "\nA unit of fuel bought {} ns of CPU time in the median of {} operations, {} ns at the \
+         99th percentile (`{}`, {}).",
         shown(rate("median")),
         rates["figures"],
         shown(rate("p99")),

@@ -1,4 +1,4 @@
-//! `docs/a99b.md`: the format for whoever writes another reader.
+//! `docs/a99b.md`: the format, for authors of other readers.
 //!
 //! The prose stands here; numbers, sections and layouts follow from the tables
 //! that encoding and decoding use. The test kit reads files with nothing but
@@ -18,9 +18,8 @@ const HEAD: &str = "\
 # Artifacts: `.a99b`
 
 An artifact is a compiled program as a file: a header, a table of sections, the
-sections, and at the end perhaps a signature. This page is meant to suffice for
-another reader or writer; what the code in it means is in
-[bytecode.md](bytecode.md).
+sections, and an optional signature at the end. This page is complete enough to
+write another reader or writer; [bytecode](bytecode.md) describes the code in it.
 
 All numbers are little-endian and unaligned. There is no padding and no
 compression. Offsets count from the first byte of the file.
@@ -39,24 +38,24 @@ const HEADER: &str = "\
 | 32 | 32 | content hash |
 
 The content hash is the SHA-256 (FIPS 180-4) of bytes 0 to 31 followed by bytes
-64 up to the length: everything but itself and the signature.
+64 up to the length: everything except the hash itself and the signature.
 
 ";
 
 const GATE: &str = "\
-A reader accepts one format version, no unknown flag, and code for its own
-instruction set or for an earlier one that it lists; it runs that at its own
-prices. A file of any other is compiled again, from the section source if it has one.
+A reader accepts one format version and no unknown flag. It accepts code for its
+own instruction set or for an earlier one that it lists, and runs it at its own
+prices. Compile other files again, from the section source if they have one.
 
 ";
 
 const TABLE: &str = "\
-From byte HEADER on stands one entry of ENTRY bytes for each section: its number,
-its offset, its length in bytes, each a u32. Sections stand in the order of their
-numbers, each at most once. The first begins where the table ends, every other
-where the one before it ends, and the last ends at the length in the header.
-Those that are not marked as optional are always there, if only as an empty list.
-A section holds what the table says and nothing after it.
+The table begins at byte HEADER, with one entry of ENTRY bytes for each section: its
+number, its offset, its length in bytes, each a u32. Sections are in the order of
+their numbers, each at most once. The first begins at the end of the table, each
+other at the end of the previous one, and the last ends at the length in the
+header. All sections that are not optional are present, if only as an empty list.
+A section holds the content of the table and nothing after it.
 
 ";
 
@@ -65,20 +64,20 @@ const TYPES: &str = "\
 
 | type | bytes |
 |---|---|
-| `u8`, `u16`, `u32`, `u64` | an unsigned number of so many bits |
+| `u8`, `u16`, `u32`, `u64` | an unsigned number of that many bits |
 | `i64` | a signed number, two's complement |
-| `f64` | an IEEE 754 double; all bits count, those of a NaN too |
+| `f64` | an IEEE 754 double; all bits count, including those of a NaN |
 | `bool` | one byte, 0 or 1 |
 | `op` | an instruction, 8 bytes |
 | `bytes` | all bytes of the section |
-| `list of T` | a u32, then so many T |
+| `list of T` | a u32, then that many T |
 | `optional T` | a bool, then a T if it is 1 |
 | `pair of A and B` | an A, then a B |
-| `json` | a u32, then so many bytes of JSON text |
+| `json` | a u32, then that many bytes of JSON text |
 | `JSON text` | all bytes of the section, as JSON text |
 
-JSON text is what `JSON.stringify` writes without spaces; lone surrogates are
-escaped. All other text is WTF-8: UTF-8 in which lone surrogates stand as three
+JSON text has the form of `JSON.stringify` without spaces; lone surrogates are
+escaped. All other text is WTF-8: UTF-8 in which a lone surrogate takes three
 bytes. A `TextRange` is a range of the section text, from its first byte to one
 past its last; it begins and ends between characters.
 
@@ -87,94 +86,94 @@ A record is its fields, one after the other:
 ";
 
 const CHOICES: &str = "\
-A choice is a byte, and then perhaps one field:
+A choice is a byte, then at most one field:
 
 ";
 
 const MEANING: &str = "\
-## What the fields mean
+## Fields
 
-An index counts entries of the section in question from 0; `4294967295` as a
-`parent` means none. `pc`, `start`, `end` and `target` count instructions of
+An index counts entries of its section from 0; the `parent` `4294967295` means no
+parent. `pc`, `start`, `end` and `target` count instructions of
 their function, and an `end` is one past the last. Prices are micro-units of fuel.
 
 - constants, keys, shapes (lists of keys), paths (segments after the root) and
-  literals (steps of a stack machine: push a constant, pop so many values into
-  an array, pop a value for each key of a shape into an object) are what
-  instructions name.
-- arguments: `flat` is the key that is looked up first, `path` the segments that
-  are walked if there is none, `fallback` what it is otherwise. A `Builtin` is
-  the number of a function, or of a namespace plus 32768.
-- imports: ops that steps name. `cost` is the price of a step; of a `Dynamic` one
-  the host computes it, and the number is the default. `needs_body`: the host
-  must have a body for it. `signature` is the fingerprint of the atom that the
-  program was compiled against, 0 if the compiler knew none.
+  literals: the operands of instructions. A literal is steps of a stack machine:
+  push a constant, pop a number of values into an array, pop a value for each key
+  of a shape into an object.
+- arguments: `flat` is the key that is looked up first. `path` has the segments
+  that are walked if the key is missing, `fallback` the value if both are. A
+  `Builtin` is the number of a function, or of a namespace plus 32768.
+- imports: ops that steps name. `cost` is the price of a step; for a `Dynamic` one
+  the host computes the price, and the number is the default. `needs_body`: the
+  host must have a body for the op. `signature` is the fingerprint of the atom that
+  the program was compiled against, 0 if the compiler knew no such atom.
 - sites: calls of atoms, with the step that calls and the number of inputs.
 - memos: `body` is the canonical JSON of the memoized steps, `free` the text
-  constants that name the free variables; `with_program` tells `cache`.
-- names: tables of variables (a text constant, and where the variable lives) for
+  constants that name the free variables; `with_program` marks `cache`.
+- names: tables of variables (a text constant and the variable's location) for
   code that arrives at run time. An entry whose name is a zero byte and `const`
-  tells that the one before it is a constant.
+  marks the previous entry as a constant.
 - outer: names that are bound before the program starts, in the first registers.
 - functions: the main program, then its helpers. `name` is a text constant,
-  `params` arrive in the first registers. A step's `value` is the register that
-  holds its value, 255 for none; `implicit` marks the `seq` around a list of
-  steps; `scope` is whose variables its trace event compares.
-- blocks: `charges` is the first of the function's charges that it pays, up to the
-  first of the next block; `price` their sum at the program's own prices in the
-  metered model (see [costs.md](costs.md)).
+  `params` arrive in the first registers. A step's `value` is the register of its
+  value, 255 for no value; `implicit` marks the `seq` around a list of steps;
+  `scope` names the scope whose variables its trace event compares.
+- blocks: a block pays the function's charges from `charges` up to the first of the
+  next block; `price` is their sum at the program's prices in the metered model
+  ([costs](costs.md)).
 - handlers: inner ones before outer ones. wraps: `prefix` is a text constant.
 - input-schema and helpers: the members `inputSchema` and `helpers` of the source's
   root.
-- source: the text as it was read; for a program that came as a value, JSON.
+- source: the text as read; JSON for a program that came as a value.
 - source-map: for each function, in their order, a u32 for each of its steps (the
-  step's node), then a `list of SourceLocation`. A place holds from its `pc` to the next
-  place's; `inner` is a range of bytes inside the text of the node, for condition
-  strings. Nodes are the values and member names of the source, numbered from 0 in
-  the order of the text: a container before what it holds, a name right before
-  its value.
-- origin: the text that the source was made of, where a person wrote something else
-  than JSON ([the source form](source.md)); only beside source. origin-places: for
-  each node the bytes of it that the node stands for, from the first to one past the
-  last. A reader that finds another number of nodes takes the source without origin.
+  step's node), then a `list of SourceLocation`. A location applies from its `pc` to
+  the next location's; `inner` is a range of bytes inside the text of the node, for
+  condition strings. Nodes are the values and member names of the source, numbered
+  from 0 in the order of the text: a container before its contents, a name right
+  before its value.
+- origin: the text from which the source was generated, if a person wrote another
+  form than JSON ([the source form](source.md)); only together with source.
+  origin-places: for each node its bytes in origin, from the first to one past the
+  last. If the number of nodes differs, a reader uses the source without origin.
 
 ";
 
 const CHECKS: &str = "\
 ## Checks
 
-A reader trusts nothing. It refuses a file that is larger than the host allows
-(DEFAULT MiB unless it says otherwise) before it reads on. It compares the hash,
-checks that a list's entries have room in what is left of the section before it
-allocates them, and copies fields byte by byte. Then the verifier looks at the
-program as a whole: every index and text range, jumps to block heads only, blocks
-of at most BLOCK instructions, prices recomputed from the charges, registers written
-before they are read, steps and handlers nested, and no endless way without a
-charge. What it refuses has a code `verify.*`; the codes of the format are
-`artifact.*` ([all codes](errors.md)).
+A reader trusts no part of a file. It first refuses a file larger than the host's
+limit (DEFAULT MiB by default). It compares the hash, checks before it allocates a
+list that its entries fit the rest of the section, and copies fields byte by byte.
+
+Then the verifier checks the whole program: every index and text range, jumps only
+to the first instruction of a block, blocks of at most BLOCK instructions, prices
+recomputed from the charges, registers written before they are read, nested steps
+and handlers, and no endless path without a charge. Its refusals have codes
+`verify.*`; the codes of the format are `artifact.*` ([all codes](errors.md)).
 
 Linking compares the fingerprint of each import with that of the host's atom of
-the same name, and refuses to run a program that an atom is missing for
-(`link.missing_atom`) or was another (`link.different_atom`). An atom that got more
-inputs knows its earlier fingerprints: programs of before link, and pass those of before.
+the same name. It refuses a program if the host lacks an atom (`link.missing_atom`)
+or has another one (`link.different_atom`). An atom that got more inputs keeps its
+earlier fingerprints, so earlier programs link and pass the earlier inputs.
 
-The hash finds damage; it is no proof of origin, since anybody can compute it.
+The hash finds damage. It does not prove the origin, because anyone can compute it.
 
 ## Determinism
 
-The same program gives the same bytes on every machine. Nothing in a file tells
-when, where or by whom it was made, except a signature. There is one encoding of a
-program: what is read and written again is the same.
+The same program gives the same bytes on every machine. Only a signature reveals
+when, where or by whom a file was made. A program has one encoding: reading and
+writing a file again gives the same bytes.
 
 ## Stripping
 
-A stripped file has neither source, source-map nor origin, and their flags are 0. Results
+A stripped file has no source, source-map or origin, and their flags are 0. Results
 and fuel do not change. Errors then have no pointer, trace events no input, and
-prices that a host computes from a step's input see none.
+prices that a host computes from a step's input see no input.
 
-The identity of a program, by which `cache` tells programs apart, is the SHA-256
-over the sections before source-map: for each its number as a u32, its length as
-a u64, and its bytes. Stripping does not change it.
+`cache` distinguishes programs by their identity: the SHA-256 over the sections
+before source-map, for each its number as a u32, its length as a u64, and its bytes.
+Stripping does not change it.
 
 ";
 
@@ -189,13 +188,13 @@ The fingerprint of an atom is that of these texts in order:
 
 1. its name;
 2. for each input its key, and two bytes for how it is bound: `v` 0 for a value,
-   `l` 0 for one that is taken as written, `t` 0 for a text or value, `p` and the
+   `l` 0 for a literal, `t` 0 for a text or value, `p` and the
    number of the template's input for the variables of a template, `o` 0 for an
-   object of values; instead of all inputs `*` for an atom that takes every key
+   object of values; instead of the inputs `*` for an atom that takes every key
    of its step, `**` for one that takes its step as written;
 3. the JSON text of its input schema, then of its output schema, as the host
    declared them (empty for anything);
-4. the name of the control form that it is lowered to, empty for none;
+4. the name of the control form that it is lowered to, empty if it has none;
 5. `fixed` or `dynamic`, for its price.
 
 The instruction set is the fingerprint of these texts in order: for each
@@ -209,8 +208,7 @@ prices. A function without a namespace has an empty one.
 const SIGNATURE: &str = "\
 ## Signature
 
-After the length that the header says, a file ends, or a signature of SIZE bytes
-follows:
+At the length of the header the file ends, or a signature of SIZE bytes follows:
 
 | offset | bytes | field |
 |---|---|---|
@@ -219,17 +217,17 @@ follows:
 | 8 | 16 | key id: the first 16 bytes of the SHA-256 of the 32 public bytes |
 | 24 | 64 | signature |
 
-Signed are these bytes: `agent99 artifact v1` and a zero byte, the algorithm and
-the key id as they stand in the file, and the content hash of the header. So a
-stripped or otherwise changed file needs a signature of its own. A verifier takes
-the strict rules: canonical encodings, no key of small order.
+The signature covers these bytes: `agent99 artifact v1` and a zero byte, the
+algorithm and the key id as in the file, and the content hash of the header. So a
+stripped or otherwise changed file needs a new signature. A verifier applies the
+strict rules: canonical encodings, no key of small order.
 
 A key is a JSON object: `agent99_key` is `ed25519-public` or `ed25519-secret`,
 `id` the key id, `public` the public and `secret` (in a secret key's file) the
 secret bytes, all as lower-case hexadecimal digits; `expires`, if present, is the
-second since 1970 after which the key is not trusted any more. A file of trusted
-keys is one such object or an array of them. Who is trusted, and whether a
-signature is needed at all, is the host's policy; a signed program is verified and
+second since 1970 after which the key is no longer trusted. A file of trusted
+keys is one such object or an array of them. The host's policy decides which keys
+are trusted and whether a signature is required. A signed program is verified and
 metered like any other.
 ";
 

@@ -7,16 +7,20 @@ use std::fmt::Write as _;
 const HEAD: &str = "\
 # Atoms
 
-Every atom with its inputs, by the rows that tools for models and findings about
-programs are made of. What they do together is in [language.md](language.md)
-section 2, what they cost in [costs.md](costs.md).
+This page lists every atom with its inputs. [The language](language.md) describes how
+atoms work together (section 2), [costs](costs.md) their prices. Tools for models and
+findings about programs use the same descriptions.
 
-*Resolved* says what happens to an input when the step runs (language section 1.4):
-*yes*, a text may name a variable or a path, and nodes are evaluated; *members*, the
-members or items of what is written are; *not texts*, all but a text is; *no*, it is
-taken as it is written. Types are those of the value that comes of it. An optional
-input may also be `null`. Every step may have `result` and `resultConst` (language
-section 1.2).
+The column *resolved* has the treatment of an input when the step runs (language
+section 1.4):
+
+- *yes*: a text may name a variable or a path, and nodes are evaluated;
+- *members*: the same for each member or item;
+- *not texts*: the same, except that a text is taken literally;
+- *no*: the input is taken literally.
+
+Types are those of the resolved value. An optional input may also be `null`. Every step
+may have `result` and `resultConst` (language section 1.2).
 ";
 
 /// Atoms that belong together.
@@ -46,19 +50,19 @@ fn atom(out: &mut String, sig: &AtomSig) {
     let others = sig.takes_others();
     if sig.inputs.is_empty() {
         let text = match others {
-            true => "It has an input for each other key of its step.",
+            true => "Each other key of its step is an input.",
             false => "It has no inputs.",
         };
         let _ = write!(out, "\n{text}\n");
         return;
     }
-    let head = "| input | type | default | resolved | what it is |\n|---|---|---|---|---|";
+    let head = "| input | type | default | resolved | description |\n|---|---|---|---|---|";
     let _ = write!(out, "\n{head}\n");
     for input in sig.inputs.iter() {
         row(out, input);
     }
     if others {
-        let _ = write!(out, "\nIt takes other keys, too.\n");
+        let _ = write!(out, "\nIt also accepts other keys.\n");
     }
 }
 

@@ -11,12 +11,13 @@ use std::fmt::Write as _;
 const HEAD: &str = "\
 # Builtins
 
-What expressions can call: nothing else exists ([language](language.md), sections
-3.5 and 3.6). The price is the proportional one of the metered model, on top of
-the expression node; [costs](costs.md) has the formulas. What is read is `first`,
-the width of the first argument; `all`, the widths of the receiver and of all
-arguments; `count`, one element for each argument; `deep`, all arguments with
-everything in them. A `mathCalc` text calls nothing.
+This page lists all functions and methods that expressions can call
+([language](language.md), sections 3.5 and 3.6). The price is the proportional price
+of the metered model, in addition to the expression node; [costs](costs.md) has the
+formulas. The column *reads* is `first`, the width of the first argument; `all`, the
+widths of the receiver and of all arguments; `count`, one element for each argument;
+or `deep`, all arguments with all nested contents. A `mathCalc` text cannot call
+functions.
 
 ";
 
@@ -38,7 +39,7 @@ pub(crate) fn builtins_markdown() -> String {
             let _ = writeln!(out, "Constants: {}.\n", constants.join(", "));
         }
     }
-    out.push_str("## Members\n\n| of | member | what it is |\n|---|---|---|\n");
+    out.push_str("## Members\n\n| of | member | description |\n|---|---|---|\n");
     for (receiver, name, docs) in MEMBERS {
         let _ = writeln!(
             out,
@@ -47,11 +48,11 @@ pub(crate) fn builtins_markdown() -> String {
             cell(docs)
         );
     }
-    out.push_str("\nObjects have the members that they were given, and no others.\n\n");
+    out.push_str("\nObjects have only the members that the program gave them.\n\n");
     for receiver in Receiver::ALL {
         let _ = writeln!(
             out,
-            "## Methods of {}\n\n| method | what it does | price | reads | in conditions |\n\
+            "## Methods of {}\n\n| method | description | price | reads | in conditions |\n\
              |---|---|---|---|---|",
             plural(*receiver)
         );
@@ -84,9 +85,7 @@ fn plural(receiver: Receiver) -> &'static str {
 }
 
 fn functions<'f>(out: &mut String, ns: &str, rows: impl Iterator<Item = &'f BuiltinFunction>) {
-    out.push_str(
-        "| function | what it gives | price | reads | in conditions |\n|---|---|---|---|---|\n",
-    );
+    out.push_str("| function | result | price | reads | in conditions |\n|---|---|---|---|---|\n");
     for f in rows {
         debug_assert_eq!(f.ns, ns);
         row(out, &f.full_name(), f.docs, f.cost, f.reads, f.places);

@@ -5,20 +5,18 @@ use a99_core::codes::{Code, Section, sections};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
-# Codes
+# Error codes
 
 Each failure and each finding has a code: a family and a name. A code never changes
-and is never used for anything else. `--json` gives it as `code`, text as
-`error[verify.bad_index]` or `warning[lint.unknown_atom]`. Messages of runs are part
-of the language, because programs can compare them; others may be worded better some
-day.
+its meaning. `--json` prints it as `code`, text output as `error[verify.bad_index]` or
+`warning[lint.unknown_atom]`. Messages of runs are part of the language, because
+programs can compare them; the wording of other messages may change.
 
-Some codes were published in another form first, most of them as numbers. That form
-is still a name for the code: the `alias` in JSON and below, which
-`a99_core::codes::find` takes as well.
+Some codes were first published in another form, mostly as numbers. That form is still
+valid: the `alias` in JSON and below, which `a99_core::codes::find` also accepts.
 
-A host may give failures of its atoms codes of its own (`HostCode`), which JSON has as
-`hostCode` beside `code`. No family on this page can be theirs.
+A host can define codes for failures of its atoms (`HostCode`); JSON has them as
+`hostCode`, together with `code`. Host codes cannot use the families of this page.
 
 ";
 
@@ -62,8 +60,8 @@ fn write_rows(out: &mut String, rows: &[Code<'_>]) {
     let helps = rows.iter().any(|row| !row.help.is_empty());
     let mut columns = vec!["code"];
     columns.extend(aliases.then_some("alias"));
-    columns.push("what it means");
-    columns.extend(helps.then_some("what helps"));
+    columns.push("meaning");
+    columns.extend(helps.then_some("fix"));
     let _ = writeln!(out, "| {} |", columns.join(" | "));
     let _ = writeln!(out, "|{}", "---|".repeat(columns.len()));
     let none = || "-".to_owned();
@@ -111,7 +109,7 @@ mod tests {
             text.contains("| `verify.bad_index` | `A99-V0002` | An index lies outside its table"),
             "{text}"
         );
-        let end = "| code | what it means |\n|---|---|\n| `other.code` | A \\| b. |\n";
+        let end = "| code | meaning |\n|---|---|\n| `other.code` | A \\| b. |\n";
         assert!(text.ends_with(end), "{text}");
     }
 }

@@ -48,29 +48,28 @@ verifier has accepted it.
 ## Encoding
 
 An instruction is eight bytes: the opcode, up to three byte operands in the order
-of the table below, and one 32-bit operand in bytes 4 to 7, little-endian. Bytes
-that an instruction does not use are zero; anything else is refused, as is an
-unknown opcode. Jump targets are absolute instruction numbers.
+of the table below, and one 32-bit operand in bytes 4 to 7, little-endian. Unused
+bytes must be zero. The verifier refuses other values and unknown opcodes. Jump
+targets are absolute instruction numbers.
 
 ## Control flow
 
-The code of a function is cut into basic blocks that cover it. Each begins with
-its own `Fuel`, which stands nowhere else; only block heads are jump targets. So
-every loop passes a `Fuel`, where the block's price is paid and where the machine
-may yield. When the rest of the fuel is smaller than the price of a block, its
-charges are paid one by one, so that the step that exhausts the budget is the
-one that is blamed. A block has at most BLOCK instructions, so that it is a short
-way between two yield points.
+Basic blocks cover the code of a function. Each begins with its `Fuel`, which
+appears only there, and only the first instruction of a block is a jump target. So
+every loop passes a `Fuel`, where the machine pays the block's price and may yield.
+When less fuel is left than the price of a block, the machine pays its charges one
+by one, so that the error names the step that exhausts the budget. A block has at
+most BLOCK instructions, which bounds the distance between two yield points.
 
-An error goes to the first handler in the function's list whose range holds the
-instruction; the handler's block begins with `Fuel`, `Catch` and is entered in no
-other way.
+An error goes to the first handler in the function's list whose range contains the
+instruction. The handler's block begins with `Fuel`, `Catch` and has no other
+entry.
 
 ## Registers
 
-A register is read only after it was written on every path. An iterator is two
-adjacent registers, the array and the position. That an iterator, or an operand
-named `arr`, is what it should be is checked when it is used.
+Every path writes a register before it reads it. An iterator is two adjacent
+registers, the array and the position. The machine checks the type of an iterator,
+or of an operand named `arr`, when it uses it.
 
 ";
 
@@ -146,30 +145,29 @@ Fuel is counted in whole micro-units (0.000001) and shown as a decimal. A run
 fails as soon as its budget is used up; a budget equal to the cost fails too.
 
 This is version VERSION of the prices. A precompiled program belongs to one
-version: another is refused, and the program compiled again.
+version. Compile a program of another version again; the engine refuses it.
 
 There are two cost models:
 
 * **metered** (the default): static prices, plus proportional prices for work
-  that grows with its operands. They are charged before the work is done, from
-  sizes known by then. Prices are set so that a unit of fuel buys at most
+  that grows with its operands. The engine charges them before the work, from the
+  sizes known at that time. The prices are set so that a unit of fuel buys at most
   BOUND microseconds of CPU time on one core. `cargo xtask rates` measures every
-  operation with operands of each class at sizes from a hundred to a million and
-  fails above that; [Measured](#measured) says what it found. What a host asks for,
-  such as a trace, is not part of that, nor is a heap of ever other shapes that
-  is almost at its ceiling.
-* **flat**: the static prices only. Hard limits on sizes stand in for the
-  proportional prices. The conformance vectors state fuel in this model.
+  operation with operands of each class at sizes from a hundred to a million, and
+  fails above that bound; [Measured](#measured) has the results. The bound excludes
+  extras of the host, such as a trace, and a heap that is almost at its ceiling and
+  gets new shapes all the time.
+* **flat**: the static prices only. Hard limits on sizes replace the proportional
+  prices. The conformance vectors state fuel in this model.
 
-The price of an op may be replaced for a run; it then holds for implicit `seq`s
-and for the `hash` inside `memoize` and `cache` as well, but not for what the
-next table lists. A price that is negative or no number never counts: the static
-price stands in.
+A run may replace the price of an op. The new price also applies to implicit `seq`s
+and to the `hash` inside `memoize` and `cache`, but not to the rows of the next
+table. Negative and NaN prices are ignored; the static price applies.
 
 ";
 
 fn write_static(out: &mut String) {
-    out.push_str("## Static prices besides those of ops\n\n");
+    out.push_str("## Static prices outside ops\n\n");
     out.push_str("| what | metered | flat |\n|---|---|---|\n");
     let both = |of: fn(CostModel) -> i64| {
         let shown = |model| price(of(model));
@@ -204,7 +202,7 @@ fn write_static(out: &mut String) {
             &nothing,
         ),
         (
-            "test of `while` with a condition string, the last one too",
+            "test of `while` with a condition string, including the last one",
             &nothing,
             &flat_turn,
         ),
@@ -214,7 +212,7 @@ fn write_static(out: &mut String) {
         let _ = writeln!(out, "| {what} | {metered} | {flat} |");
     }
     out.push_str(
-        "\nA body of steps (`then`, `body`, `try` and the like) is an implicit `seq` \
+        "\nA body of steps (`then`, `body`, `try` and others) is an implicit `seq` \
          and pays its price each time it is entered.\n\n",
     );
 }
@@ -277,111 +275,117 @@ fn write_rates(out: &mut String) {
     }
     let _ = write!(
         out,
-        "\nA unit is a UTF-16 unit of text and costs {unit}; an element is an array element, \
-         a member of a set or a key of an object and costs {element}. The width of a value is \
-         its units or its elements as it stands, without what is in it: `[[1, 2], 'abc']` has \
-         2 elements. Numbers, dates and the like have none. What an operation reads is charged \
-         before it does anything, what it writes before that is built. In sorting, n is the \
+        "\nA unit is a UTF-16 unit of text and costs {unit}. An element is an array element, \
+         a member of a set or a key of an object, and costs {element}. The width of a value is \
+         its own units or elements, without nested contents: `[[1, 2], 'abc']` has 2 elements. \
+         Numbers, dates and similar values have no width. Reads are charged before the \
+         operation begins, writes before the result is built. In sorting, n is the \
          number of elements: 5 elements cost 5 * 3 * {sorting} = {}, 1,024 elements \
-         1,024 * 10 * {sorting} = {}. A number before a letter says how many times.\n\n\
-         What is read:\n\n\
+         1,024 * 10 * {sorting} = {}. A number before a letter is a factor.\n\n\
+         These operands are read:\n\n\
          * by a method: the widths of the receiver and of all arguments; by `push`: one \
          element for each argument.\n\
-         * by a function: the width of its first argument; by {}: of all of them; by {}: one \
+         * by a function: the width of its first argument; by {}: of all arguments; by {}: one \
          element for each argument.\n\
-         * by {}: all arguments with everything in them, a shared part once for each way to \
+         * by {}: all arguments with all nested contents, a shared part once for each path to \
          it.\n\
          * by an atom: the widths of `str` and `sep` (split), `list` and `sep` (join), `tmpl` \
-         (template; {HOLE} elements for each hole behind the first {FEW_HOLES}, in version 4 three for each name of a path behind the first), `keys` (pick), `key` (memberSet, memberDelete), `obj` (omit, keys), `a` and `b` (merge), `str` \
+         (template; {HOLE} elements for each hole after the first {FEW_HOLES}, in version 4 three \
+         for each name of a path after the first), `keys` (pick), `key` (memberSet, \
+         memberDelete), `obj` (omit, keys), `a` and `b` (merge), `str` \
          (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
-         `text`, `pattern`, `flags` and `replacement` (regexFind and the like), `items` (sort, \
-         groupBy, unique, sum), `by` and two elements for each of its names and item, and the \
-         texts that are found there, \
-         `message` (console atoms) and the text that is hashed (hash). Of a value that hash and \
-         the console atoms get instead of a text the JSON text is written. A \
-         text where omit or merge want an object is split into its units first.\n\
-         * by `agentRun` of a program and `runCode`: the program with everything in it; and for \
-         compiling it {compile_element} for each element and member and {compile_unit} for each \
-         unit of its texts and of the helpers that it calls, directly or by others, and \
-         {compile_element} for each of those and for each variable that the code sees.\n\n\
-         What is written is the width of the result; of `push`, `sort` and others that give \
-         the array itself or a number nothing is.\n\n\
-         Besides the rows below:\n\n\
+         `text`, `pattern`, `flags` and `replacement` (regexFind and related atoms), `items` \
+         (sort, groupBy, unique, sum), `by` and two elements for each of its names and item, and \
+         the texts at those members, \
+         `message` (console atoms) and the hashed text (hash). For a value other than a text, \
+         hash and the console atoms write its JSON text. If omit or merge get a \
+         text instead of an object, they first split it into its units.\n\
+         * by `agentRun` of a program and `runCode`: the program with all nested contents. \
+         Compiling it costs {compile_element} for each element and member and {compile_unit} for \
+         each unit of its texts and of the helpers that it calls, directly or through others, and \
+         {compile_element} for each helper and for each variable that the code sees.\n\n\
+         The width of the result is written. `push`, `sort` and other methods that return \
+         the array itself or a number write nothing.\n\n\
+         Prices in addition to the tables below:\n\n\
          * {entry_price} for each member of an object expression.\n\
-         * What stands in a step without a `$expr` tag: {node_price} for an operand of an \
-         expression node; for each literal array {node_price} and {node_price} for each element, \
-         for each literal object {node_price} and {member_price} for each member, those within \
-         them too, each time they are evaluated; {node_price} for each variable of `varsLet`, \
+         * Values written in a step without a `$expr` tag: {node_price} for an operand of an \
+         expression node. For each literal array {node_price} and {node_price} for each element, \
+         for each literal object {node_price} and {member_price} for each member, nested ones \
+         included, each time they are evaluated. {node_price} for each variable of `varsLet`, \
          key of `varsImport` and `varsExport`, argument of `callLocal`, and member of a literal \
          `vars` of conditions and `mathCalc` and of a literal `input` of `agentRun`.\n\
          * `+` that makes text: {unit} for each unit of the result.\n\
-         * Conversions, wherever one is made: of a text to a number {numeral} for each unit; of \
-         an array to text {listed} for each element of it and of the arrays within, and {unit} \
+         * Conversions, wherever they happen: from text to number {numeral} for each unit; from \
+         array to text {listed} for each element of it and of nested arrays, and {unit} \
          for each unit of the text, three times for that of a number or date. Other conversions \
          are free.\n\
          * JSON text, wherever it is written: {unit} for each unit, three times for that of a \
          number or date; {json_list_part} for each element of an array and {json_member} for each \
-         member of an object, {json_open} for each of those, and {element} for each member that \
-         an array as second argument of `JSON.stringify` names, which costs {json_listed} for \
-         each entry besides; {json_replaced} for each value that a function there replaces. \
-         Reading it: {parsed} for each \
+         member of an object, {json_open} for each array and object. `JSON.stringify` with an \
+         array as second argument costs {element} for each member that the array names and \
+         {json_listed} for each entry of the array; with a function there, {json_replaced} for \
+         each value that it replaces. Reading JSON text costs {parsed} for each \
          array and object in it.\n\
-         * A copy between the program and its host, of the inputs and of the answer of an atom \
-         that calls a capability or is the host's own: {crossing} for each text, date, array, \
+         * A copy between the program and its host, of the inputs and the answer of an atom \
+         that calls a capability or belongs to the host: {crossing} for each text, date, array, \
          set and object in it, {unit} for each unit of texts, {crossing_element} for each \
          element and {crossing_member} for each member. The copy of the run's result costs the \
          same beyond {crossing_result}.\n\
-         * What `memoize` keeps, and gives once more, is a copy: {copied_one} for each array, \
+         * `memoize` keeps a copy and returns a copy each time: {copied_one} for each array, \
          set, object and date in it and {copied_part} for each element and member.\n\
-         * Taking a text beyond ASCII apart into its units, by `split`, `omit` and `merge`, \
-         and looking in it for a text that begins or ends with half of a \
-         surrogate pair: {apart} more for each unit; looking in it for another text {searched}; \
-         normalising it {normalized}, and {more_normal} for each unit that it gets more.\n\
+         * Splitting a text beyond ASCII into its units, by `split`, `omit` and `merge`, \
+         and searching it for a text that begins or ends with half of a \
+         surrogate pair: {apart} more for each unit. Searching it for another text: {searched}. \
+         Normalising it: {normalized}, and {more_normal} for each unit that is added.\n\
          * `toFixed`, `toExponential` and `toPrecision` with more than {FEW_DIGITS} digits, and \
-         `toString` with a base whose text has more than {FEW_RADIX_DIGITS}: {many_digits} more.\n\
+         `toString` with a base if the text has more than {FEW_RADIX_DIGITS} digits: {many_digits} \
+         more.\n\
          * `sort` and `toSorted` with a function: {comparator} * n * ceil(log2 n).\n\
-         * Comparing texts, by `==`, `<` and the like, is free for the first {short} bytes of \
-         their UTF-8; then they are compared in pieces of {piece} bytes as far as they are the \
-         same, a unit for 16 bytes. Texts of different lengths are never equal, and not looked \
-         at. `sort` pays for a longer text as if it were compared ceil(log2 n) times, \
+         * Comparing texts, by `==`, `<` and others, is free for the first {short} bytes of \
+         their UTF-8. Then they are compared in pieces of {piece} bytes as long as they are \
+         equal, at a unit for 16 bytes. Texts of different lengths are never equal, and are not \
+         read. `sort` pays for a longer text as if it were compared ceil(log2 n) times, \
          `localeCompare` {collated} for each unit of two texts that differ, {accented} if one is \
          beyond ASCII.\n\
-         * A name that the program made and that is longer than {short} bytes, to look a member \
+         * A computed name longer than {short} bytes, to look a member \
          up (`o[k]`, `Object.hasOwn`, `hasOwnProperty`), to name one (`pick`, `omit`, \
-         `Object.fromEntries`), to list it (`keys`, `Object.keys`, `Object.entries`) or in a copy for the host or from it: a unit for 4 bytes.\n\
-         * `flat` and `join` read the elements of each array within that they enter.\n\
+         `Object.fromEntries`), to list it (`keys`, `Object.keys`, `Object.entries`) or in a \
+         copy to or from the host: a unit for 4 bytes.\n\
+         * `flat` and `join` read the elements of each nested array that they enter.\n\
          * Looking for a text with `includes`, `indexOf`, `lastIndexOf`, `add`, `has` or \
          `remove` reads the units of each element that is a text of the same length.\n\
          * `Set`, `union`, and `map` of a set read the texts among the members; \
          `intersection` and `diff` those of both sides.\n\
-         * `return` by a schema that says more than names reads the object with everything in \
-         it; so do `runCode` and an inline `agentRun` with the program.\n\
-         * `memoize` with a key that is no text writes the JSON text of the key, when it looks \
-         it up and when it stores; without a key, `memoize` and `cache` write the JSON text of \
+         * `return` by a schema with more than names reads the object with all nested \
+         contents; `runCode` and an inline `agentRun` read the program so.\n\
+         * `memoize` with a key other than a text writes the JSON text of the key on lookup and \
+         on storing. Without a key, `memoize` and `cache` write the JSON text of \
          the variables that the body uses. A key or a key's JSON text of more than {short} bytes \
-         is digested, which costs {digested} for each unit, both times.\n\
+         is hashed, which costs {digested} for each unit, both times.\n\
          * A schema that a program uses, in `filter`, `Schema.isValid`, `return` and \
-         `inputSchema`: {node} for each part of it that meets a value, each time; {element} and \
-         {unit} for each unit of its name for each member that is required, declared or, where \
-         `additionalProperties` is a schema, there; {unit} for each unit of a text that is \
-         compared with a `const` of its length, or once where its length, an `enum`, a \
+         `inputSchema`: {node} for each part of it that meets a value, each time. For each \
+         member that is required or declared, and for each present member where \
+         `additionalProperties` is a schema: {element}, and {unit} for each unit of its name. \
+         {unit} for each unit of a text that is \
+         compared with a `const` of its length, or once if its length, an `enum`, a \
          `pattern` or a `format` is checked. Reading a schema that the program made costs \
          {schema_read} for each part, {allowed} for each value of an `enum`, {required} for each \
-         name of `required`, and what the names of its properties cost. What `filter` and `return` keep \
-         costs {node} for each part again, its names, and {element} for each member or element.\n\
+         name of `required`, and the price of the names of its properties. The values that \
+         `filter` and `return` keep cost {node} for each part again, their names, and {element} \
+         for each member or element.\n\
          * A regular expression, of `regexMatch` and in schemas: {position} for each position, \
          and {step} for each position and unit of the text. The positions are the characters, \
-         classes, assertions, bars and groups of the pattern, those under a quantifier as often \
-         as its largest number says, or once more than the smallest where there is none. \
-         `regexFind` and the like note groups: {way} for each position and unit, {ways} times and \
-         once more for each group, twice that with the flag `i`, and twice where what is repeated \
-         may be empty. They pay for the units that a search looked at, of which those that no \
-         match begins with cost {unit} while nothing is under way; and for a text beyond ASCII \
+         classes, assertions, bars and groups of the pattern. Those under a quantifier count as \
+         often as its largest number, or once more than its smallest if it has no largest. \
+         `regexFind` and related atoms record groups: {way} for each position and unit, {ways} \
+         times and once more for each group, twice that with the flag `i`, and twice if a \
+         repeated part may be empty. They pay for the units that a search reads. A unit that \
+         begins no match costs {unit} while no match is in progress. A text beyond ASCII adds \
          {apart} a unit. The value of a match costs {found}, {in_group} for each group and \
-         {in_name} for each name; a part that is split off, a dollar of a replacement, and a \
+         {in_name} for each name; a split-off part, a dollar of a replacement, and a \
          piece of it for each match {part}.\n\
          * An operation that finds too little memory: {compaction} for each microsecond of the \
-         search for garbage that follows, as far as what was allocated has not paid for it.\n\n",
+         garbage collection that follows, unless earlier allocations have paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),
         price(Formula::Sort.price(Sizes::elements(1024))),
         readers(Reads::All),
@@ -395,16 +399,16 @@ fn write_commands(out: &mut String) {
     let (second, byte) = (price(COMMAND_SECOND), price(COMMAND_BYTE));
     let _ = write!(
         out,
-        "## Commands and files of a computer\n\nIn both models, besides the static prices of \
-         `shellExec`, `shellWriteFile` and `shellReadFile`:\n\n\
+        "## Commands and files of a computer\n\nIn both models, in addition to the static prices \
+         of `shellExec`, `shellWriteFile` and `shellReadFile`:\n\n\
          | what | price |\n|---|---|\n\
-         | second that a command runs, part of a micro-unit dropped | {second} |\n\
-         | byte that goes in: command, directory, variables, standard input, file; before it \
-         goes | {byte} |\n\
-         | byte that comes out: both outputs, file; before the program gets it | {byte} |\n\n\
-         The time is paid however the command ends: also by an error, a timeout or an abort of \
-         the run. A command runs no longer, and gives no more bytes, than the fuel that is left \
-         pays for. The time that the computer needs to get ready is free.\n\n"
+         | second that a command runs, rounded down to a micro-unit | {second} |\n\
+         | input byte: command, directory, variables, standard input, file; before it is \
+         sent | {byte} |\n\
+         | output byte: both outputs, file; before the program gets it | {byte} |\n\n\
+         The run pays for the time even if the command ends by an error, a timeout or an abort \
+         of the run. A command stops, in time and in bytes, when the remaining fuel is used up. \
+         The start of the computer is free.\n\n"
     );
 }
 
@@ -413,16 +417,16 @@ fn write_queries(out: &mut String) {
     let byte = price(STORE_BYTE);
     let _ = write!(
         out,
-        "## Queries of stores\n\nIn both models, besides the static prices of `storeQuery` and \
-         `storeQueryWhere`, for each document that the store looks at, also if it is not in the \
-         answer (D82):\n\n\
+        "## Queries of stores\n\nIn both models, in addition to the static prices of `storeQuery` \
+         and `storeQueryWhere`, for each document that the store reads, even if it is not in the \
+         answer:\n\n\
          | what | price |\n|---|---|\n\
          | byte of the document, and 256 more | {byte} |\n\n\
-         Atoms of an agent's own tables (`agentStorageQuery` and its like) pay the same for four \
-         bytes with each step of SQLite's machine, beside the crossing of their rows (D93).\n\n\
-         It is paid when the query ends, also by an error, a timeout or an abort of the run. A \
-         query ends early that has looked at more than the fuel that is left pays for. Stores of \
-         hosts count what they look at if they say so.\n\n"
+         Atoms of an agent's tables (`agentStorageQuery` and others) pay the price of four \
+         bytes for each step of SQLite's machine, in addition to copying their rows.\n\n\
+         The run pays when the query ends, even by an error, a timeout or an abort of the run. A \
+         query stops when it has read more than the remaining fuel pays for. Reads \
+         of a host's own store count only if the store reports them.\n\n"
     );
 }
 
@@ -431,8 +435,8 @@ fn write_atoms(out: &mut String, atoms: &[&AtomSig]) {
     rows.sort_by(|a, b| a.name.cmp(&b.name));
     out.push_str(
         "## Atoms\n\nThe static price is paid before the body runs, in both models. In the \
-         metered model atoms that are work of the machine alone pay less, and what the last \
-         column says is paid too, before the work that it is for.\n\n",
+         metered model atoms without host work pay less. They also pay the price of the last \
+         column, before the work that it covers.\n\n",
     );
     out.push_str("| op | metered | flat | metered also |\n|---|---|---|---|\n");
     for atom in rows {

@@ -179,7 +179,7 @@ fn collected(process: &Process) -> Result<Exit, VmError> {
 /// Says what the exit code alone does not.
 pub(super) fn warn_out_of_memory(out_of_memory: bool) {
     if out_of_memory {
-        let text = "the command, or a process of it, was ended for want of memory";
+        let text = "the command, or one of its processes, was killed at its memory limit";
         output::note("note", text);
     }
 }

@@ -36,8 +36,8 @@ pub(super) fn run(name: &Name, args: &ExecArgs) -> Result<Exit, Failure> {
         && (!args.settings.env.is_empty() || limits.memory.is_some() || limits.processes.is_some())
     {
         return Err(Failure::usage(
-            "--env, --memory and --processes are for a command of its own; in the session \
-             `export` sets variables",
+            "--env, --memory and --processes do not apply to the session's shell; `export` sets \
+             variables there",
         ));
     }
     Ok(ended(exec(name, args), args.json))

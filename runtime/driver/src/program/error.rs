@@ -7,17 +7,17 @@ use std::fmt;
 /// What is wrong with a turn of a program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramCode {
-    /// A call asks for something else than when the turn ran before: the program, or what it
-    /// reads, is not the same each time.
+    /// A call differs from the same call in the turn's earlier attempt: the program, or the
+    /// data it reads, is not deterministic.
     ChangedBody,
-    /// A call that is not to be made twice was begun, and nobody knows how it ended. The
-    /// program may catch it.
+    /// A call that must not be repeated was started, and its outcome is unknown. The program
+    /// may catch the error.
     UnknownOutcome,
     /// A row of the turn's journal is damaged, or of another version.
     Unreadable,
     /// An answer is too large or too deep for the journal.
     TooLarge,
-    /// The program that the turn began with is in no store, or cannot be loaded.
+    /// The program of the turn is not in the store, or cannot be loaded.
     NoProgram,
 }
 
@@ -44,7 +44,7 @@ pub enum ProgramError {
     ChangedBody(String),
     /// A row of the journal is damaged, or of another version: its name.
     Unreadable(String),
-    /// The program that the turn began with is in no store, or cannot be loaded.
+    /// The program of the turn is not in the store, or cannot be loaded.
     NoProgram(String),
     /// An answer cannot be kept.
     Unkept(String),

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 /// The row of a run's start.
 pub const START_ROW: &str = "run";
 
-/// A call of a program failed: the program is told of it again.
+/// A call of a program failed; a repeated run gets the same error.
 pub const FAILED: &str = "call.failed";
 
-/// A call of a program failed, and the run ended by its error: it is made again when the turn
-/// is tried again.
+/// A call of a program failed and ended the run; the call is made again when the turn is
+/// retried.
 pub const AGAIN: &str = "call.again";
 
 /// A row of the journal: a call, or the start of the run.
