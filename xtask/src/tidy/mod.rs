@@ -3,7 +3,7 @@
 //! The rules between crates are in [`layering`], what the language's crates may
 //! not name in [`purity`], unsafe code and slow tasks in [`proofs`], the rules for
 //! files in [`sources`], for the sizes of crates in [`sizes`], those for pages in [`markdown`], what may work without the
-//! meter in [`metered`]; what is cited by number or named as proof exists
+//! meter in [`metered`], worn-out phrases in [`wording`]; what is cited by number or named as proof exists
 //! ([`citations`], [`names`]). Everything that is wrong is told at once.
 
 mod citations;
@@ -17,6 +17,7 @@ mod purity;
 mod sizes;
 mod sources;
 mod tables;
+mod wording;
 
 pub(crate) use sizes::{Size, sizes};
 
@@ -37,6 +38,7 @@ pub(crate) fn tidy() -> Result<(), Failed> {
         diagnostics.extend(metered::diagnostics(path, text));
         diagnostics.extend(citations::diagnostics(path, text, &pages, &known));
         diagnostics.extend(tree.diagnostics(path, text));
+        diagnostics.extend(wording::diagnostics(path, text));
     }
     diagnostics.extend(sizes::diagnostics(each()));
     diagnostics.extend(proofs::diagnostics(each(), crate::HELP));

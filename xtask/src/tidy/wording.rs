@@ -1,0 +1,73 @@
+//! Worn-out phrases on pages and in the documentation of the crates that users depend on.
+//!
+//! Help, error codes, atoms and builtins are checked through their generated pages.
+
+use super::markdown::prose;
+
+/// Phrases without a subject or a plain word for what they mean.
+const WORN: [&str; 9] = [
+    "is none",
+    "are none",
+    "so many",
+    "whoever",
+    "nobody",
+    "for want of",
+    "what is there",
+    "told",
+    "tells",
+];
+
+/// Folders whose doc comments users read.
+const PUBLIC: [&str; 3] = ["agent99/src/", "runtime/driver/src/", "sandbox/api/src/"];
+
+/// The record of decisions, most of it older than the rule.
+const OLDER: &str = "docs/decisions.md";
+
+/// The worn-out phrases of a file.
+pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
+    let is_public = PUBLIC.iter().any(|folder| path.starts_with(folder));
+    let lines: Vec<(usize, &str)> = if path.ends_with(".md") && path != OLDER {
+        prose(text).collect()
+    } else if path.ends_with(".rs") && is_public {
+        let lines = (1..).zip(text.lines().map(str::trim_start));
+        lines
+            .filter(|(_, line)| line.starts_with("///") || line.starts_with("//!"))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    let found = lines.iter().flat_map(|(line, text)| {
+        let words = words(text);
+        let worn = WORN
+            .iter()
+            .filter(move |phrase| words.contains(&format!(" {phrase} ")));
+        worn.map(move |phrase| format!("{path}:{line}: say it plainly: `{phrase}`"))
+    });
+    found.collect()
+}
+
+/// The words of a line outside of code, in lower case, with a blank around each.
+fn words(line: &str) -> String {
+    let outside: Vec<&str> = line.split('`').step_by(2).collect();
+    let text = outside.join(" x ").to_lowercase();
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    format!(" {} ", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worn_out_phrases_are_found() {
+        let page = "# A\n\nThere Is  none.\n\n```\nnobody\n```\n\nThe `nobody` of a code span.\n";
+        let found = ["docs/a.md:3: say it plainly: `is none`"];
+        assert_eq!(diagnostics("docs/a.md", page), found);
+        assert_eq!(diagnostics("docs/decisions.md", page), [""; 0]);
+        let code = "/// Tells the host.\nfn told() {} // told\n";
+        let found = ["agent99/src/a.rs:1: say it plainly: `tells`"];
+        assert_eq!(diagnostics("agent99/src/a.rs", code), found);
+        assert_eq!(diagnostics("vm/src/a.rs", code), [""; 0]);
+    }
+}
