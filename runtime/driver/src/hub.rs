@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, watch};
 const RECENT: usize = 1_024;
 
 /// Approximate bytes of text in memory: of one channel, of all channels, and of a channel
-/// without readers, which the first woken reader needs immediately.
+/// without readers, for the first reader that wakes.
 const RECENT_BYTES: usize = 4 << 20;
 const ALL_RECENT_BYTES: usize = 64 << 20;
 const UNREAD_BYTES: usize = 4 << 10;
