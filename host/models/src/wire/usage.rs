@@ -1,4 +1,4 @@
-//! Counted tokens of an answer, as the wires of OpenAI's and Gemini's kind report them.
+//! Token counts of an answer, as OpenAI's and Gemini's wire formats report them.
 
 use a99_capabilities::ai::Usage;
 
@@ -13,10 +13,11 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// The usage; nothing if neither the prompt nor the answer is counted.
+    /// The usage; `None` if neither the prompt nor the answer is counted.
     ///
-    /// Some services count reasoning beside the answer (xAI, Gemini behind OpenAI's wire), some
-    /// count cached tokens beside the prompt. The total has both, and decides.
+    /// Some services count reasoning outside of the answer (xAI, Gemini in OpenAI's wire
+    /// format), some count cached tokens outside of the prompt. The total includes both, and
+    /// decides.
     pub(super) fn usage(self) -> Option<Usage> {
         self.prompt.or(self.completion)?;
         let cached = self.cached.unwrap_or(0);
