@@ -440,7 +440,7 @@ mod tests {
             assert_eq!(ask(&answer, &payer, None), (true, 1));
             assert_eq!(account.usage().spent.tokens, paid, "{usage}");
         }
-        // What fails was sent; what is left of 40 pays for two.
+        // Failed requests were sent too; the rest of 40 pays for two.
         let few = account(Some(40), None);
         let payer = Payer::new(few);
         let asked: usize = (0..5).map(|_| ask("{}", &payer, None).1).sum();

@@ -250,7 +250,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is judged is what a connection is made to, however a URL is written.
+        /// For any spelling of a URL, the checked origin is the one that is connected to.
         #[test]
         fn n07_the_request_names_the_origin_that_was_judged(
             text in "(https?|HTTP|ftp)?:?[/\\\\]{0,3}([a-z@:.%#?\\[\\]\\\\/\t ]|127|0x7f|::1|good\\.test|%2e|%40|\u{3002}|\u{ff0f}|\\PC){0,8}(:[0-9]{1,3})?([/?#@][a-z@:/]{0,6})?",

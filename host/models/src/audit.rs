@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(id(audit.chat()), "chat");
         assert_eq!(id(audit.schemas()), "chat");
         assert_eq!(id(audit.embedding()), "vectors");
-        // It is kept, and what is no audit is none.
+        // An audit survives a round trip, and invalid data is refused.
         assert_eq!(Audit::from_value(&audit.to_value()), Some(audit.clone()));
         let mut other = audit.to_value();
         if let Value::Object(map) = &mut other {

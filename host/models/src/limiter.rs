@@ -306,7 +306,7 @@ mod tests {
                 }));
                 tokio::task::yield_now().await;
             }
-            // Who gives up takes nobody's turn.
+            // A cancelled request does not take another one's turn.
             tasks[2].abort();
             for task in tasks {
                 let _ = task.await;
@@ -325,7 +325,7 @@ mod tests {
             let TooLate(late) = limiter.enter(1, soon).await.err().unwrap();
             assert!(late.is_some_and(|late| late > Duration::from_secs(31)));
             assert!(Instant::now() < soon);
-            // What the service asks for holds for everybody.
+            // A service's requested wait applies to all requests.
             limiter.close_for(Duration::from_secs(100));
             let next = Instant::now() + Duration::from_secs(70);
             let free = limiter.admit(next, 1).unwrap_err().free;

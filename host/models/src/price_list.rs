@@ -122,7 +122,7 @@ mod tests {
             (1.25, Some(0.125), 10.0)
         );
         assert_eq!(of(OPENAI, "gpt-5-2025-08-07"), Some(five));
-        // A release with a price of its own.
+        // A release with a separate price.
         assert_eq!(of(OPENAI, "gpt-4o-2024-05-13").unwrap().completion, 15.0);
         // One that was dearer than the release that the name without a day means.
         assert_eq!(of(OPENAI, "gpt-3.5-turbo-0613").unwrap().completion, 2.0);

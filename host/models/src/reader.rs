@@ -226,8 +226,7 @@ mod tests {
             let back = result.opaque.iter().map(|part| part.value.to_json_string());
             assert_eq!(back.collect::<Vec<_>>(), [r#"{"reasoning_content":"Hm"}"#]);
         }
-        // What breaks off in the middle of such an answer is no whole one, nor is an answer
-        // without a reason.
+        // An answer that breaks off or lacks a stop reason is incomplete.
         let error = r#"{"error":{"message":"busy","code":503}}"#;
         for (wire, chunks, breaks, code) in [
             (Wire::Gemini, &[&*hel, &lo][..], true, AiCode::CutOff),

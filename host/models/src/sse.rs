@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(parser.next(&mut &stream[..]), Err(EventError::LargeEvent));
     }
 
-    /// Of what streams are made.
+    /// The fragments of streams.
     const FRAGMENTS: &[&[u8]] = &[
         b"data",
         b"event",

@@ -292,7 +292,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// What the proof says.
+        /// The statement of the proof.
         #[test]
         fn no_row_fails_at_its_own_score((row, query) in pair()) {
             let row = normalized(&row).expect("finite");

@@ -426,7 +426,7 @@ mod testing {
         parse(json).unwrap()
     }
 
-    /// What `llmChat` asks with these messages.
+    /// The request of `llmChat` with these messages.
     pub(super) fn round(messages: Value) -> TextRequest {
         let round = ChatRound {
             messages,
@@ -441,7 +441,7 @@ mod testing {
         round.request().unwrap()
     }
 
-    /// What a request is asked with where nothing is configured.
+    /// A request without any configuration.
     pub(super) fn plain<'a>(request: &'a TextRequest, model: &'a str, service: &'a str) -> Ask<'a> {
         Ask {
             request,

@@ -53,7 +53,7 @@ mod tests {
         // Prompt, answer, total, cached, reasoning; then prompt and answer that are paid.
         type Case = ([Option<u64>; 5], (u64, u64));
         let cases: [Case; 11] = [
-            // xAI counts reasoning beside the answer.
+            // xAI counts reasoning outside of the answer.
             ([Some(12), Some(1), Some(399), None, Some(386)], (12, 387)),
             ([Some(12), Some(1), None, None, Some(386)], (12, 387)),
             // A total that leaves the reasoning out as well.
@@ -65,7 +65,7 @@ mod tests {
             ),
             // Gemini behind OpenAI's wire reports no reasoning, but a total.
             ([Some(9), Some(5), Some(90), None, None], (9, 81)),
-            // Cached tokens beside the prompt.
+            // Cached tokens outside of the prompt.
             ([Some(10), Some(5), Some(115), Some(100), None], (110, 5)),
             ([Some(10), None, Some(15), None, None], (10, 5)),
             ([None, Some(5), Some(15), None, None], (0, 5)),

@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(of(&wanted, 3), None);
         wanted.take(&event(8, 1, &[3]));
         assert_eq!(of(&wanted, 3), Some(8));
-        // One that is for all, and what follows on it.
+        // An event to all, and the events that follow from it.
         let mut wanted = begin(event(5, 9, &[]));
         assert_eq!((of(&wanted, 1), of(&wanted, 2)), (Some(5), Some(5)));
         for seq in [6, 7] {

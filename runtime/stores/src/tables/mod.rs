@@ -211,7 +211,7 @@ impl TableFiles {
         Ok(Arc::clone(file))
     }
 
-    /// Closes the file of an agent, so that its next use reads it again.
+    /// Forgets the open file of an agent, so that its next use reads it again.
     fn forget(&self, key: &AgentKey) {
         let mut inside = self.inside();
         inside.open.remove(key);
