@@ -194,6 +194,7 @@ impl HttpFetch {
 }
 
 impl StreamingAnswer {
+    /// The HTTP status code.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status

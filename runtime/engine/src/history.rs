@@ -181,7 +181,9 @@ pub enum Kind {
 /// A broken guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
+    /// The kind of the broken guarantee.
     pub kind: Kind,
+    /// A description with agent and trigger.
     pub text: String,
 }
 

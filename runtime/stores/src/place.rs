@@ -4,6 +4,7 @@ use crate::lock::beside;
 use a99_runtime_engine::{StoreCode, StoreError};
 use std::path::{Path, PathBuf};
 
+/// Device and inode of a file.
 type Inode = (u64, u64);
 
 /// The store's file, its write-ahead log and shared-memory index, as they were when opened.

@@ -57,6 +57,7 @@ pub(crate) fn check_depth(what: &str, text: &str) -> Result<(), StoreError> {
     }
 }
 
+/// The SHA-256 of these bytes.
 pub(crate) fn digest(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }

@@ -82,6 +82,7 @@ enum Schema {
 
 /// A running statement, or several.
 pub(super) struct Running {
+    /// Whether its turn is over.
     over: Arc<AtomicBool>,
     /// Whether its caller is gone.
     pub(super) left: Arc<AtomicBool>,
