@@ -183,7 +183,7 @@ pub enum Kind {
 pub struct Violation {
     /// The kind of the broken guarantee.
     pub kind: Kind,
-    /// A description with agent and trigger.
+    /// A description of the violation.
     pub text: String,
 }
 
