@@ -351,7 +351,7 @@ fn failure(error: &(dyn Error + 'static), origin: &Origin, max_header_bytes: usi
 /// Checks that a body is complete after its last frame.
 ///
 /// Over HTTP/2 hyper reports a body that a server aborted with `NO_ERROR`, by a reset or a
-/// GOAWAY, as ended: only the stream's END_STREAM flag proves the end.
+/// GOAWAY, as ended: only the stream's `END_STREAM` flag proves the end.
 pub(crate) fn check_end(
     body: &Incoming,
     version: Version,

@@ -226,8 +226,8 @@ impl ModelConfig {
         }
     }
 
-    /// Reads the keys of services that name a variable, with a function such as `|name|
-    /// std::env::var(name).ok()`.
+    /// Reads the keys of services that name a variable, with a function such as
+    /// `|name| std::env::var(name).ok()`.
     ///
     /// # Errors
     /// [`ModelCode::Key`] if a variable is not set, or is empty.

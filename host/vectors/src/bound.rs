@@ -28,8 +28,9 @@
 //!
 //! A **score** is the product as [`score`](crate::kernel::score) computes it. Each of its terms
 //! is rounded once as a product, at most once a chunk in its lane and five times when lanes are
-//! added: with `m = chunks + 6` it is off by at most `m u / (1 - m u) * sum |x_i q_i| <= 1.01 m
-//! u N^2`, and by 2^-150 for each product that underflows, 2^-134 together.
+//! added: with `m = chunks + 6` it is off by at most
+//! `m u / (1 - m u) * sum |x_i q_i| <= 1.01 m u N^2`, and by 2^-150 for each product that
+//! underflows, 2^-134 together.
 //!
 //! The **left side of the test** ([`Test`](crate::kernel::Test)) computes `s t (c.e) + |r| w`,
 //! where `w` is `|q| + |p|` rounded up. A code is a nearest integer, so a remainder is no
@@ -47,8 +48,8 @@
 //! as computed, where 2^-18 is more than both error terms together, and the right side is
 //! computed in 64 bits and rounded down ([`Query::test`]).
 //!
-//! Sums of codes fit in 32 bits, at every point of the sum: the step is chosen such that `127 *
-//! sum |e_i| < 2^31`.
+//! Sums of codes fit in 32 bits, at every point of the sum: the step is chosen such that
+//! `127 * sum |e_i| < 2^31`.
 
 use crate::kernel::{CHUNK, Codes, Numbers, QueryCodes, Test};
 use crate::{MAX_DIMENSION, VectorError};

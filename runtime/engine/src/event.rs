@@ -74,7 +74,7 @@ pub struct Event {
     pub kind: EventKind,
     /// When the host received it.
     pub ts: Millis,
-    /// Who sent it.
+    /// The sender.
     pub sender: Arc<Sender>,
     /// Number of agents that the chain of events passed through; the host counts.
     #[serde(default)]
