@@ -1,23 +1,23 @@
-//! Wheels: ZIP files, of which only what is looked for is read.
+//! Wheels: ZIP files, of which only the wanted entries are read.
 //!
-//! Names in the archive are compared and never become paths; how much comes out of an
-//! entry is for its reader to bound.
+//! Names in the archive are compared and never become paths. The reader of an entry must limit
+//! its size.
 
 use crate::error::{EmbedCode, EmbedError};
 use flate2::read::DeflateDecoder;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-/// Bytes of the directory at most.
+/// Maximum bytes of the directory.
 const MAX_DIRECTORY_BYTES: u32 = 4 << 20;
 
-/// Bytes at the end of a file in which its directory is announced: the record itself,
-/// and the longest comment.
+/// Bytes at the end of a file that may contain the end record of its directory: the record
+/// itself, and the longest comment.
 const END_BYTES: u64 = 22 + 0xFFFF;
 
-/// How an entry that is not packed is stored.
+/// The method of an uncompressed entry.
 const STORED: u16 = 0;
 
-/// How an entry is packed, if it is; no other way is read.
+/// The only supported compression method.
 const DEFLATED: u16 = 8;
 
 /// An archive whose directory has been read.
@@ -31,7 +31,7 @@ pub(crate) struct Archive<F> {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// Bytes when unpacked, as the directory has them.
+    /// Uncompressed bytes according to the directory.
     pub(crate) bytes: u64,
     packed: u64,
     method: u16,
@@ -65,7 +65,6 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl<F: Read + Seek> Archive<F> {
-    /// Reads the directory.
     pub(crate) fn open(mut file: F) -> Result<Archive<F>, EmbedError> {
         let length = file.seek(SeekFrom::End(0)).map_err(failed)?;
         let end = read_at(&mut file, length.saturating_sub(END_BYTES), END_BYTES)?;
@@ -94,12 +93,10 @@ impl<F: Read + Seek> Archive<F> {
         Ok(Archive { file, entries })
     }
 
-    /// What is in it.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Reads an entry.
     pub(crate) fn read(&mut self, entry: &Entry) -> Result<Box<dyn Read + '_>, EmbedError> {
         if entry.is_encrypted {
             return Err(wrong("an entry is encrypted"));
@@ -123,7 +120,7 @@ impl<F: Read + Seek> Archive<F> {
     }
 }
 
-/// Up to `length` bytes from a place on.
+/// Reads up to `length` bytes from an offset.
 fn read_at(file: &mut (impl Read + Seek), at: u64, length: u64) -> Result<Vec<u8>, EmbedError> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(at)).map_err(failed)?;
@@ -132,7 +129,7 @@ fn read_at(file: &mut (impl Read + Seek), at: u64, length: u64) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// The entry that a directory begins with, and the bytes it takes there.
+/// Parses the first entry of a directory, and gives its length there.
 fn entry(directory: &[u8]) -> Option<(Entry, usize)> {
     if !directory.starts_with(b"PK\x01\x02") {
         return None;

@@ -1,26 +1,26 @@
-//! The configuration of a model: its sizes, which everything read later is held to.
+//! The configuration of a model: its dimensions, against which all later data is checked.
 
 use crate::error::{EmbedCode, EmbedError};
 use crate::matrix::BLOCK;
 use a99_core::json::{Document, Kind, Limits};
 
-/// Bytes of a configuration at most.
+/// Maximum bytes of a configuration.
 pub(crate) const MAX_CONFIG_BYTES: usize = 64 << 10;
 
-/// The sizes of a BERT model.
+/// The dimensions of a BERT model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
-    /// Numbers of a token, and of the vector.
+    /// Dimension of a token's vector, and of an embedding.
     pub(crate) hidden: usize,
     pub(crate) layers: usize,
     pub(crate) heads: usize,
-    /// Numbers of a token between the two products that end a layer.
+    /// Dimension of a token's vector inside the feed-forward part of a layer.
     pub(crate) intermediate: usize,
     pub(crate) vocabulary: usize,
     pub(crate) positions: usize,
-    /// Kinds of tokens; texts are of the first.
+    /// Number of token types; texts have the first.
     pub(crate) types: usize,
-    /// What is added to the variance in normalisations.
+    /// The term added to the variance in normalisations.
     pub(crate) epsilon: f32,
 }
 

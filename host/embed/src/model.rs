@@ -11,19 +11,18 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Tokens of a text at most, those of its beginning and end included: what the model was
-/// trained for. What is beyond is cut off.
+/// Maximum tokens of a text, including those of its beginning and end: the limit in the model's
+/// training. The rest is cut off.
 pub const MAX_TOKENS: usize = 256;
 
-/// Bytes of a vocabulary at most.
+/// Maximum bytes of a vocabulary.
 const MAX_VOCABULARY_BYTES: usize = 4 << 20;
 
-/// Tokens of several texts that go through the layers together: beyond, the numbers
-/// leave the processor's cache.
+/// Maximum tokens of a batch of texts: more do not fit into the processor's cache.
 const BATCH_TOKENS: usize = 512;
 
-/// A model of sentence embeddings: texts become vectors of length one, and texts of
-/// similar meaning vectors that point the same way.
+/// A model of sentence embeddings: texts become vectors of length one, and texts of similar
+/// meaning have vectors of similar direction.
 #[derive(Debug)]
 pub struct EmbedModel {
     vocabulary: Vocabulary,
@@ -33,11 +32,11 @@ pub struct EmbedModel {
 }
 
 impl EmbedModel {
-    /// Loads the model that [`import`](crate::import) put into a folder. Hashes are
-    /// not checked again; whatever the files hold, sizes are bounded and shapes checked.
+    /// Loads the model that [`import`](crate::import) put into a folder. Hashes are not
+    /// verified again; sizes and shapes are.
     ///
     /// # Errors
-    /// If a file is missing, damaged, or not that of such a model.
+    /// If a file is missing, damaged, or not part of such a model.
     pub fn load(folder: &Path, precision: Precision) -> Result<EmbedModel, EmbedError> {
         let path = folder.join(files::CONFIG);
         let config = read_text(&path, MAX_CONFIG_BYTES, EmbedCode::Config)?;
@@ -60,19 +59,19 @@ impl EmbedModel {
         })
     }
 
-    /// How many numbers a vector has.
+    /// The dimension of the vectors.
     #[must_use]
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// What the model holds in memory, about.
+    /// Approximate bytes of the model in memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.encoder.memory_bytes() + self.vocabulary.memory_bytes()
     }
 
-    /// The tokens of a text by their numbers in the vocabulary, as they are embedded.
+    /// The tokens of a text, as numbers of the vocabulary.
     #[must_use]
     pub fn tokens(&self, text: &str) -> Vec<u32> {
         self.vocabulary.encode(text, self.max_tokens)
@@ -84,7 +83,7 @@ impl EmbedModel {
         self.embed_batch(&[text]).pop().unwrap_or_default()
     }
 
-    /// The vectors of texts, in order; each is what [`embed`](EmbedModel::embed) gives.
+    /// The vectors of texts, in order, equal to those of [`embed`](EmbedModel::embed).
     #[must_use]
     pub fn embed_batch(&self, texts: &[&str]) -> Vec<Vec<f32>> {
         let mut vectors = Vec::with_capacity(texts.len());
@@ -108,8 +107,8 @@ impl EmbedModel {
         self.encoder.forward(batch, &|| false).unwrap_or_default()
     }
 
-    /// The vector of a text; an error once `stop`, which is asked between layers, says
-    /// that nobody waits for it.
+    /// The vector of a text. `stop` is called between layers and gives true once no caller
+    /// waits; the result is then an error.
     pub(crate) fn embed_watched(
         &self,
         text: &str,
@@ -139,7 +138,7 @@ fn open(path: &Path) -> Result<File, EmbedError> {
     })
 }
 
-/// The text of a file that has at most so many bytes.
+/// Reads a text file of at most `most` bytes.
 fn read_text(path: &Path, most: usize, code: EmbedCode) -> Result<String, EmbedError> {
     let mut bytes = Vec::new();
     let file = open(path)?.take(most as u64 + 1);

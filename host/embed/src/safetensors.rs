@@ -1,25 +1,25 @@
-//! Files of weights in the safetensors format: a header in JSON that says where
-//! each tensor is, then the numbers.
+//! Files of weights in the safetensors format: a JSON header with the offsets of all tensors,
+//! then the numbers.
 //!
-//! The file is nobody's to trust: the header has a size that is allowed before it
-//! is read, every range lies within the file and has as many bytes as its shape
-//! needs, and the ranges cover the file without gaps, as the format demands.
+//! The file is untrusted: the header's size is checked before it is read, every range is inside
+//! the file and as long as its shape requires, and the ranges cover the file without gaps, as
+//! the format requires.
 
 use crate::error::{EmbedCode, EmbedError};
 use a99_core::json::{Document, Kind, Limits, NodeId};
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 
-/// Bytes of a header at most; that of the model has 11 KiB.
+/// Maximum bytes of a header; the model's has 11 KiB.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
 
-/// Tensors of a file at most; the model has 104.
+/// Maximum tensors of a file; the model has 104.
 const MAX_TENSORS: usize = 4096;
 
-/// Dimensions of a tensor at most.
+/// Maximum dimensions of a tensor.
 const MAX_RANK: usize = 8;
 
-/// Numbers that are read at once.
+/// Numbers that are read at a time.
 const CHUNK: usize = 16 * 1024;
 
 /// Bytes of an element for each type of the format.
@@ -45,7 +45,7 @@ const TYPES: [(&[u8], u64); 15] = [
 #[derive(Debug)]
 pub(crate) struct Safetensors<R> {
     source: R,
-    /// Where the numbers begin.
+    /// The offset of the numbers.
     data: u64,
     tensors: HashMap<String, Tensor>,
 }
@@ -62,12 +62,11 @@ fn wrong(what: impl Into<String>) -> EmbedError {
     EmbedError::new(EmbedCode::Weights, what)
 }
 
-/// The largest weight: far beyond those of models that were trained, and so small that no
-/// sum of a pass overflows, which would make vectors of NaN.
+/// Maximum absolute weight: far beyond those of trained models, and small enough that no sum of
+/// a pass overflows, which would give vectors of NaN.
 const MAX_WEIGHT: f32 = 10_000.0;
 
 impl<R: Read + Seek> Safetensors<R> {
-    /// Reads the header.
     pub(crate) fn open(mut source: R) -> Result<Safetensors<R>, EmbedError> {
         let failed = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
         let length = source.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -108,7 +107,7 @@ impl<R: Read + Seek> Safetensors<R> {
             .collect()
     }
 
-    /// Gives the numbers of a tensor of this shape to `take`, a few at a time, in order.
+    /// Passes the numbers of a tensor of this shape to `take`, in order and in chunks.
     pub(crate) fn read(
         &mut self,
         name: &str,
@@ -162,7 +161,7 @@ impl<R: Read + Seek> Safetensors<R> {
 }
 
 fn read_header(header: Vec<u8>, data: u64) -> Result<HashMap<String, Tensor>, EmbedError> {
-    // Some writers fill the header up with blanks, which JSON allows.
+    // Some writers pad the header with blanks, which JSON allows.
     let limits = Limits {
         max_bytes: MAX_HEADER_BYTES as usize,
         max_depth: 4,

@@ -1,5 +1,5 @@
-//! The capability: texts that programs give are embedded on threads of their own, so
-//! that whoever drives a run never waits for a model.
+//! The capability: separate threads embed the texts of programs, so that the model never blocks
+//! a run's driver.
 
 use crate::error::{EmbedCode, EmbedError};
 use crate::model::EmbedModel;
@@ -13,18 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// What a program may have embedded.
+/// Limits of a program's texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbedLimits {
-    /// Bytes of a text.
+    /// Maximum bytes of a text.
     pub max_bytes: usize,
-    /// Texts that are embedded at once, each on a thread; others wait. At least one.
+    /// Maximum concurrent texts, each on a thread, at least one; others wait.
     pub at_once: usize,
 }
 
 impl Default for EmbedLimits {
-    /// 1 MiB, of which the model sees the first 256 tokens; as many texts at once as there
-    /// are processors, at most four.
+    /// 1 MiB, of which the model sees the first 256 tokens; as many texts at once as there are
+    /// processors, at most four.
     fn default() -> EmbedLimits {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         EmbedLimits {
@@ -34,9 +34,9 @@ impl Default for EmbedLimits {
     }
 }
 
-/// Embeds texts with a model; clones share it, and its threads.
+/// Embeds texts with a model. Clones share the model and its threads.
 ///
-/// A thread runs while there are texts. A text that nobody waits for any more is left
+/// Threads run only while there are texts. When the caller of a text gives up, its work stops
 /// before the model's next layer.
 #[derive(Clone, Debug)]
 pub struct TextEmbedder(Arc<Shared>);
@@ -54,7 +54,7 @@ struct Queue {
     threads: usize,
 }
 
-/// A text, and what became of it.
+/// A text, and its result.
 #[derive(Debug)]
 struct Job {
     text: String,
@@ -73,13 +73,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl TextEmbedder {
-    /// With the limits that hold by default.
+    /// An embedder with the default limits.
     #[must_use]
     pub fn new(model: EmbedModel) -> TextEmbedder {
         TextEmbedder::with_limits(model, EmbedLimits::default())
     }
 
-    /// With other limits.
+    /// An embedder with other limits.
     #[must_use]
     pub fn with_limits(model: EmbedModel, limits: EmbedLimits) -> TextEmbedder {
         TextEmbedder(Arc::new(Shared {
@@ -95,7 +95,7 @@ impl TextEmbedder {
         &self.0.model
     }
 
-    /// The vector of a text, made on another thread. Dropping the future ends the work.
+    /// The vector of a text, computed on another thread. Dropping the future stops the work.
     ///
     /// # Errors
     /// If the text is too long, or no thread can be started.
@@ -132,7 +132,7 @@ impl Shared {
         let thread = thread::Builder::new().name("a99-embed".to_owned());
         match thread.spawn(move || shared.work()) {
             Ok(_) => queue.threads += 1,
-            // Another thread gets to it.
+            // A running thread will take it.
             Err(_) if queue.threads > 0 => {}
             Err(error) => {
                 queue.waiting.retain(|waiting| !Arc::ptr_eq(waiting, job));
@@ -143,11 +143,11 @@ impl Shared {
         }
     }
 
-    /// What a thread does: texts until there are none.
+    /// The loop of a thread: runs until there are no texts.
     fn work(self: Arc<Shared>) {
         while let Some(job) = self.next() {
             let is_left = || job.is_left.load(Ordering::Relaxed);
-            // Whoever waits hears of a fault, too; nothing of the model changes in a pass.
+            // A panic becomes the caller's error; a pass changes nothing in the model.
             let pass = AssertUnwindSafe(|| self.model.embed_watched(&job.text, &is_left));
             let result = catch_unwind(pass).unwrap_or_else(|_| {
                 let message = "the embedding ended in a fault";
@@ -157,8 +157,8 @@ impl Shared {
         }
     }
 
-    /// The next text. Without one, the thread no longer counts: whoever comes later
-    /// starts another.
+    /// The next text. Without one the thread stops counting, so that a later text starts
+    /// another.
     fn next(&self) -> Option<Arc<Job>> {
         let mut queue = locked(&self.queue);
         let job = queue.waiting.pop_front();
@@ -181,7 +181,7 @@ impl Job {
     }
 }
 
-/// Whoever waits for a text.
+/// A caller that waits for a text.
 #[derive(Debug)]
 struct Waiting {
     shared: Arc<Shared>,
@@ -218,7 +218,7 @@ impl TextEmbedder {
             return Err(EmbedError::new(EmbedCode::Input, message));
         };
         self.0.check_size(found.len_bytes())?;
-        // What stands for halves of pairs; the model would not see it.
+        // These replace lone surrogates; the model would ignore them.
         let text = found.to_string_lossy().replace('\u{FFFD}', "");
         self.embed_text(text).await
     }
@@ -229,7 +229,7 @@ impl Embedder for TextEmbedder {
         false
     }
 
-    /// Halves of surrogate pairs count as nothing.
+    /// Lone surrogates are ignored.
     fn embed(&self, text: Value) -> Reply<'_> {
         Box::pin(async move {
             let vector = self.embed_value(&text).await;

@@ -1,4 +1,4 @@
-//! Answers: from a response to what the program gets (D56).
+//! Answers: converts responses to a program's values (D56).
 
 use crate::bodies::{Bodies, Held};
 use crate::client::{check_end, lost};
@@ -17,16 +17,16 @@ use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
-/// Fields in the head of an answer.
+/// Maximum fields in an answer's head.
 pub(crate) const MAX_FIELDS: usize = 512;
-/// Levels of JSON that may cross into a program (D21).
+/// Maximum nesting of JSON that may cross into a program (D21).
 const MAX_JSON_DEPTH: u32 = 512;
-/// Bytes of JSON that take no time to speak of.
+/// Bytes of JSON that parse fast enough for the runtime's threads.
 const QUICK_JSON_BYTES: usize = 256 << 10;
-/// Values and keys of one JSON text.
+/// Maximum values and keys of one JSON text.
 const MAX_JSON_NODES: u32 = 1 << 20;
 
-/// What a head must be before anything of it counts.
+/// Checks a head before any of it is used.
 pub(crate) fn check_head<B>(
     response: &Response<B>,
     origin: &Origin,
@@ -48,7 +48,7 @@ pub(crate) fn check_head<B>(
     }
     let headers = response.headers();
     if headers.contains_key(header::TRANSFER_ENCODING) {
-        // Two lengths: who is in between may have taken the other one.
+        // With two lengths, an intermediary may have used the other one.
         if headers.contains_key(header::CONTENT_LENGTH) {
             return wrong("two lengths of one body");
         }
@@ -90,8 +90,8 @@ pub(crate) async fn read(
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     let is_json = media.to_ascii_lowercase().contains("application/json");
-    // Servers name a type for answers that have nothing of it (D56). The request took
-    // effect, so this is no error.
+    // Servers send a content type with empty answers (D56). The request took effect, so this is
+    // no error.
     let bodiless = body.is_empty()
         && (method == Method::HEAD || status.is_success() || status == StatusCode::NOT_MODIFIED);
     match response_type {
@@ -119,7 +119,7 @@ pub(crate) async fn read(
     }
 }
 
-/// `HTTP 404 Not Found`; the words are the standard's, not the server's.
+/// `HTTP 404 Not Found`, with the standard's reason phrase, not the server's.
 fn status_text(status: StatusCode) -> String {
     match status.canonical_reason() {
         Some(reason) => format!("HTTP {} {reason}", status.as_u16()),
@@ -144,7 +144,7 @@ async fn collect(
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| lost(&error, &target.origin))?;
         let Ok(data) = frame.into_data() else {
-            // Trailers say nothing here.
+            // Trailers are ignored.
             continue;
         };
         received += data.len();
@@ -158,8 +158,8 @@ async fn collect(
     decoder.finish(received)
 }
 
-/// Text as `fetch` of browsers has it: UTF-8, whatever the type says, with U+FFFD
-/// for what is not, and without a byte order mark.
+/// Decodes text like `fetch` in browsers: as UTF-8, regardless of the content type, with U+FFFD
+/// for invalid bytes, and without a byte order mark.
 fn text(bytes: Vec<u8>) -> Value {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -171,17 +171,17 @@ fn text(bytes: Vec<u8>) -> Value {
     }
 }
 
-/// JSON, read beside the runtime's threads if it is long, so that these can stop a
-/// run meanwhile.
+/// Parses JSON; long texts on a blocking thread, so that the runtime's threads can stop a run
+/// meanwhile.
 async fn json(bytes: Vec<u8>, origin: &Origin, bodies: &Bodies) -> Result<Value, FetchError> {
     if bytes.len() <= QUICK_JSON_BYTES {
         return parse(bytes, origin);
     }
-    // One at a time: what is read takes several times its text.
+    // One at a time: parsed JSON takes several times the memory of its text.
     let turn = bodies.turn().await;
     let origin = origin.clone();
     let reading = tokio::task::spawn_blocking(move || {
-        // Also if the fetch is dropped meanwhile, the next one waits.
+        // The next one waits even if the fetch is dropped meanwhile.
         let _turn = turn;
         parse(bytes, &origin)
     });
@@ -197,7 +197,7 @@ fn parse(bytes: Vec<u8>, origin: &Origin) -> Result<Value, FetchError> {
         max_nodes: MAX_JSON_NODES,
     };
     let document = Document::parse_data(bytes, &limits).map_err(|refused| {
-        // What stands there is not repeated: it may be anything.
+        // The text is not repeated: it may be anything.
         let first = refused.iter().next();
         let (code, at) = first.map_or(("", 0), |d| {
             (d.code, d.span.as_ref().map_or(0, |s| s.start))
@@ -209,7 +209,7 @@ fn parse(bytes: Vec<u8>, origin: &Origin) -> Result<Value, FetchError> {
 }
 
 fn data_url(media: &str, bytes: &[u8]) -> Value {
-    // What would end the type in the URL (RFC 2397) is no type.
+    // Characters that would end the media type in the URL (RFC 2397) invalidate it.
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b',' | b'#');
     let media = match media.bytes().all(|byte| plain(byte) || byte == b' ') {
         true if !media.is_empty() => media,
@@ -220,8 +220,8 @@ fn data_url(media: &str, bytes: &[u8]) -> Value {
     url.into()
 }
 
-/// An object with a text for each name in lower case: values of one name with
-/// commas between them, cookies with line feeds (RFC 9110 section 5.3).
+/// An object with a text for each lower-case name: values of one name are joined with commas,
+/// cookies with line feeds (RFC 9110 section 5.3).
 fn headers(headers: &HeaderMap) -> Value {
     let mut map = Map::with_capacity(headers.keys_len());
     for name in headers.keys() {

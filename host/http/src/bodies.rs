@@ -1,15 +1,15 @@
-//! Bodies under way: what all of a tenant's take together, and turns at reading JSON
-//! (security N08).
+//! Bodies in flight: the memory of a tenant's answers, and turns at parsing JSON (security
+//! N08).
 //!
-//! A run counts what it was answered. Before that, twenty answers at the limit of one
-//! would be the process's memory and nobody's.
+//! A run is charged for its answers only when they arrive. Until then, this limit keeps twenty
+//! answers at their size limit from exhausting the process.
 
 use crate::error::{FetchCode, FetchError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The bodies of one fetch's answers.
+/// The bodies of one tenant's answers.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     held: AtomicUsize,
@@ -26,7 +26,7 @@ impl Bodies {
         }
     }
 
-    /// A body that begins.
+    /// Registers a new body.
     pub(crate) fn hold(&self) -> Held<'_> {
         Held {
             bodies: self,
@@ -34,14 +34,14 @@ impl Bodies {
         }
     }
 
-    /// Waits until no other body is read.
+    /// Waits until no other body is parsed.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        // It is never closed, which is the one way not to get a permit.
+        // The semaphore is never closed, the only cause of an error.
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 }
 
-/// What one body takes, until it is dropped.
+/// The memory of one body; dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct Held<'b> {
     bodies: &'b Bodies,
@@ -53,7 +53,7 @@ impl Held<'_> {
         self.bytes
     }
 
-    /// It takes as much as this now.
+    /// Raises the memory of the body to `bytes`.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), FetchError> {
         let more = bytes.saturating_sub(self.bytes);
         let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Brotli with a count of the memory that its decoder takes (security N08).
+//! Brotli decoder that counts its memory (security N08).
 //!
-//! A few bytes make it take a window of 16 MiB (RFC 7932 section 9.1), beside the body
-//! that it unpacks.
+//! A few bytes can make the decoder allocate a window of 16 MiB (RFC 7932 section 9.1), in
+//! addition to the decompressed body.
 
 use brotli_decompressor::writer::DecompressorWriterCustomAlloc;
 use brotli_decompressor::{Allocator, SliceWrapper, StandardAlloc};
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The allocator of one decoder; clones count together.
+/// The counting allocator of one decoder; clones share the count.
 #[derive(Clone, Debug, Default)]
 struct Counted(Arc<AtomicUsize>);
 
@@ -30,14 +30,14 @@ impl<T: Clone + Default> Allocator<T> for Counted {
 
 type Buffer = <StandardAlloc as Allocator<u8>>::AllocatedMemory;
 
-/// A decoder that writes what it unpacks.
+/// A decoder that writes its output.
 pub(crate) struct Brotli<W: Write> {
     writer: DecompressorWriterCustomAlloc<W, Buffer, Counted, Counted, Counted>,
     taken: Counted,
 }
 
 impl<W: Write> Brotli<W> {
-    /// One that writes `step` bytes at once.
+    /// A decoder that writes `step` bytes at a time.
     pub(crate) fn new(to: W, step: usize) -> Brotli<W> {
         let taken = Counted::default();
         let [mut texts, numbers, codes] = [taken.clone(), taken.clone(), taken.clone()];
@@ -48,7 +48,7 @@ impl<W: Write> Brotli<W> {
         }
     }
 
-    /// Bytes that the decoder takes now, what it wrote left out.
+    /// Bytes that the decoder holds, without its output.
     pub(crate) fn taken(&self) -> usize {
         self.taken.0.load(Ordering::Relaxed)
     }

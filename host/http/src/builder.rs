@@ -15,30 +15,29 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What requests and answers may be.
+/// Limits of requests and answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// Bytes of the head of an answer, which has 512 fields at most.
+    /// Maximum bytes of an answer's head, which may have at most 512 fields.
     pub max_header_bytes: usize,
-    /// Bytes of a body: as it is sent, as it comes, and decompressed.
+    /// Maximum bytes of a body: as sent, as received, and decompressed.
     pub max_body_bytes: usize,
-    /// Bytes that the bodies of all answers under way take together, with what unpacking
-    /// them takes, such as windows of brotli (16 MiB each at most); what is read counts
-    /// no more when its fetch is over.
+    /// Maximum bytes of all bodies in flight together, including decompression memory such as
+    /// brotli windows (at most 16 MiB each). A body stops counting when its fetch is over.
     pub max_held_bytes: usize,
-    /// The whole fetch, redirects and body included.
+    /// Timeout of the whole fetch, including redirects and the body.
     pub timeout: Duration,
-    /// Looking up, connecting and TLS of one connection.
+    /// Timeout of name lookup, connection and TLS handshake.
     pub connect_timeout: Duration,
-    /// Requests of a grant, redirects included.
+    /// Maximum requests of a grant, including redirects.
     pub max_requests: Option<u64>,
-    /// Distinct hosts of a grant.
+    /// Maximum distinct hosts of a grant.
     pub max_hosts: Option<usize>,
 }
 
 impl Default for FetchLimits {
-    /// 64 KiB of head, 16 MiB of body, 128 MiB of bodies at once, 30 s of which 10
-    /// for a connection; 1,000 requests to 100 hosts.
+    /// 64 KiB of head, 16 MiB of body, 128 MiB of bodies at once, 30 s of which 10 for a
+    /// connection; 1,000 requests to 100 hosts.
     fn default() -> FetchLimits {
         FetchLimits {
             max_header_bytes: 64 << 10,
@@ -78,48 +77,48 @@ impl Builder {
         }
     }
 
-    /// What may be reached; nothing by default.
+    /// The network policy; by default it allows nothing.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.policy = policy;
         self
     }
 
-    /// The schemes that are spoken; both by default.
+    /// The allowed schemes; both by default.
     #[must_use]
     pub fn schemes(mut self, schemes: &[Scheme]) -> Builder {
         self.schemes = schemes.to_vec();
         self
     }
 
-    /// What requests and answers may be.
+    /// Limits of requests and answers.
     #[must_use]
     pub fn limits(mut self, limits: FetchLimits) -> Builder {
         self.limits = limits;
         self
     }
 
-    /// Trusts the certificate authorities of this PEM file, and those of other
-    /// calls, instead of the system's.
+    /// Trusts the certificate authorities of this PEM file, and those of other calls, instead
+    /// of the system's.
     #[must_use]
     pub fn ca_file(self, path: impl AsRef<Path>) -> Builder {
         let read = tls::read_file(path.as_ref());
         self.trust(read)
     }
 
-    /// The same of PEM text.
+    /// Trusts the certificate authorities of this PEM text, like [`ca_file`](Self::ca_file).
     #[must_use]
     pub fn ca_pem(self, text: &[u8]) -> Builder {
         self.trust(tls::read(text, "the text of authorities"))
     }
 
-    /// Sends this header with each request to an origin, such as
-    /// `https://api.example.com`: a credential that programs use and never see. What a
-    /// program says under the same name does not count. A redirect to another origin
-    /// does not take it along, nor does one from another origin get it. An origin of
-    /// `http:` must be an address of the loopback; an origin gets one credential of a name.
+    /// Sends this header with each request to an origin, such as `https://api.example.com`: a
+    /// credential that programs use and never see. It overrides a program's header of the same
+    /// name. Redirects neither carry it to another origin nor add it when they come from
+    /// another origin. An `http:` origin must be a loopback address. An origin may have one
+    /// credential for each name.
     ///
-    /// Whoever answers there is trusted with it, and may send it back.
+    /// The server at the origin is trusted with the credential, and may send it back.
     #[must_use]
     pub fn credential(mut self, origin: &str, name: &str, value: &Secret) -> Builder {
         let credential = Credential::new(origin, name, value);
@@ -130,36 +129,34 @@ impl Builder {
         self
     }
 
-    /// Looks names up in another way than the system's.
+    /// Replaces the system's resolver.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Builder {
         self.resolver = Arc::new(resolver);
         self
     }
 
-    /// Connects in another way than by the system's TCP.
+    /// Replaces the system's TCP connections.
     #[must_use]
     pub fn dialer(mut self, dialer: impl Dial + 'static) -> Builder {
         self.dialer = Arc::new(dialer);
         self
     }
 
-    /// What is wrong so far, which [`build`](Self::build) would fail with: for hosts
-    /// that say which of their settings it was.
+    /// The first error so far, with which [`build`](Self::build) would fail: for hosts that
+    /// report which of their settings caused it.
     #[must_use]
     pub fn failed(&self) -> Option<&FetchError> {
         self.failed.as_ref()
     }
 
-    /// A fetch.
+    /// Builds the fetch.
     ///
     /// # Errors
-    /// [`FetchCode::CaFile`](crate::FetchCode::CaFile) if a file of authorities
-    /// cannot be read, has none, or has a bad one;
-    /// [`FetchCode::Credentials`](crate::FetchCode::Credentials) if a credential cannot
-    /// be sent. The system's authorities are
-    /// read when TLS is needed first, and an error of that request if there are
-    /// none.
+    /// [`FetchCode::CaFile`](crate::FetchCode::CaFile) if a file of authorities cannot be read,
+    /// or has none or an invalid one; [`FetchCode::Credentials`](crate::FetchCode::Credentials)
+    /// if a credential cannot be sent. The system's authorities are read when TLS is first
+    /// needed; without any, that request fails.
     pub fn build(self) -> Result<HttpFetch, FetchError> {
         if let Some(error) = self.failed {
             return Err(error);

@@ -1,4 +1,4 @@
-//! Client: requests under a policy, with redirects by a loop of our own.
+//! Client: requests under a policy. It follows redirects itself.
 
 use crate::answer::{self, MAX_FIELDS, check_head, head_too_large};
 use crate::bodies::Bodies;
@@ -33,17 +33,17 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
-/// How long a connection waits for its next request.
+/// How long an idle connection stays open.
 const IDLE: Duration = Duration::from_secs(30);
-/// Connections of an origin that wait.
+/// Maximum idle connections of an origin.
 const MAX_IDLE: usize = 4;
-/// The smallest buffer that hyper takes.
+/// The smallest buffer that hyper accepts.
 const MIN_BUFFER: usize = 8192;
 
 /// HTTP for one tenant under one policy; see the crate.
 ///
-/// Connections, quotas and the policy belong to this value. A host that serves
-/// several tenants takes one for each, by [`HttpFetch::for_tenant`].
+/// Each value has separate connections, quotas and policy. A host that serves several tenants
+/// takes one for each, by [`HttpFetch::for_tenant`].
 pub struct HttpFetch {
     network: Arc<Network>,
     schemes: Vec<Scheme>,
@@ -62,10 +62,10 @@ pub(crate) struct Pool {
     pub(crate) revoked: watch::Sender<bool>,
 }
 
-/// A head that came, and what counts its request as under way.
+/// A received head, with the guards of its request.
 pub(crate) type Answered = (Response<Incoming>, UnderWay);
 
-/// A request whose answer is still read.
+/// Guards of a request whose answer is still being read.
 pub(crate) type UnderWay = (Option<Answering>, Active);
 
 impl Pool {
@@ -121,29 +121,27 @@ impl HttpFetch {
         }
     }
 
-    /// Builds one; its policy allows nothing until it is told.
+    /// A builder; the default policy allows nothing.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// The same network, authorities and limits for another tenant: with
-    /// connections, quotas and a policy of its own, and without the credentials of this
-    /// one.
+    /// A fetch for another tenant: it shares network, authorities and limits, has separate
+    /// connections, quotas and policy, and lacks this tenant's credentials.
     #[must_use]
     pub fn for_tenant(&self, policy: Policy) -> HttpFetch {
         HttpFetch::new(policy, self.schemes.clone(), Arc::clone(&self.network))
     }
 
-    /// The policy in force.
+    /// The current policy.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.pool().policy.clone()
     }
 
-    /// Puts another policy in force. Connections of the one before are closed and
-    /// requests under it end with [`FetchCode::Revoked`]; what was used of the
-    /// quotas stays used.
+    /// Replaces the policy. Connections under the previous one are closed and its requests end
+    /// with [`FetchCode::Revoked`]; used quota stays used.
     pub fn set_policy(&self, policy: Policy) {
         let next = Arc::new(Pool::new(policy, &self.network, &self.lookups));
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +151,6 @@ impl HttpFetch {
         }
     }
 
-    /// What requests and answers may be.
     pub(crate) fn limits(&self) -> &FetchLimits {
         &self.network.limits
     }
@@ -163,7 +160,7 @@ impl HttpFetch {
         Arc::clone(&pool)
     }
 
-    /// Fetches, as [`Fetch::fetch`] does, with a typed error.
+    /// Fetches like [`Fetch::fetch`], with a typed error.
     ///
     /// # Errors
     /// Each of [`FetchCode`].
@@ -176,7 +173,7 @@ impl HttpFetch {
         let pool = self.pool();
         let limit = limits.timeout;
         let mut revoked = pool.revoked.subscribe();
-        // The sender lives as long as the pool, which is held here.
+        // The pool, which is held here, owns the sender.
         let mut revoked = pin!(revoked.wait_for(|revoked| *revoked));
         let mut late = pin!(tokio::time::sleep(limit));
         let mut answer = pin!(self.follow(&pool, target, request));
@@ -193,7 +190,7 @@ impl HttpFetch {
         .await
     }
 
-    /// Sends a request, and again wherever it is redirected to.
+    /// Sends a request, and follows its redirects.
     async fn follow(
         &self,
         pool: &Pool,
@@ -255,7 +252,8 @@ impl HttpFetch {
                 .entry(name)
                 .or_insert(HeaderValue::from_static(value));
         }
-        // What another origin's server asks for, the host does not vouch for (D58).
+        // The host does not vouch for a request that another origin's server directed here
+        // (D58).
         for credential in self.credentials.iter().filter(|_| !request.is_led) {
             credential.put(origin, headers);
         }
@@ -278,10 +276,10 @@ impl Fetch for HttpFetch {
         })
     }
 
-    /// Names under a wildcard must be of the public network by their form: where they lead
-    /// is found out by who fetches, elsewhere.
+    /// Names under a wildcard must look public: they are resolved elsewhere, by the party that
+    /// fetches.
     fn allows(&self, url: &str) -> bool {
-        /// Domains that lead inside of a network.
+        /// Domains of private networks.
         const INNER: [&str; 5] = [".local", ".localhost", ".internal", ".lan", ".home.arpa"];
         let Ok(target) = Target::parse(url) else {
             return false;
@@ -314,7 +312,7 @@ impl fmt::Debug for HttpFetch {
     }
 }
 
-/// Whether there is a runtime to wait on.
+/// Fails without a tokio runtime.
 pub(crate) fn needs_runtime() -> Result<(), FetchError> {
     match tokio::runtime::Handle::try_current() {
         Ok(_) => Ok(()),
@@ -330,7 +328,7 @@ pub(crate) fn revoked_by_policy(origin: &Origin) -> FetchError {
     FetchError::new(FetchCode::Revoked, text)
 }
 
-/// Why a request got no answer.
+/// Maps an error before the answer's head.
 fn failure(error: &(dyn Error + 'static), origin: &Origin, max_header_bytes: usize) -> FetchError {
     if let Some(own) = FetchError::within(error) {
         return own.clone();
@@ -340,7 +338,7 @@ fn failure(error: &(dyn Error + 'static), origin: &Origin, max_header_bytes: usi
     }
     let too_large = causes(error).any(|cause| {
         let http = cause.downcast_ref::<hyper::Error>();
-        // hyper tells this kind to servers only; a test holds it to the words.
+        // hyper reports this kind to servers only; a test pins the text.
         let head = |e: &hyper::Error| e.is_parse() && e.to_string().contains("too large");
         cause.is::<WireFull>() || http.is_some_and(head)
     });
@@ -350,10 +348,10 @@ fn failure(error: &(dyn Error + 'static), origin: &Origin, max_header_bytes: usi
     }
 }
 
-/// Checks that a body whose last frame was read came whole.
+/// Checks that a body is complete after its last frame.
 ///
-/// Over HTTP/2 hyper gives a body that a server broke off with `NO_ERROR`, by a reset or a
-/// GOAWAY, as if it had ended: the end counts only where the stream has its flag.
+/// Over HTTP/2 hyper reports a body that a server aborted with `NO_ERROR`, by a reset or a
+/// GOAWAY, as ended: only the stream's `END_STREAM` flag proves the end.
 pub(crate) fn check_end(
     body: &Incoming,
     version: Version,
@@ -374,8 +372,8 @@ fn closed(origin: &Origin) -> FetchError {
     FetchError::new(FetchCode::Closed, text)
 }
 
-/// Whether the server sent too many control frames. h2 keeps of an error of I/O its text
-/// alone; a test holds it to that.
+/// Whether the server sent too many control frames. h2 keeps only the text of an I/O error; a
+/// test pins it.
 fn is_flood(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| cause.to_string() == FLOOD)
 }
@@ -385,7 +383,7 @@ fn flood(origin: &Origin) -> FetchError {
     FetchError::new(FetchCode::Protocol, text)
 }
 
-/// Why an answer did not come whole.
+/// Maps an error of an incomplete answer.
 pub(crate) fn lost(error: &(dyn Error + 'static), origin: &Origin) -> FetchError {
     if is_flood(error) {
         return flood(origin);

@@ -1,5 +1,4 @@
-//! Connecting: to addresses that the policy allows, and to no other (security
-//! N02 to N04).
+//! Connecting: only to addresses that the policy allows (security N02 to N04).
 
 use crate::builder::FetchLimits;
 use crate::error::{FetchCode, FetchError};
@@ -20,18 +19,18 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower_service::Service;
 
-/// Addresses of a name that are tried.
+/// Maximum addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
-/// Addresses of a name that are judged: an answer of DNS has room for thousands, and
-/// each is some calls of the kernel.
+/// Maximum addresses of a name that are checked: a DNS answer has room for thousands, and each
+/// check takes some system calls.
 const MAX_JUDGED: usize = 64;
-/// Names of a tenant that are looked up at once: the system's lookups take a thread
-/// each, which goes on when nobody waits for it any more.
+/// Maximum concurrent lookups of a tenant: each takes a thread, which continues after its
+/// caller has given up.
 pub(crate) const MAX_LOOKUPS: usize = 16;
-/// How long a lookup counts that does not end.
+/// How long a lookup that does not end counts.
 const LOOKUP: Duration = Duration::from_secs(60);
 
-/// What connections are made with, the same for all tenants of a host.
+/// The parts of connections that all tenants of a host share.
 pub(crate) struct Network {
     pub(crate) limits: FetchLimits,
     pub(crate) resolver: Arc<dyn Resolve>,
@@ -39,7 +38,7 @@ pub(crate) struct Network {
     pub(crate) tls: Arc<Tls>,
 }
 
-/// Makes the connections of one policy.
+/// Connects under one policy.
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) policy: Policy,
@@ -90,10 +89,10 @@ impl Connector {
         Ok(Link::tls(stream, &self.bounds))
     }
 
-    /// A connection to the first address that is allowed and answers.
+    /// Connects to the first allowed address that answers.
     async fn dial(&self, origin: &Origin) -> Result<BoxStream, FetchError> {
         let allowed = self.addresses(origin).await?;
-        // One that does not answer leaves time for the others.
+        // An unresponsive address leaves time for the others.
         let share = self.network.limits.connect_timeout / allowed.len().max(1) as u32;
         let mut last = "no address answers".to_owned();
         for address in allowed {
@@ -108,7 +107,7 @@ impl Connector {
         Err(FetchError::new(FetchCode::Connect, text))
     }
 
-    /// The addresses of a host that connections may go to, at least one.
+    /// The allowed addresses of a host, at least one.
     async fn addresses(&self, origin: &Origin) -> Result<Vec<IpAddr>, FetchError> {
         let to = origin.host.destination();
         check(&self.policy, origin)?;
@@ -143,11 +142,11 @@ impl Connector {
         if let Some(found) = network::loopback(name) {
             return Ok(found);
         }
-        // It is never closed, which is the one way not to get a permit.
+        // The semaphore is never closed, the only cause of an error.
         let turn = Arc::clone(&self.lookups).acquire_owned().await.ok();
         let (resolver, name) = (Arc::clone(&self.network.resolver), name.to_owned());
         let asking = tokio::spawn(async move {
-            // Also if the fetch is dropped meanwhile, the next one waits.
+            // The next one waits even if the fetch is dropped meanwhile.
             let _turn = turn;
             timeout(LOOKUP, resolver.resolve(&name)).await
         });
@@ -158,7 +157,7 @@ impl Connector {
     }
 }
 
-/// Whether a request may go on to an origin, before anything is sent.
+/// Checks an origin against the policy before anything is sent.
 pub(crate) fn check(policy: &Policy, origin: &Origin) -> Result<(), FetchError> {
     let to = origin.host.destination();
     let checked = policy.check_destination(to, origin.port);

@@ -1,5 +1,4 @@
-//! Credential of the host's: a header that goes to one origin, and that programs never
-//! see.
+//! Credential of the host: a header for one origin that programs never see.
 
 use crate::error::{FetchCode, FetchError};
 use crate::options::is_the_connections;
@@ -57,8 +56,8 @@ impl Credential {
         })
     }
 
-    /// The same, if none of these goes under its name to its origin: which one did
-    /// would be anybody's guess.
+    /// Refuses a credential whose name and origin another one already has: the choice would be
+    /// arbitrary.
     pub(crate) fn beside(self, others: &[Credential]) -> Result<Credential, FetchError> {
         let same = |other: &Credential| other.origin == self.origin && other.name == self.name;
         match others.iter().any(same) {
@@ -70,7 +69,7 @@ impl Credential {
         }
     }
 
-    /// Puts it into the headers of a request to its origin.
+    /// Adds it to the headers of a request to its origin.
     pub(crate) fn put(&self, origin: &Origin, headers: &mut HeaderMap) {
         if *origin == self.origin {
             headers.insert(self.name.clone(), self.value.clone());

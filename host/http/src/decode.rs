@@ -1,4 +1,4 @@
-//! Decompression with a bound (security N08): gzip, deflate and brotli.
+//! Bounded decompression (security N08): gzip, deflate and brotli.
 
 use crate::brotli::Brotli;
 use crate::error::{FetchCode, FetchError};
@@ -8,16 +8,16 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 use std::fmt;
 use std::io::{self, Write};
 
-/// What is understood, for `Accept-Encoding`.
+/// The supported encodings, for `Accept-Encoding`.
 pub(crate) const ACCEPTED: &str = "gzip, br, deflate";
 
-/// Bytes that are decompressed at once.
+/// Bytes that are decompressed at a time.
 const STEP: usize = 16 << 10;
 
-/// Bytes that a decoder of deflate takes, its window of 32 KiB among them.
+/// Bytes of a deflate decoder, including its window of 32 KiB.
 const INFLATE_BYTES: usize = 96 << 10;
 
-/// How a body is compressed.
+/// The content encoding of a body.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Identity,
@@ -27,7 +27,7 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
-    /// What the headers say.
+    /// Reads the encoding from the headers.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Coding, FetchError> {
         let mut found = Coding::Identity;
         for value in headers.get_all(CONTENT_ENCODING) {
@@ -54,7 +54,7 @@ impl Coding {
     }
 }
 
-/// A body as it comes, decompressed.
+/// A decoder of an incoming body.
 pub(crate) enum Decoder {
     Identity(Sink),
     Gzip(Box<MultiGzDecoder<Sink>>),
@@ -84,10 +84,10 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes of the wire.
+    /// Takes received bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         if let (Decoder::Unread(sink), [first, ..]) = (&mut *self, bytes) {
-            // Windows of up to 1 GiB, which `br` does not have (RFC 7932, 9.1).
+            // Refuses windows of up to 1 GiB, which `br` does not have (RFC 7932, 9.1).
             if first & 0x7F == 0x11 {
                 return Err(broken());
             }
@@ -103,7 +103,7 @@ impl Decoder {
         done.map_err(failure)
     }
 
-    /// Bytes that the body takes so far, with the room that it grows into.
+    /// Bytes of the body so far, including spare capacity.
     pub(crate) fn held(&self) -> usize {
         let sink = match self {
             Decoder::Identity(sink) | Decoder::Unread(sink) => sink,
@@ -114,7 +114,7 @@ impl Decoder {
         sink.bytes.capacity()
     }
 
-    /// Bytes that unpacking takes beside the body: windows and tables.
+    /// Bytes of decompression outside of the body: windows and tables.
     pub(crate) fn working(&self) -> usize {
         match self {
             Decoder::Identity(_) | Decoder::Unread(_) => 0,
@@ -123,8 +123,7 @@ impl Decoder {
         }
     }
 
-    /// The whole body. Nothing at all is no compressed body, but it is one of
-    /// answers that have none.
+    /// The whole body. An empty compressed body is invalid, except in answers without a body.
     pub(crate) fn finish(self, received: usize) -> Result<Vec<u8>, FetchError> {
         if received == 0 {
             return Ok(Vec::new());
@@ -145,13 +144,13 @@ impl Decoder {
     }
 }
 
-/// A zlib stream (RFC 1950), which is what `deflate` means, or the bare one (RFC
-/// 1951) that some servers send.
+/// A zlib stream (RFC 1950), which is the meaning of `deflate`, or the raw one (RFC 1951) that
+/// some servers send.
 pub(crate) struct Deflate {
     sink: Sink,
     inflate: Option<Decompress>,
     held: Vec<u8>,
-    /// Where bytes are unpacked, once for all parts of the body.
+    /// The output buffer, reused for all parts of the body.
     out: Vec<u8>,
     ended: bool,
 }
@@ -208,7 +207,7 @@ impl Deflate {
     }
 }
 
-/// Where a body goes; it takes no more than it may.
+/// The output of a body, limited in size.
 #[derive(Default)]
 pub(crate) struct Sink {
     bytes: Vec<u8>,
@@ -229,7 +228,7 @@ impl Write for Sink {
     }
 }
 
-/// The body passed its limit.
+/// The body exceeded its limit.
 #[derive(Copy, Clone, Debug)]
 struct Full(usize);
 

@@ -1,30 +1,30 @@
-//! Frames of HTTP/2 that carry no body, counted: a flood of them keeps a core busy and
-//! brings no answer (security N08).
+//! Counts HTTP/2 frames without a body: a flood of them keeps a core busy without an answer
+//! (security N08).
 
 use std::time::Instant;
 
-/// What is said of a connection with too many of them.
+/// The error of a connection with too many of them.
 pub(crate) const FLOOD: &str = "a flood of control frames";
 
-/// Frames without body that a connection may have, whatever it carries.
+/// Frames without body that any connection may have.
 const FREE: u64 = 1000;
-/// More of them for each request.
+/// Additional frames for each request.
 const EACH_REQUEST: u64 = 100;
-/// More of them for each second that the connection is open: keep-alives.
+/// Additional frames for each second of the connection: keep-alives.
 const EACH_SECOND: u64 = 10;
-/// Bytes of bodies, in either direction, for which there may be one more: windows.
+/// Body bytes, in either direction, that allow one more frame: window updates.
 const BYTES_FOR_ONE: u64 = 1 << 10;
 
 const HEAD: usize = 9;
 const DATA: u8 = 0;
 
-/// The frames that came over one connection.
+/// The frames received over one connection.
 #[derive(Debug)]
 pub(crate) struct Frames {
     since: Instant,
     head: [u8; HEAD],
     have: usize,
-    /// Bytes left of the frame whose head was read.
+    /// Remaining bytes of the frame whose head was read.
     rest: usize,
     control: u64,
     body: u64,
@@ -42,13 +42,12 @@ impl Frames {
         }
     }
 
-    /// Bytes of bodies that were sent.
+    /// Counts sent bytes of bodies.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.body = self.body.saturating_add(bytes as u64);
     }
 
-    /// Takes the bytes that came; whether the frames are as many as they may be for
-    /// `requests`.
+    /// Takes received bytes. Gives whether the frames are within the limit for `requests`.
     pub(crate) fn came(&mut self, mut bytes: &[u8], requests: u64) -> bool {
         let before = self.control;
         while !bytes.is_empty() {

@@ -1,8 +1,7 @@
-//! HTTP for programs: the capability [`Fetch`](a99_capabilities::Fetch) under a
-//! network policy.
+//! HTTP for programs: the capability [`Fetch`](a99_capabilities::Fetch) under a network policy.
 //!
-//! [`HttpFetch`] speaks HTTP/1.1 and HTTP/2, in the clear and over TLS, with
-//! what a [`Policy`] lets it reach, and by default it reaches nothing:
+//! [`HttpFetch`] speaks HTTP/1.1 and HTTP/2, with and without TLS, to the hosts that a
+//! [`Policy`] allows. The default policy allows none:
 //!
 //! ```
 //! use a99_http::{HttpFetch, Policy};
@@ -14,33 +13,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What holds for every request and every redirect of it:
+//! Guarantees for every request and every redirect of it:
 //!
-//! - One parser reads the URL (WHATWG), and what it found is judged and connected
-//!   to. Schemes are `http` and `https`; user names in URLs are refused.
-//! - The host is held against the policy before its name is looked up, each
-//!   address that comes out is judged too, and the connection goes to an address
-//!   that passed (D57). Connections are shared within one [`HttpFetch`] alone, and
-//!   [`HttpFetch::set_policy`] ends those that were made before.
-//! - Redirects are followed at most five times. A program's headers go along to
-//!   another origin only if they cannot be credentials, a body never.
-//! - Headers and bodies are bounded, before and after decompression, the bodies of
-//!   all answers under way together, and so are the time and the numbers of requests
-//!   and of hosts ([`FetchLimits`]).
-//! - Nothing comes from the environment: no proxy, no cookies, no credentials.
-//!   (Where the system keeps its certificate authorities may be said there, by
-//!   `SSL_CERT_FILE` and `SSL_CERT_DIR`.)
-//! - A host's credentials ([`Builder::credential`]) go to their origin alone.
+//! - One parser reads the URL (WHATWG); its result is both checked and connected to. Schemes
+//!   are `http` and `https`; user names in URLs are refused.
+//! - The host is checked against the policy before its name is looked up, each resolved address
+//!   is checked too, and the connection goes to a checked address (D57). Connections are shared
+//!   within one [`HttpFetch`] only, and [`HttpFetch::set_policy`] ends the earlier ones.
+//! - At most five redirects are followed. A program's headers go to another origin only if they
+//!   cannot be credentials, a body never.
+//! - Limits apply to headers and bodies, before and after decompression, to the bodies of all
+//!   answers in flight together, to the time, and to the numbers of requests and of hosts
+//!   ([`FetchLimits`]).
+//! - The environment has no influence: no proxy, no cookies, no credentials. (Only the location
+//!   of the system's certificate authorities may be set there, by `SSL_CERT_FILE` and
+//!   `SSL_CERT_DIR`.)
+//! - A host's credentials ([`Builder::credential`]) go to their origin only.
 //! - Errors name the origin and never the path, the query or a header.
 //!
-//! Hosts also read bodies as they come, by [`HttpFetch::open`], under the same policy.
+//! Hosts can also stream bodies with [`HttpFetch::open`], under the same policy.
 //!
-//! A request runs on the tokio runtime that polls it, which needs its I/O and time
-//! drivers. Dropping it closes its connection.
+//! A request runs on the tokio runtime that polls it, which needs its I/O and time drivers.
+//! Dropping it closes its connection.
 //!
-//! hyper does the protocol and rustls with ring the cryptography. reqwest tells
-//! its resolver no port, so that an address cannot be held against rules about
-//! ports; nor does it bound the head of an answer or let a transport count bytes.
+//! hyper implements the protocol and rustls with ring the cryptography. reqwest does not fit:
+//! it passes its resolver no port, so that an address cannot be checked against rules about
+//! ports; nor does it limit the head of an answer or let a transport count bytes.
 
 #![warn(unreachable_pub)]
 

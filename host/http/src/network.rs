@@ -1,5 +1,5 @@
-//! Network below HTTP: looking up names and dialing addresses, each replaceable,
-//! and which addresses are the host's own.
+//! Network below HTTP: replaceable name lookup and dialing, and detection of the host's
+//! addresses.
 
 use a99_capabilities::BoxFuture;
 use a99_egress::HOST_NAME;
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// A connection, of whatever kind.
+/// A connection of any kind.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
@@ -16,9 +16,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 /// A connection that a dialer made.
 pub type BoxStream = Box<dyn Stream>;
 
-/// Looks up names. It is asked about names that the policy allows, and what it
-/// answers is judged. A lookup goes on for up to a minute when its fetch has ended, and
-/// is one of the sixteen that a tenant has at once.
+/// Looks up names. It gets only names that the policy allows, and its answers are checked. A
+/// lookup may continue for up to a minute after its fetch has ended, and counts as one of a
+/// tenant's sixteen concurrent lookups.
 pub trait Resolve: Send + Sync {
     /// The addresses of a name, best first.
     ///
@@ -27,12 +27,12 @@ pub trait Resolve: Send + Sync {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Makes connections. It is asked about addresses that the policy allows.
+/// Makes connections. It gets only addresses that the policy allows.
 pub trait Dial: Send + Sync {
-    /// A connection to just this address.
+    /// Connects to exactly this address.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the connection fails.
     fn dial(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<BoxStream>>;
 }
 
@@ -49,7 +49,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// TCP of the system.
+/// The system's TCP.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct SystemDialer;
 
@@ -63,17 +63,17 @@ impl Dial for SystemDialer {
     }
 }
 
-/// The addresses of names that mean the loopback of this host, which no resolver
-/// is asked about (RFC 6761 section 6.3).
+/// The addresses of names that mean the loopback of this host and bypass the resolver (RFC 6761
+/// section 6.3).
 pub(crate) fn loopback(name: &str) -> Option<Vec<IpAddr>> {
     let own = name == "localhost" || name == HOST_NAME;
     own.then(|| vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
 }
 
-/// Whether an address is one of this host: the system lets a socket have it, or
-/// takes it for its own side of what goes there. Nothing is sent.
+/// Whether an address belongs to this host: the system lets a socket bind it, or uses it as the
+/// source of traffic to it. No packet is sent.
 pub(crate) fn is_own(address: IpAddr) -> bool {
-    // Of documentation; where a socket may have it, it may have any.
+    // An address reserved for documentation: a system that lets a socket bind it allows any.
     let (any, nobodys): (IpAddr, IpAddr) = match address {
         IpAddr::V4(_) => (
             Ipv4Addr::UNSPECIFIED.into(),

@@ -1,4 +1,4 @@
-//! Options of a request: from a program's values to what is sent.
+//! Options of a request: converts a program's values.
 
 use crate::error::{FetchCode, FetchError};
 use a99_core::value::{Map, Value};
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-/// The methods of RFC 9110 and RFC 5789 that fetches make.
+/// The supported methods of RFC 9110 and RFC 5789.
 const METHODS: [Method; 7] = [
     Method::GET,
     Method::HEAD,
@@ -34,9 +34,9 @@ const NOT_THE_PROGRAMS: [&str; 13] = [
     "upgrade",
 ];
 
-/// Header fields of a request at most.
+/// Maximum header fields of a request.
 const MAX_HEADERS: usize = 100;
-/// Bytes of their names and values at most.
+/// Maximum bytes of their names and values.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
 /// Whether a header belongs to the connection.
@@ -44,7 +44,7 @@ pub(crate) fn is_the_connections(name: &HeaderName) -> bool {
     NOT_THE_PROGRAMS.contains(&name.as_str()) || name.as_str().starts_with("proxy-")
 }
 
-/// What the program wants of the answer.
+/// The form of the answer that the program asked for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseType {
     /// By its content type; a status from 400 on is an error (D56).
@@ -63,11 +63,10 @@ pub(crate) struct Request {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
     pub(crate) response_type: ResponseType,
-    /// Whether a redirect led to another origin: since then a server says where it goes.
+    /// Whether a redirect led to another origin: since then a server determines the target.
     pub(crate) is_led: bool,
 }
 
-/// The URL as a text.
 pub(crate) fn url(value: &Value) -> Result<&str, FetchError> {
     let Some(text) = value.as_text() else {
         let kind = value.kind();
@@ -78,7 +77,6 @@ pub(crate) fn url(value: &Value) -> Result<&str, FetchError> {
 }
 
 impl Request {
-    /// Reads the options.
     pub(crate) fn read(options: &Value, max_body: usize) -> Result<Request, FetchError> {
         let none = Map::new();
         let options = match options {
@@ -162,7 +160,7 @@ fn response_type(value: Option<&Value>) -> Result<ResponseType, FetchError> {
     }
 }
 
-/// Header fields of a request, within bounds.
+/// Header fields of a request, within limits.
 #[derive(Default)]
 pub(crate) struct Fields {
     headers: HeaderMap,
@@ -174,7 +172,7 @@ fn wrong_header(text: String) -> FetchError {
 }
 
 impl Fields {
-    /// The name of a field that whoever makes a request may set.
+    /// Checks a field name that the caller may set.
     pub(crate) fn name(text: &[u8]) -> Result<HeaderName, FetchError> {
         let name = HeaderName::from_bytes(text).map_err(|_| {
             let label = shown(&String::from_utf8_lossy(text));
@@ -188,7 +186,7 @@ impl Fields {
         }
     }
 
-    /// Adds a field, of which there is no other.
+    /// Adds a field; a duplicate is an error.
     pub(crate) fn add(&mut self, name: HeaderName, text: &str) -> Result<(), FetchError> {
         let text = text.trim_matches([' ', '\t']);
         let plain = |byte: u8| byte == b'\t' || (0x20..0x7F).contains(&byte);
@@ -249,8 +247,7 @@ fn headers(value: Option<&Value>) -> Result<HeaderMap, FetchError> {
     Ok(headers.into_headers())
 }
 
-/// The bytes of a body, and their media type: a text as it is, other values as
-/// JSON (D58).
+/// The bytes and media type of a body: a text is sent unchanged, other values as JSON (D58).
 fn body(value: &Value, most: usize) -> Result<(Bytes, &'static str), FetchError> {
     let (bytes, media) = match value {
         Value::String(text) => {
@@ -277,7 +274,7 @@ fn input(text: impl Into<String>) -> FetchError {
     FetchError::new(FetchCode::Input, text)
 }
 
-/// What stands in place of a text that was expected.
+/// Describes a value that should have been a text.
 fn described(value: &Value) -> String {
     match value {
         Value::String(text) => shown(&text.to_string_lossy()),
@@ -285,7 +282,7 @@ fn described(value: &Value) -> String {
     }
 }
 
-/// A short text of a program's in a message.
+/// A short form of a program's text for messages.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     format!("{short:?}")

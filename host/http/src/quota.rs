@@ -1,12 +1,11 @@
-//! Quotas of a grant: requests, redirects among them, and distinct hosts
-//! (security N11).
+//! Quotas of a grant: requests, including redirects, and distinct hosts (security N11).
 
 use crate::error::{FetchCode, FetchError};
 use crate::target::Host;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// What was used.
+/// The used part of the quotas.
 #[derive(Debug, Default)]
 pub(crate) struct Quota(Mutex<Used>);
 
@@ -35,7 +34,7 @@ impl Quota {
                     format!("Fetch denied: the grant allows {max} hosts, and this is another");
                 return Err(FetchError::new(FetchCode::Quota, text));
             }
-            // Without a limit there is nothing to remember.
+            // Without a limit there is no need to remember hosts.
             if max_hosts.is_some() {
                 used.hosts.insert(host.clone());
             }

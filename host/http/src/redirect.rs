@@ -1,5 +1,4 @@
-//! Redirects: RFC 9110 section 15.4, with credentials that stay where they are
-//! (security N05).
+//! Redirects: RFC 9110 section 15.4. Credentials stay with their origin (security N05).
 
 use crate::error::{FetchCode, FetchError};
 use crate::options::Request;
@@ -7,11 +6,11 @@ use crate::target::Target;
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 
-/// Followed at most.
+/// Maximum redirects of a request.
 pub(crate) const MAX_REDIRECTS: usize = 5;
 
-/// Headers that go along to another origin: those that cannot be credentials.
-/// Keys of services stand in headers of any name, so that others stay behind.
+/// Headers that follow a redirect to another origin, because they cannot be credentials.
+/// Services use arbitrary header names for keys, so all others are dropped.
 const GO_ALONG: [HeaderName; 12] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -24,11 +23,11 @@ const GO_ALONG: [HeaderName; 12] = [
     header::PRAGMA,
     header::RANGE,
     header::USER_AGENT,
-    // How deep requests cause requests (language section 2.6).
+    // Depth of nested requests (language section 2.6).
     HeaderName::from_static("x-agent-depth"),
 ];
 
-/// Headers about a body, gone with it.
+/// Headers about a body; they are dropped together with it.
 const OF_THE_BODY: [HeaderName; 5] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
@@ -37,7 +36,7 @@ const OF_THE_BODY: [HeaderName; 5] = [
     header::CONTENT_LENGTH,
 ];
 
-/// Where an answer sends the request on to; nothing if it is the last one.
+/// The redirect target of an answer; `None` if it is the last one.
 pub(crate) fn location(
     status: StatusCode,
     headers: &HeaderMap,
@@ -89,7 +88,7 @@ pub(crate) fn follow(
         return Err(FetchError::new(FetchCode::Body, text));
     }
     request.is_led = true;
-    // What was dropped stays dropped, also on the way back.
+    // Dropped headers stay dropped, even if a redirect leads back.
     let names: Vec<HeaderName> = request.headers.keys().cloned().collect();
     for name in names.iter().filter(|name| !GO_ALONG.contains(name)) {
         request.headers.remove(name);

@@ -1,4 +1,4 @@
-//! Streaming: answers whose bodies are read as they come, for hosts.
+//! Streaming: answers whose bodies hosts read as they arrive.
 
 use crate::client::{HttpFetch, Pool, UnderWay, check_end, lost, needs_runtime, revoked_by_policy};
 use crate::credential::Credential;
@@ -19,7 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// A request whose answer is read as it comes: see [`HttpFetch::open`].
+/// A request for a streamed answer: see [`HttpFetch::open`].
 #[derive(Clone)]
 pub struct StreamRequest {
     method: Method,
@@ -42,35 +42,34 @@ impl StreamRequest {
         }
     }
 
-    /// Asks for what is there.
+    /// A `GET` request.
     pub fn get(url: impl Into<String>) -> StreamRequest {
         StreamRequest::new(Method::GET, url.into(), None)
     }
 
-    /// Sends a body, whose type a header should say.
+    /// A `POST` request; a header should give the body's type.
     pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>) -> StreamRequest {
         let body: Vec<u8> = body.into();
         StreamRequest::new(Method::POST, url.into(), Some(body.into()))
     }
 
-    /// The same with a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> StreamRequest {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// The same with a header that is a secret. It is sent as a credential of
-    /// [`Builder::credential`](crate::Builder::credential) is: over TLS, or to an address of
-    /// the loopback.
+    /// Adds a secret header. Like a [`Builder::credential`](crate::Builder::credential), it is
+    /// sent only over TLS, or to a loopback address.
     #[must_use]
     pub fn credential(mut self, name: impl Into<String>, value: Secret) -> StreamRequest {
         self.credentials.push((name.into(), value));
         self
     }
 
-    /// The same for an answer of at most so many bytes; it has no more than
-    /// [`FetchLimits::max_body_bytes`](crate::FetchLimits::max_body_bytes) in any case.
+    /// Limits the answer's body;
+    /// [`FetchLimits::max_body_bytes`](crate::FetchLimits::max_body_bytes) applies in any case.
     #[must_use]
     pub fn max_body_bytes(self, bytes: usize) -> StreamRequest {
         StreamRequest {
@@ -79,7 +78,7 @@ impl StreamRequest {
         }
     }
 
-    /// What is wrong with it, whatever the network is: for hosts that read their settings.
+    /// Checks the request independently of the network, for hosts that read their settings.
     ///
     /// # Errors
     /// With [`FetchCode::Url`], [`FetchCode::Header`] or [`FetchCode::Credentials`].
@@ -125,8 +124,8 @@ impl fmt::Debug for StreamRequest {
     }
 }
 
-/// An answer whose head came. Dropping it closes its connection, unless the body was read
-/// to its end.
+/// An answer whose head arrived. Dropping it closes its connection, unless the body was read to
+/// its end.
 pub struct StreamingAnswer {
     status: u16,
     headers: HeaderMap,
@@ -141,17 +140,16 @@ pub struct StreamingAnswer {
 }
 
 impl HttpFetch {
-    /// Sends a request and gives its answer when the head came; [`StreamingAnswer::chunk`]
+    /// Sends a request and gives its answer when the head arrives; [`StreamingAnswer::chunk`]
     /// gives the body piece by piece.
     ///
-    /// Policy, quotas and credentials are those of every request, and so are the bounds of
-    /// a connection and of what comes. There is no limit of time but that of connecting:
-    /// who waits says how long. Redirects are not followed, and nothing is decompressed:
-    /// either is an error.
+    /// Policy, quotas, credentials and size limits are those of every request. Only connecting
+    /// has a timeout: the caller must set others. Redirects are not followed, and bodies are
+    /// not decompressed: either is an error.
     ///
     /// # Errors
-    /// Each of [`FetchCode`] but those of redirects that were followed, of JSON and of
-    /// statuses, which are the caller's to judge.
+    /// Each of [`FetchCode`] except those of followed redirects, of JSON and of statuses, which
+    /// the caller must check.
     pub async fn open(&self, request: StreamRequest) -> Result<StreamingAnswer, FetchError> {
         needs_runtime()?;
         let target = Target::parse(&request.url)?;
@@ -196,7 +194,7 @@ impl HttpFetch {
 }
 
 impl StreamingAnswer {
-    /// The status.
+    /// The HTTP status code.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
@@ -208,13 +206,13 @@ impl StreamingAnswer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The next piece of the body, which is never empty; nothing when it came whole. What
-    /// waits for it may be dropped, and nothing is lost.
+    /// The next piece of the body, never empty; `None` after the whole body. Cancel-safe:
+    /// dropping the future loses no data.
     ///
     /// # Errors
-    /// [`FetchCode::BodyTooLarge`] if more comes than may, [`FetchCode::Closed`] and
-    /// [`FetchCode::Protocol`] if the body does not come whole, [`FetchCode::Revoked`] if
-    /// another policy was put in force; it is the same from then on.
+    /// [`FetchCode::BodyTooLarge`] beyond the limit, [`FetchCode::Closed`] and
+    /// [`FetchCode::Protocol`] if the body is incomplete, [`FetchCode::Revoked`] after a change
+    /// of policy. Later calls repeat the error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         if let Some(ended) = &self.ended {
             return ended.clone().map(|()| None);
@@ -241,7 +239,7 @@ impl StreamingAnswer {
             let Some(frame) = frame.await? else {
                 return check_end(&self.body, self.version, origin).map(|()| None);
             };
-            // Trailers say nothing here.
+            // Trailers are ignored.
             let Ok(data) = frame.map_err(|error| lost(&error, origin))?.into_data() else {
                 continue;
             };

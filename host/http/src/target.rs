@@ -1,4 +1,4 @@
-//! Target of a request: a URL that was read once, by one parser (security N07).
+//! Target of a request: a URL, parsed once by one parser (security N07).
 
 use crate::error::{FetchCode, FetchError};
 use a99_egress::Destination;
@@ -7,20 +7,20 @@ use std::fmt;
 use std::net::IpAddr;
 use url::Url;
 
-/// Bytes of a URL at most.
+/// Maximum bytes of a URL.
 const MAX_BYTES: usize = 16 << 10;
 
-/// A scheme that is spoken.
+/// A supported scheme.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// In the clear.
+    /// Without TLS.
     Http,
     /// Over TLS.
     Https,
 }
 
 impl Scheme {
-    /// As URLs have it.
+    /// The name in URLs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Scheme {
 /// The host of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
-    /// In lower case, in ASCII, without a final dot.
+    /// In lower-case ASCII, without a final dot.
     Name(String),
     Address(IpAddr),
 }
@@ -47,7 +47,7 @@ impl Host {
     }
 }
 
-/// Who a connection is made to; credentials stay with it.
+/// The peer of a connection; credentials are bound to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
     pub(crate) scheme: Scheme,
@@ -63,16 +63,16 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// The one that a URI of ours was made from.
+    /// The origin of a URI that this module wrote.
     pub(crate) fn of(uri: &Uri) -> Result<Origin, FetchError> {
-        // What this module wrote, it also reads; a URL without path is one too.
+        // A URI of this module, reduced to its origin, always parses.
         let scheme = uri.scheme_str().unwrap_or_default();
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         Target::parse(&format!("{scheme}://{authority}/")).map(|target| target.origin)
     }
 }
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     url: Url,
@@ -80,7 +80,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads a URL.
+    /// Parses a URL.
     pub(crate) fn parse(text: &str) -> Result<Target, FetchError> {
         check_text(text)?;
         let url = Url::parse(text.trim_matches(' ')).map_err(not_a_url)?;
@@ -88,7 +88,7 @@ impl Target {
         Target::of(url)
     }
 
-    /// Reads what a redirect says, which may be relative.
+    /// Parses the location of a redirect, which may be relative.
     pub(crate) fn join(&self, location: &str) -> Result<Target, FetchError> {
         check_text(location)?;
         let url = self.url.join(location.trim_matches(' '));
@@ -124,7 +124,7 @@ impl Target {
         if let Host::Name(name) = &host
             && url.host_str() != Some(name)
         {
-            // Also in the request and for the certificate.
+            // The request and the certificate check use this name too.
             url.set_host(Some(name)).map_err(not_a_url)?;
         }
         let port = url.port_or_known_default().unwrap_or(0);
@@ -136,25 +136,25 @@ impl Target {
         Ok(Target { url, origin })
     }
 
-    /// Whether it is an origin and nothing below it.
+    /// Whether it is an origin without a path.
     pub(crate) fn is_bare(&self) -> bool {
         self.url.path() == "/" && self.url.query().is_none()
     }
 
-    /// For the request.
+    /// The URI for the request.
     pub(crate) fn uri(&self) -> Result<Uri, FetchError> {
         let uri = self.url.as_str().parse();
         uri.map_err(|_| FetchError::new(FetchCode::Url, "the URL cannot be sent as it is"))
     }
 
-    /// The whole URL, for programs that ask where an answer came from.
+    /// The whole URL, for programs that ask for an answer's source.
     pub(crate) fn url(&self) -> &str {
         self.url.as_str()
     }
 }
 
-/// The rule that allows a URL's host and port and nothing else, as a policy's text has it:
-/// `allow:` and this make a policy.
+/// The policy rule that allows only a URL's host and port: prefix it with `allow:` for a
+/// policy.
 ///
 /// ```
 /// let rule = a99_http::rule_for("http://localhost:1234/v1")?;
@@ -163,14 +163,14 @@ impl Target {
 /// ```
 ///
 /// # Errors
-/// If it is no URL that can be fetched.
+/// If it is not a URL that can be fetched.
 pub fn rule_for(url: &str) -> Result<String, FetchError> {
     let origin = Target::parse(url)?.origin;
     Ok(origin.host.destination().rule(origin.port))
 }
 
-/// What the parser would pass over: control characters, which it drops, and
-/// backslashes, which it takes for slashes. Other programs read them otherwise.
+/// Refuses characters that the parser would change: control characters, which it drops, and
+/// backslashes, which it treats as slashes. Other programs interpret them differently.
 fn check_text(text: &str) -> Result<(), FetchError> {
     let what = if text.len() > MAX_BYTES {
         format!(
@@ -187,7 +187,7 @@ fn check_text(text: &str) -> Result<(), FetchError> {
     Err(FetchError::new(FetchCode::Url, what))
 }
 
-/// Whether the text has a user name, be it empty, which the parser drops.
+/// Refuses a user name, even an empty one, which the parser would drop.
 fn check_user(text: &str) -> Result<(), FetchError> {
     let rest = text.split_once(':').map_or("", |(_, rest)| rest);
     let authority = rest.trim_start_matches('/').split(['/', '?', '#']).next();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is judged is what a connection is made to, however a URL is written.
+        /// For any spelling of a URL, the checked origin is the one that is connected to.
         #[test]
         fn n07_the_request_names_the_origin_that_was_judged(
             text in "(https?|HTTP|ftp)?:?[/\\\\]{0,3}([a-z@:.%#?\\[\\]\\\\/\t ]|127|0x7f|::1|good\\.test|%2e|%40|\u{3002}|\u{ff0f}|\\PC){0,8}(:[0-9]{1,3})?([/?#@][a-z@:/]{0,6})?",

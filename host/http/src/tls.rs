@@ -1,5 +1,5 @@
-//! TLS: rustls with the provider of ring, and whom it trusts. Nothing is
-//! installed for the whole process.
+//! TLS: rustls with the ring provider, and its trusted authorities. No process-wide provider is
+//! installed.
 
 use crate::error::{FetchCode, FetchError, causes};
 use a99_core::diag::excerpt;
@@ -14,18 +14,17 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tokio_rustls::TlsConnector;
 
-/// Bytes that a file of authorities has at most: some twenty times as many as that of
-/// a system.
+/// Maximum bytes of a file of authorities: some twenty times those of a system.
 const MAX_CA_BYTES: u64 = 4 << 20;
 
-/// Names of a certificate that an error shows, and bytes of each.
+/// Maximum names of a certificate in an error, and maximum bytes of each.
 const MAX_NAMES: usize = 3;
 const MAX_NAME_BYTES: usize = 64;
 
-/// Whom connections trust, and how they are set up.
+/// Trusted authorities, and the configuration of connections.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    /// These alone, instead of the system's.
+    /// Authorities that replace the system's.
     authorities: Option<Vec<CertificateDer<'static>>>,
     config: OnceLock<Result<Arc<ClientConfig>, FetchError>>,
 }
@@ -41,12 +40,12 @@ impl Tls {
     /// A connector; the first call reads the system's authorities.
     pub(crate) async fn connector(self: &Arc<Self>) -> Result<TlsConnector, FetchError> {
         if self.config.get().is_none() {
-            // Some hundred files.
+            // The authorities may be some hundred files.
             let tls = Arc::clone(self);
             let reading = tokio::task::spawn_blocking(move || {
                 tls.config.get_or_init(|| tls.set_up());
             });
-            // The runtime is ending.
+            // The runtime is shutting down.
             reading
                 .await
                 .map_err(|_| FetchError::new(FetchCode::Runtime, "the tokio runtime has ended"))?;
@@ -87,8 +86,8 @@ pub(crate) fn server_name(
     }
 }
 
-/// Why TLS failed. What a server chose of it is cut short and made visible: programs,
-/// models and terminals read it.
+/// Describes a TLS error. Text that a server chose is truncated and escaped: programs, models
+/// and terminals read it.
 pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
     let why = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
     let Some(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext {
@@ -123,7 +122,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fet
     read(&text, &shown.to_string())
 }
 
-/// A regular file of a sane size: a pipe could keep its reader waiting.
+/// Reads a regular file of limited size: a pipe could block its reader.
 fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
     let regular = |of: std::io::Result<std::fs::Metadata>| match of {
         Ok(found) if found.is_file() => Ok(()),
@@ -132,7 +131,7 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
     };
     regular(path.metadata())?;
     let file = File::open(path).map_err(|error| error.to_string())?;
-    // Another one may have taken its place.
+    // The file may have been replaced meanwhile.
     regular(file.metadata())?;
     let mut text = Vec::new();
     let read = file.take(MAX_CA_BYTES + 1).read_to_end(&mut text);

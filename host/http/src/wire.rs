@@ -1,7 +1,7 @@
-//! Wire: a connection as hyper sees it, with a count of what came.
+//! Wire: a connection below hyper that counts received bytes.
 //!
-//! hyper bounds the head of one answer, but reads as many interim answers (1xx)
-//! as a server sends, and passes no count of bytes on.
+//! hyper limits the head of one answer, but reads any number of interim answers (1xx) and
+//! exposes no count of bytes.
 
 use crate::frames::{FLOOD, Frames};
 use crate::network::{BoxStream, Stream};
@@ -15,15 +15,15 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
-/// What hyper may read beyond a head before the answer is looked at: its buffers,
-/// with the beginning of the body.
+/// Bytes that hyper may read beyond a head before the answer is checked: its buffers, with the
+/// beginning of the body.
 const READ_AHEAD: u64 = 512 << 10;
-/// Bytes on the wire for each byte of a body, at most: chunks of one byte.
+/// Maximum bytes on the wire for each byte of a body: chunks of one byte.
 const CHUNKED: u64 = 8;
-/// The same of HTTP/2: frames of one byte, with some between them.
+/// The same for HTTP/2: frames of one byte, with some others between them.
 const FRAMED: u64 = 16;
-/// Bytes on a connection of HTTP/2 while no request is under way: what a server had
-/// sent of an answer that was given up, and a few frames about the connection.
+/// Maximum bytes on an HTTP/2 connection without a request in flight: the rest of an abandoned
+/// answer, and a few frames about the connection.
 const QUIET: u64 = 8 << 20;
 
 /// The requests of all connections of a pool.
@@ -34,14 +34,14 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// A request that is made now, until it is dropped.
+    /// Registers a request until the guard is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> Active {
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.under_way.fetch_add(1, Ordering::Relaxed);
         Active(Arc::clone(self))
     }
 
-    /// Requests that are over.
+    /// Number of finished requests.
     fn over(&self) -> u64 {
         let under_way = self.under_way.load(Ordering::Relaxed) as u64;
         let begun = self.begun.load(Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl Activity {
     }
 }
 
-/// A request under way.
+/// A request in flight.
 pub(crate) struct Active(Arc<Activity>);
 
 impl Drop for Active {
@@ -58,7 +58,7 @@ impl Drop for Active {
     }
 }
 
-/// What a connection may carry.
+/// Limits of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     pub(crate) max_header_bytes: usize,
@@ -72,12 +72,12 @@ pub(crate) struct Wire(Arc<Count>);
 
 #[derive(Debug)]
 struct Count {
-    /// Several answers at once share a connection of HTTP/2: it carries what all
-    /// requests together may bring, and little while there are none.
+    /// Whether it is an HTTP/2 connection, which concurrent answers share. It may carry the
+    /// bytes of all requests together, and few without any.
     shared: bool,
     quiet: AtomicU64,
     activity: Arc<Activity>,
-    /// Requests of the pool that were over before there was this connection.
+    /// Requests of the pool that had finished before this connection.
     before: u64,
     each: u64,
     resting: AtomicBool,
@@ -86,7 +86,7 @@ struct Count {
     head_limit: u64,
 }
 
-/// More came than an answer may have.
+/// An answer exceeded its limit.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct WireFull;
 
@@ -123,7 +123,7 @@ impl Wire {
         }
     }
 
-    /// The head came; now the body does, until the answer is dropped.
+    /// The head arrived; the body follows until the guard is dropped.
     pub(crate) fn head_came(&self, max_body_bytes: usize) -> Answering {
         let body = (max_body_bytes as u64).saturating_mul(CHUNKED);
         let limit = self.0.head_limit.saturating_add(body);
@@ -131,7 +131,7 @@ impl Wire {
         Answering(self.clone())
     }
 
-    /// Requests that were made since there is this connection.
+    /// Requests made since the connection exists.
     fn served(&self) -> u64 {
         let begun = self.0.activity.begun.load(Ordering::Relaxed);
         begun.saturating_sub(self.0.before)
@@ -166,8 +166,7 @@ impl Wire {
     }
 }
 
-/// An answer on its way. Whatever is written after it was dropped is another
-/// request.
+/// An answer in flight. After it is dropped, the next write begins another request.
 pub(crate) struct Answering(Wire);
 
 impl Drop for Answering {
@@ -176,7 +175,7 @@ impl Drop for Answering {
     }
 }
 
-/// What a connection runs over.
+/// The transport of a connection.
 enum Transport {
     Plain(BoxStream),
     Tls(Box<TlsStream<BoxStream>>),
@@ -186,7 +185,7 @@ enum Transport {
 pub(crate) struct Link {
     transport: Transport,
     wire: Wire,
-    /// Of HTTP/2.
+    /// Frame counter of an HTTP/2 connection.
     frames: Option<Frames>,
 }
 

@@ -14,45 +14,44 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes of an error's body that are read.
+/// Maximum bytes read of an error's body.
 pub(crate) const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// Tokens that an answer is taken to have, for which nobody sets a limit.
+/// Estimated tokens of an answer without a limit.
 const ANSWER_TOKENS: u32 = 1024;
 
-/// How long usage and the final mark are waited for when the answer is whole.
+/// How long to wait for usage and the final mark after the answer is complete.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What an answer is asked with, whichever model gives it.
+/// The inputs of an answer, for any model.
 pub(crate) struct Asked<'a> {
     pub(crate) request: &'a TextRequest,
     pub(crate) prompt: TokenEstimate,
     pub(crate) sink: &'a StreamSink,
-    /// Who pays for each request.
+    /// Pays for each request.
     pub(crate) payer: Option<&'a Payer>,
 }
 
-/// One request to one model.
 pub(crate) struct Attempt<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) model: &'a Model,
     pub(crate) asked: &'a Asked<'a>,
-    /// When the whole answer must be there.
+    /// The deadline of the whole answer.
     pub(crate) until: Instant,
 }
 
 /// Whether a request is sent.
 enum Go {
-    /// It is, for an answer of so many tokens at most, if that is limited.
+    /// Send it; the answer has at most this many tokens, if limited.
     On { max_tokens: Option<u32> },
-    /// Nobody wants the answer any more.
+    /// The answer was cancelled.
     Closed,
 }
 
-/// A time, and what it is when it was passed.
+/// A deadline, and the error when it passes.
 type Limit = (Instant, AiCode);
 
-/// Waits for a future until the first of these times.
+/// Waits for a future until the earlier of two deadlines.
 async fn within<T>(limits: [Limit; 2], future: impl Future<Output = T>) -> Result<T, AiCode> {
     let [a, b] = limits;
     let (at, code) = if b.0 < a.0 { b } else { a };
@@ -64,7 +63,7 @@ impl Attempt<'_> {
         &self.inner.directory.services[self.model.service]
     }
 
-    /// Asks, and gives the answer to the stream. An error is still to be told.
+    /// Runs the request and writes the answer to the stream. The caller reports the error.
     pub(crate) async fn run(&self) -> Result<(), AiError> {
         let wire = self.service().config.wire;
         let checked = wire
@@ -79,7 +78,7 @@ impl Attempt<'_> {
         let slot = self.turn(max_tokens).await?;
         let answered = self.send(max_tokens).await;
         if let Some(slot) = slot {
-            // What no service reports stays as it was estimated.
+            // Without reported usage the estimate stands.
             let used = self.asked.sink.usage().total();
             if used > 0 {
                 slot.settle(used);
@@ -88,7 +87,7 @@ impl Attempt<'_> {
         answered
     }
 
-    /// Waits until the service may be asked.
+    /// Waits for the rate limiter.
     async fn turn(&self, max_tokens: Option<u32>) -> Result<Option<Slot>, AiError> {
         let service = self.service();
         let Some(limiter) = &service.limiter else {
@@ -128,7 +127,7 @@ impl Attempt<'_> {
     async fn send(&self, max_tokens: Option<u32>) -> Result<(), AiError> {
         let service = self.service();
         let first_token = seconds(self.inner.timeouts.first_token);
-        // What comes whole has no first token before its last.
+        // A non-streamed answer arrives at once, so its first token has no separate timeout.
         let first = match service.config.stream {
             true => (Instant::now() + first_token, AiCode::FirstTokenTimeout),
             false => (self.until, AiCode::TotalTimeout),
@@ -157,7 +156,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Pays for the request at the price of its model, waiting for others if it must.
+    /// Reserves the request's price; waits for other reservations if necessary.
     async fn pay(&self) -> Result<Go, AiError> {
         let asked = self.asked;
         let Some(payer) = asked.payer else {
@@ -200,7 +199,7 @@ impl Attempt<'_> {
         (self.until, AiCode::TotalTimeout)
     }
 
-    /// The body of the request, whose answer has at most as many tokens as are paid.
+    /// The request's body, which limits the answer to the paid tokens.
     fn body(&self, max_tokens: Option<u32>) -> Vec<u8> {
         let mut request = Cow::Borrowed(self.asked.request);
         if max_tokens.is_some() {
@@ -232,7 +231,7 @@ impl Attempt<'_> {
         bytes
     }
 
-    /// Reads events until the answer is whole.
+    /// Reads events until the answer is complete.
     async fn events(&self, answer: &mut StreamingAnswer, first: Limit) -> Result<Read, AiError> {
         let mut reader = Reader::new(self.service().config.wire, CallIds::of(self.asked.request));
         let idle = seconds(self.inner.timeouts.idle);
@@ -256,7 +255,7 @@ impl Attempt<'_> {
                 .map_err(|error| self.named(error))?
             {
                 Read::More { part, event } => {
-                    // Comments and pings are no first token.
+                    // Comments and pings do not count as the first token.
                     if part || (event && next.1 == AiCode::IdleTimeout) {
                         next = (Instant::now() + idle, AiCode::IdleTimeout);
                     }
@@ -270,7 +269,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Reads an answer that comes whole.
+    /// Reads a non-streamed answer.
     async fn whole(&self, answer: &mut StreamingAnswer) -> Result<Read, AiError> {
         let mut body = Vec::new();
         let idle = seconds(self.inner.timeouts.idle);
@@ -290,14 +289,14 @@ impl Attempt<'_> {
         read.map_err(|error| self.named(error))
     }
 
-    /// The error of a status from 400 on.
+    /// The error for a status from 400 on.
     async fn refused(&self, answer: &mut StreamingAnswer, first: Limit) -> AiError {
         let status = answer.status();
         let header = answer.header("retry-after");
         let millis = answer.header("retry-after-ms");
         let after = retry_after(header, millis, SystemTime::now());
         let mut body = Vec::new();
-        // As much of it as comes: what it says is only text.
+        // A truncated body suffices: it is used as text only.
         while let Ok(Ok(Some(chunk))) = within([first, self.total()], answer.chunk()).await {
             body.extend_from_slice(&chunk);
             if body.len() >= MAX_ERROR_BYTES {
@@ -307,7 +306,7 @@ impl Attempt<'_> {
         }
         let error = self.service().refused(status, &body);
         let after = after.or(error.retry_after);
-        // What it wants of everybody; other refusals are of this request.
+        // These statuses apply to all requests; others to this one only.
         let is_of_all = matches!(status, 429 | 503 | 529);
         if let (Some(limiter), Some(after), true) = (&self.service().limiter, after, is_of_all) {
             limiter.close_for(after);
@@ -323,7 +322,7 @@ impl Attempt<'_> {
         self.service().named(error)
     }
 
-    /// What came in time, or the error of what did not.
+    /// Maps a passed deadline to its error.
     fn timed<T>(&self, came: Result<T, AiCode>) -> Result<T, AiError> {
         let times = &self.inner.timeouts;
         came.map_err(|code| {

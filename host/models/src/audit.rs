@@ -1,7 +1,7 @@
-//! Audit of a service: which of its models chat, embed, answer by a schema, and see.
+//! Audit of a service: which of its models chat, embed, answer by a schema, and accept images.
 //!
-//! A service such as LM Studio lists models of every kind under names that say little. Each
-//! is asked for a token, which may load it, so that what was found is worth keeping.
+//! A service such as LM Studio lists models of every kind under names that reveal little. The
+//! audit asks each for a token. That may load the model, so the findings are worth storing.
 
 use crate::wire::{map, parse};
 use a99_capabilities::Fetch;
@@ -9,22 +9,22 @@ use a99_core::value::{Map, Value};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long one question may take: the model may have to be loaded.
+/// Timeout of one question: the service may have to load the model.
 const QUESTION: Duration = Duration::from_secs(60);
 
-/// How long what was found holds, in milliseconds: a day.
+/// How long findings stay valid, in milliseconds: a day.
 const HOLDS_MS: f64 = 24.0 * 3600.0 * 1000.0;
 
-/// Which questions are asked. Findings of other ones do not hold.
+/// The version of the questions. Findings of other versions are invalid.
 const VERSION: f64 = 1.0;
 
-/// Models that are asked about, at most.
+/// Maximum audited models.
 const MAX_MODELS: usize = 1_000;
 
 /// A red square.
 const IMAGE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7hIASyp6lTCQQCgUAgEAgEgi/BAjLD/C5w/SM9AAAAAElFTkSuQmCC";
 
-/// What a model is for.
+/// The kind of a model.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ModelKind {
     /// It chats.
@@ -36,7 +36,7 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: &'static [ModelKind] =
         &[ModelKind::Chat, ModelKind::Embedding, ModelKind::Unknown];
 
@@ -51,38 +51,38 @@ impl ModelKind {
     }
 }
 
-/// What was found about a model.
+/// The findings about a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFinding {
-    /// The model.
+    /// The model's id.
     pub id: String,
-    /// What it is for.
+    /// The kind of the model.
     pub kind: ModelKind,
-    /// Whether its answers hold to a schema.
+    /// Whether its answers conform to a schema.
     pub has_schemas: bool,
-    /// Whether it takes images.
+    /// Whether it accepts images.
     pub has_vision: bool,
-    /// Numbers of its vectors.
+    /// The dimension of its embeddings.
     pub dimension: Option<usize>,
 }
 
-/// What was found about a service.
+/// The findings about a service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Audit {
     /// The service's address.
     pub url: String,
-    /// When it was asked, in milliseconds since 1970.
+    /// The time of the audit in milliseconds since 1970.
     pub at_ms: f64,
-    /// Its models, by id.
+    /// The service's models, by id.
     pub models: Vec<ModelFinding>,
 }
 
 impl Audit {
-    /// Asks a service that speaks OpenAI's wire about its models, one after another, unless
-    /// an audit from before holds: one of the same address, not older than a day, and of the
-    /// same models. A service that is not there has the models that it had then, or none.
+    /// Audits the models of a service that speaks OpenAI's wire format, one after another,
+    /// unless `before` is still valid: it has the same address and models and is at most a day
+    /// old. An unreachable service keeps the models of `before`, or has none.
     ///
-    /// `now_ms` is the time, in milliseconds since 1970.
+    /// `now_ms` is the current time in milliseconds since 1970.
     pub async fn new(fetch: &dyn Fetch, url: &str, now_ms: f64, before: Option<Audit>) -> Audit {
         let url = url.trim_end_matches('/');
         let before = before.filter(|before| before.url == url);
@@ -127,14 +127,14 @@ impl Audit {
             .find(|model| model.kind == ModelKind::Embedding)
     }
 
-    /// The first model that chats and whose answers hold to a schema.
+    /// The first model that chats and whose answers conform to a schema.
     #[must_use]
     pub fn schemas(&self) -> Option<&ModelFinding> {
         let mut models = self.models.iter();
         models.find(|model| model.kind == ModelKind::Chat && model.has_schemas)
     }
 
-    /// The audit as data, to be kept.
+    /// The audit as data, for storage.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let models = self.models.iter().map(|model| {
@@ -156,7 +156,7 @@ impl Audit {
         ])
     }
 
-    /// The audit that was kept; none of data that is no audit, or one of another version.
+    /// Reads a stored audit; `None` for invalid data or another version.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Audit> {
         if value.get("version")?.as_f64()? != VERSION {
@@ -186,7 +186,7 @@ impl Audit {
     }
 }
 
-/// The body of an answer with a status from 200 to 299, or the status of another.
+/// The body of an answer with a status from 200 to 299, or any other status.
 async fn ask(fetch: &dyn Fetch, url: String, body: Option<Value>) -> Result<Value, Option<u16>> {
     let mut options = Map::new();
     options.insert("responseType", "response");
@@ -208,7 +208,7 @@ async fn ask(fetch: &dyn Fetch, url: String, body: Option<Value>) -> Result<Valu
     }
 }
 
-/// The models of a service, sorted; none if it is not there.
+/// The models of a service, sorted; `None` if it is unreachable.
 async fn ids(fetch: &dyn Fetch, url: &str) -> Option<Vec<String>> {
     let listed = ask(fetch, format!("{url}/models"), None).await.ok()?;
     let mut ids = crate::probe::ids(&listed, MAX_MODELS)?;
@@ -262,7 +262,7 @@ async fn finding(fetch: &dyn Fetch, url: &str, id: String) -> ModelFinding {
     }
 }
 
-/// A schema that every model can hold to.
+/// A schema that every model can follow.
 fn format() -> Value {
     let number = map([("type", "number".into())]);
     let schema = map([
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(id(audit.chat()), "chat");
         assert_eq!(id(audit.schemas()), "chat");
         assert_eq!(id(audit.embedding()), "vectors");
-        // It is kept, and what is no audit is none.
+        // An audit survives a round trip, and invalid data is refused.
         assert_eq!(Audit::from_value(&audit.to_value()), Some(audit.clone()));
         let mut other = audit.to_value();
         if let Value::Object(map) = &mut other {

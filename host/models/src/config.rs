@@ -1,4 +1,4 @@
-//! Configuration: services, roles, prices, times.
+//! Configuration: services, roles, prices, timeouts.
 
 use crate::error::{ModelCode, ModelError};
 use crate::price::Price;
@@ -9,8 +9,8 @@ use a99_core::value::Value;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// What a [`ModelProvider`](crate::ModelProvider) is made of. It can be read with serde, of
-/// TOML for instance:
+/// The configuration of a [`ModelProvider`](crate::ModelProvider). Serde reads it, for example
+/// from TOML:
 ///
 /// ```
 /// use a99_models::{ModelConfig, ModelProvider, Secret};
@@ -43,85 +43,84 @@ use std::collections::BTreeMap;
 pub struct ModelConfig {
     /// The services, by names without `/`.
     pub services: BTreeMap<String, ServiceConfig>,
-    /// The models of roles as `SERVICE/MODEL`, best first: the next one answers when one
-    /// before does not work. Roles are `default`, `fast`, `smart`, `code`, and whatever
-    /// else requests shall name.
+    /// The models of roles as `SERVICE/MODEL`, best first: each is the fallback of the ones
+    /// before. Roles are `default`, `fast`, `smart`, `code`, and any other name that requests
+    /// use.
     #[serde(deserialize_with = "roles")]
     pub roles: BTreeMap<String, Vec<String>>,
-    /// Prices, by `SERVICE/MODEL`, or `SERVICE/*` for others of the service. Models of public services that are not among them have the
-    /// price of [`list_price`](crate::list_price), if the currency is that of the list.
+    /// Prices by `SERVICE/MODEL`, or `SERVICE/*` for other models of the service. Models of
+    /// public services without an entry have the price of [`list_price`](crate::list_price), if
+    /// the currency is that of the list.
     pub prices: BTreeMap<String, Price>,
-    /// The currency of prices and of limits of money; `USD` by default.
+    /// The currency of prices and money limits; `USD` by default.
     pub currency: Option<String>,
-    /// How long to wait.
+    /// Timeouts of requests.
     pub timeouts: Timeouts,
-    /// How often to ask again.
+    /// Retries of requests.
     pub retries: Retries,
-    /// Bytes of texts, tools and images of a request, at most; 16 MiB if it is 0.
+    /// Maximum bytes of a request's texts, tools and images; 0 means 16 MiB.
     pub max_prompt_bytes: usize,
 }
 
-/// A service.
+/// The configuration of a service.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServiceConfig {
-    /// What it speaks.
+    /// The wire format.
     #[serde(default)]
     pub wire: Wire,
-    /// Its address, such as `https://api.openai.com/v1`. One without a path gets `/v1`, or
-    /// `/v1beta` for `gemini`. `{model}` in it stands for the model's name; what follows `?`
-    /// is sent with every request, as Azure's `api-version`.
+    /// The address, such as `https://api.openai.com/v1`. An address without a path gets `/v1`,
+    /// or `/v1beta` for `gemini`. `{model}` is replaced with the model's name. The query string
+    /// after `?` is sent with every request, such as Azure's `api-version`.
     pub url: String,
-    /// The key. It is sent over TLS, or to an address of the loopback such as
-    /// `http://127.0.0.1:1234`.
+    /// The key. It is sent over TLS, or to a loopback address such as `http://127.0.0.1:1234`.
     #[serde(skip)]
     pub key: Option<Secret>,
-    /// The variable that [`ModelConfig::read_keys`] takes the key from.
+    /// The environment variable from which [`ModelConfig::read_keys`] takes the key.
     #[serde(default)]
     pub key_env: Option<String>,
-    /// The header that the key is sent in: `authorization`, as `Bearer KEY`, for `openai`,
-    /// `x-api-key` for `anthropic`, `x-goog-api-key` for `gemini`, `api-key` at Azure.
+    /// The header of the key. The default is `authorization`, as `Bearer KEY`, for `openai`,
+    /// `x-api-key` for `anthropic`, `x-goog-api-key` for `gemini`, `api-key` for Azure.
     #[serde(default)]
     pub key_header: Option<String>,
-    /// Whether answers are asked for as events; without them nothing comes before all does.
+    /// Whether to stream answers; otherwise an answer arrives in one piece.
     #[serde(default = "yes")]
     pub stream: bool,
-    /// Models that requests may name beside those of roles.
+    /// Models that requests may name in addition to those of roles.
     #[serde(default)]
     pub models: Vec<String>,
     /// Whether requests may name any model of the service.
     #[serde(default)]
     pub any_model: bool,
-    /// Tokens of an answer, at most, if the request does not say.
+    /// Default maximum tokens of an answer.
     #[serde(default)]
     pub max_tokens: Option<u32>,
-    /// The name under which the service takes that number, if it is not the usual one.
+    /// The service's name for the maximum tokens, if it differs from the usual one.
     #[serde(default)]
     pub max_tokens_name: Option<String>,
-    /// Whether the service gets the opaque parts of its answers back with the next request,
-    /// such as signed thinking. Without them most services that think refuse the results of
-    /// tools; a few refuse the parts.
+    /// Whether to send the opaque parts of answers, such as signed thinking, back with the next
+    /// request. Without them most reasoning services refuse tool results; a few services refuse
+    /// the parts.
     #[serde(default = "yes")]
     pub send_opaque: bool,
-    /// Whether the service is asked to keep tools, system and the conversation so far in its
-    /// cache, which only `anthropic` wants to be asked; others do it by themselves. What is
-    /// written to the cache costs more than a prompt ([`Price::written`]), what comes from it
-    /// less.
+    /// Whether to request prompt caching for tools, system and the conversation so far. Only
+    /// `anthropic` needs the request; other services cache automatically. Tokens written to the
+    /// cache cost more than a prompt ([`Price::written`]), tokens read from it cost less.
     #[serde(default)]
     pub prompt_cache: bool,
-    /// Requests that are sent within any minute, at most. Others wait for their turn.
+    /// Maximum requests within any minute. Further requests queue.
     #[serde(default)]
     pub requests_per_minute: Option<u32>,
-    /// Tokens of requests and answers within any minute, at most: as they are estimated while
-    /// a request is under way, and as the service reports them afterwards.
+    /// Maximum tokens of requests and answers within any minute: estimated while a request is
+    /// in flight, as reported by the service afterwards.
     #[serde(default)]
     pub tokens_per_minute: Option<u64>,
-    /// Members that every request's body has beside those that it has anyway.
+    /// Additional members of every request's body; they replace none.
     #[serde(default)]
     pub extra: BTreeMap<String, Value>,
 }
 
-/// How long to wait, in seconds.
+/// Timeouts in seconds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Timeouts {
@@ -131,7 +130,7 @@ pub struct Timeouts {
     pub first_token: f64,
     /// For the next event of an answer; 60 by default.
     pub idle: f64,
-    /// For the whole answer, retries and fallbacks included; 600 by default.
+    /// For the whole answer, including retries and fallbacks; 600 by default.
     pub total: f64,
 }
 
@@ -194,8 +193,8 @@ impl ServiceConfig {
 pub const SINGLE: &str = "service";
 
 impl ModelConfig {
-    /// One model of one service, for every role. What the service speaks follows from its
-    /// address: Anthropic's and Gemini's at their own hosts, OpenAI's elsewhere.
+    /// One model of one service, for every role. The address determines the wire format:
+    /// Anthropic's and Gemini's at their hosts, OpenAI's elsewhere.
     ///
     /// ```
     /// use a99_models::{ModelConfig, ModelProvider, Secret};
@@ -227,8 +226,8 @@ impl ModelConfig {
         }
     }
 
-    /// Takes the keys that services say a variable for, by a function that reads variables,
-    /// such as `|name| std::env::var(name).ok()`.
+    /// Reads the keys of services that name a variable, with a function such as
+    /// `|name| std::env::var(name).ok()`.
     ///
     /// # Errors
     /// [`ModelCode::Key`] if a variable is not set, or is empty.
@@ -259,7 +258,7 @@ impl ModelConfig {
         self.currency.as_deref().unwrap_or(crate::CURRENCY)
     }
 
-    /// What is wrong beside services and roles.
+    /// Checks the settings outside of services and roles.
     pub(crate) fn check_numbers(&self) -> Result<(), ModelError> {
         /// A day.
         const MAX_SECONDS: f64 = 86_400.0;

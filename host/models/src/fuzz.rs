@@ -1,5 +1,5 @@
-//! Bodies of the fuzz targets `sse` and `model_stream`, and what they and tests read
-//! without a network.
+//! Bodies of the fuzz targets `sse` and `model_stream`, and readers without a network for them
+//! and for tests.
 
 use crate::reader::{Read, Reader, read_whole};
 use crate::sse::{Event, EventError, EventParser};

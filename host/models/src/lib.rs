@@ -1,6 +1,6 @@
-//! Language models over HTTP: an [`AiProvider`](a99_capabilities::AiProvider) for services
-//! that speak OpenAI's chat completions (LM Studio, Ollama, vLLM, llama.cpp and OpenAI among
-//! them) or responses, Anthropic's messages, or Gemini's `generateContent`.
+//! Language models over HTTP: an [`AiProvider`](a99_capabilities::AiProvider) for services that
+//! speak OpenAI's chat completions (LM Studio, Ollama, vLLM, llama.cpp and OpenAI among them)
+//! or responses, Anthropic's messages, or Gemini's `generateContent`.
 //!
 //! ```
 //! use a99_capabilities::ai::{AiProvider, TextRequest};
@@ -15,17 +15,17 @@
 //! # }
 //! ```
 //!
-//! What holds for every request:
+//! Guarantees for every request:
 //!
-//! - It goes through [`HttpFetch`](a99_http::HttpFetch), under a network policy that lets it
-//!   reach its service and nothing else (security N01). Redirects are not followed.
-//! - An answer is whole when its stop reason came, with or without the stream's final mark.
-//!   Otherwise it is an error that carries what came (security N20).
-//! - Lines, events, tools and answers have limits, and so have the first token, the time
-//!   between two events and the whole.
+//! - It goes through [`HttpFetch`](a99_http::HttpFetch), under a network policy that allows
+//!   only its service (security N01). Redirects are not followed.
+//! - An answer is complete once its stop reason came, with or without the stream's final mark.
+//!   Otherwise it is an error that carries the partial answer (security N20).
+//! - Lines, events, tools and answers have size limits. The first token, the time between two
+//!   events and the whole answer have timeouts.
 //! - Cancelling a stream closes its connection.
-//! - Keys are [`Secret`]s. They go to their service over TLS, or to an address of the
-//!   loopback; no error, log or printed value has one, in texts of services neither.
+//! - Keys are [`Secret`]s. They are sent to their service over TLS, or to a loopback address.
+//!   No error, log or printed value contains one, not even in texts of services.
 
 #![warn(unreachable_pub)]
 

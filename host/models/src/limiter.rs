@@ -1,5 +1,5 @@
-//! Limiter: how many requests and tokens a service takes within a minute. Requests beyond that
-//! wait in the order in which they came.
+//! Limiter: client-side rate limit of a service, in requests and tokens a minute. Excess
+//! requests queue in the order of their arrival.
 
 use crate::config::ServiceConfig;
 use a99_capabilities::Secret;
@@ -9,29 +9,29 @@ use std::time::Duration;
 use tokio::sync::{Mutex as Line, Notify};
 use tokio::time::{Instant, timeout_at};
 
-/// The time that limits are for.
+/// The period of the limits.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What is sent to one service with one key, by all providers of this process.
+/// The rate limiter of one service and key, shared by all providers of this process.
 pub(crate) struct Limiter {
     requests: Option<u32>,
     tokens: Option<u64>,
-    /// A minute, but for tests.
+    /// A minute, except in tests.
     span: Duration,
-    /// Held by the request that is next.
+    /// Held by the request that is first in the queue.
     line: Line<()>,
-    /// Told when a request took fewer tokens than were kept for it.
+    /// Notified when a request used fewer tokens than were reserved for it.
     eased: Notify,
     window: Mutex<Window>,
 }
 
-/// The last minute.
+/// The requests of the last minute.
 #[derive(Debug, Default)]
 struct Window {
     sent: VecDeque<Sent>,
     tokens: u64,
     numbers: u64,
-    /// Until when the service wants no request.
+    /// Until when the service accepts no request.
     closed: Option<Instant>,
 }
 
@@ -40,29 +40,29 @@ struct Sent {
     at: Instant,
     number: u64,
     tokens: u64,
-    /// Whether it may still turn out to take fewer.
+    /// Whether its tokens are still an estimate.
     is_open: bool,
 }
 
-/// There is no room for a request yet.
+/// The limiter has no room for a request yet.
 #[derive(Debug)]
 struct Full {
-    /// When there is, at the latest.
+    /// When it has room at the latest.
     free: Instant,
-    /// When there may be, if requests under way take fewer tokens than were kept for them.
+    /// When it may have room if requests in flight use fewer tokens than reserved.
     eased: Option<Instant>,
 }
 
-/// A request that is under way. Dropping it leaves what was kept for it taken.
+/// A request in flight. Dropping it keeps its reservation until the minute is over.
 pub(crate) struct Slot {
     limiter: Arc<Limiter>,
     number: u64,
 }
 
-/// A request's turn comes too late, by as much as is known of it.
+/// A request's turn comes after its deadline. The value is the wait, if known.
 pub(crate) struct TooLate(pub(crate) Option<Duration>);
 
-/// What tells limiters apart.
+/// An entry of the registry of limiters.
 struct Known {
     base: String,
     key: Option<Secret>,
@@ -85,8 +85,8 @@ impl Limiter {
         }
     }
 
-    /// The limiter of a service, which others with its address, key and limits have too;
-    /// nothing where nothing is limited.
+    /// The limiter for a service, shared by services with the same address, key and limits;
+    /// `None` without limits.
     pub(crate) fn shared(base: &str, config: &ServiceConfig) -> Option<Arc<Limiter>> {
         static ALL: Mutex<Vec<Known>> = Mutex::new(Vec::new());
         let (requests, tokens) = (config.requests_per_minute, config.tokens_per_minute);
@@ -115,7 +115,7 @@ impl Limiter {
         Some(limiter)
     }
 
-    /// The limits, for people.
+    /// The limits, for messages.
     pub(crate) fn shown(&self) -> String {
         let requests = self.requests.map(|n| format!("{n} requests"));
         let tokens = self.tokens.map(|n| format!("{n} tokens"));
@@ -123,13 +123,13 @@ impl Limiter {
         both.join(" and ")
     }
 
-    /// Whether a prompt that certainly has so many tokens can ever be sent.
+    /// Whether a prompt of at least this many tokens can ever be sent.
     pub(crate) fn takes(&self, tokens: u64) -> bool {
         self.tokens.is_none_or(|most| tokens <= most)
     }
 
-    /// Waits for the turn of a request that may take so many tokens. Dropping the future
-    /// leaves the line.
+    /// Waits for the turn of a request with this estimate of tokens. Dropping the future leaves
+    /// the queue.
     pub(crate) async fn enter(
         self: &Arc<Self>,
         tokens: u64,
@@ -159,7 +159,7 @@ impl Limiter {
         }
     }
 
-    /// Notes a request, or tells when there is room for it.
+    /// Admits a request, or gives the time when there is room for it.
     fn admit(&self, now: Instant, tokens: u64) -> Result<u64, Full> {
         let mut window = lock(&self.window);
         window.forget(now, self.span);
@@ -167,7 +167,7 @@ impl Limiter {
             return Err(Full { free, eased: None });
         }
         let most = self.tokens.unwrap_or(u64::MAX);
-        // One that is larger than all goes alone.
+        // A request larger than the limit waits for an empty window.
         let tokens = tokens.min(most);
         let mut over = window.sent.len().saturating_add(1);
         over = over.saturating_sub(self.requests.map_or(usize::MAX, |n| n as usize));
@@ -201,7 +201,7 @@ impl Limiter {
         Ok(number)
     }
 
-    /// The service wants no request for so long.
+    /// Admits no request for a time that the service asked for.
     pub(crate) fn close_for(&self, time: Duration) {
         let until = Instant::now().checked_add(time);
         let mut window = lock(&self.window);
@@ -210,7 +210,7 @@ impl Limiter {
 }
 
 impl Window {
-    /// Forgets what is longer ago than that.
+    /// Removes requests older than `span`.
     fn forget(&mut self, now: Instant, span: Duration) {
         while let Some(first) = self.sent.front() {
             if first.at + span > now {
@@ -223,12 +223,12 @@ impl Window {
 }
 
 impl Slot {
-    /// The request took so many tokens.
+    /// Replaces the estimate with the tokens that the request used.
     pub(crate) fn settle(self, tokens: u64) {
         self.close(Some(tokens));
     }
 
-    /// Nothing more is known of it.
+    /// Ends the request; without `tokens` the estimate stands.
     fn close(&self, tokens: Option<u64>) {
         let mut window = lock(&self.limiter.window);
         let mut sent = window.sent.iter_mut();
@@ -306,7 +306,7 @@ mod tests {
                 }));
                 tokio::task::yield_now().await;
             }
-            // Who gives up takes nobody's turn.
+            // A cancelled request does not take another one's turn.
             tasks[2].abort();
             for task in tasks {
                 let _ = task.await;
@@ -325,7 +325,7 @@ mod tests {
             let TooLate(late) = limiter.enter(1, soon).await.err().unwrap();
             assert!(late.is_some_and(|late| late > Duration::from_secs(31)));
             assert!(Instant::now() < soon);
-            // What the service asks for holds for everybody.
+            // A service's requested wait applies to all requests.
             limiter.close_for(Duration::from_secs(100));
             let next = Instant::now() + Duration::from_secs(70);
             let free = limiter.admit(next, 1).unwrap_err().free;

@@ -1,50 +1,50 @@
-//! Prices: what tokens cost in money and in fuel.
+//! Prices: the cost of tokens in money and in fuel.
 
 use a99_capabilities::ai::{Cost, Usage};
 use a99_core::fuel::Fuel;
 use a99_run::account::Money;
 use serde::Deserialize;
 
-/// What a model's tokens cost, in the currency of the configuration.
+/// The price of a model's tokens, in the currency of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Price {
-    /// A million tokens of prompts.
+    /// Price of a million prompt tokens.
     pub prompt: f64,
-    /// A million of those that came from a cache; the price of prompts by default.
+    /// Price of a million cached prompt tokens; defaults to the price of prompts.
     pub cached: Option<f64>,
-    /// A million tokens that are written to a cache; 1.25 times the price of prompts by
-    /// default, as services ask that ask for it at all.
+    /// Price of a million tokens written to a cache; defaults to 1.25 times the price of
+    /// prompts, as services charge that charge for it at all.
     pub written: Option<f64>,
-    /// A million tokens of answers.
+    /// Price of a million answer tokens.
     pub completion: f64,
     /// Fuel for each token.
     pub fuel: f64,
-    /// The price of requests with long prompts, if it is another.
+    /// The price of requests with long prompts, if it differs.
     pub long: Option<LongPrice>,
 }
 
-/// What tokens of a request cost whose prompt is long.
+/// The price of a request's tokens when its prompt is long.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LongPrice {
     /// Tokens that a prompt must exceed.
     pub from: u64,
-    /// As of [`Price`].
+    /// As in [`Price`].
     pub prompt: f64,
-    /// As of [`Price`].
+    /// As in [`Price`].
     pub cached: Option<f64>,
-    /// As of [`Price`].
+    /// As in [`Price`].
     pub written: Option<f64>,
-    /// As of [`Price`].
+    /// As in [`Price`].
     pub completion: f64,
 }
 
-/// What a token costs that is written to a cache, in tokens of a prompt, if no price is known.
+/// Default price of a token written to a cache, as a multiple of a prompt token's.
 const WRITTEN: f64 = 1.25;
 
 impl Price {
-    /// What tokens cost: money rounded up to millionths, and never less than nothing.
+    /// The cost of tokens. Money is rounded up to millionths, and is never negative.
     ///
     /// ```
     /// use a99_capabilities::ai::Usage;
@@ -60,7 +60,7 @@ impl Price {
         let cached = usage.cached_tokens.min(usage.prompt_tokens);
         let written = usage.written_tokens.min(usage.prompt_tokens - cached);
         let fresh = usage.prompt_tokens - cached - written;
-        // A million tokens at a price are as many millionths of a token's.
+        // A price for a million tokens equals millionths for one token.
         let picos = |tokens: u64, price: f64| u128::from(tokens) * (price * 1e6).round() as u128;
         let long = self.long.as_ref();
         let (prompt, from_cache, to_cache, completion) = match long {
@@ -81,7 +81,7 @@ impl Price {
         }
     }
 
-    /// The member that is no price, if there is one.
+    /// Finds an invalid member.
     pub(crate) fn check(&self) -> Result<(), (&'static str, f64)> {
         for (key, value) in [
             ("prompt", self.prompt),

@@ -1,5 +1,5 @@
-//! Price list: what public services ask for their models, as this crate ships it
-//! (`prices.json`, which names its currency and, for each service, the day it was read).
+//! Price list: prices of public services' models as shipped with this crate (`prices.json`,
+//! which names its currency and, for each service, the day of reading).
 
 use crate::price::{LongPrice, Price};
 use crate::wire::parse;
@@ -15,7 +15,7 @@ pub const CURRENCY: &str = "USD";
 pub struct ListPrice {
     /// The price.
     pub price: Price,
-    /// The day on which the service asked it, `YYYY-MM-DD`.
+    /// The day on which the service charged it, `YYYY-MM-DD`.
     pub date: &'static str,
 }
 
@@ -25,7 +25,7 @@ struct Listed {
     models: BTreeMap<String, Price>,
 }
 
-/// All of them, by the host of the service.
+/// All listed services, by host.
 fn list() -> &'static BTreeMap<String, Listed> {
     static LIST: OnceLock<BTreeMap<String, Listed>> = OnceLock::new();
     LIST.get_or_init(|| parse(include_str!("prices.json")).map_or_else(BTreeMap::new, read))
@@ -67,9 +67,9 @@ fn price(of: &Value) -> Price {
     }
 }
 
-/// What the service at an address asks for a model: of this name, or of the name without the
-/// day of its release (`gpt-5-2025-08-07`, `claude-haiku-4-5-20251001`, `mistral-small-2506`).
-/// Models of addresses that are not listed have no price, whatever their names are.
+/// The listed price of a model at an address, by its name or its name without the release date
+/// (`gpt-5-2025-08-07`, `claude-haiku-4-5-20251001`, `mistral-small-2506`). Models at unlisted
+/// addresses have no price, whatever their names.
 #[must_use]
 pub fn list_price(url: &str, model: &str) -> Option<ListPrice> {
     let authority = url.split("://").nth(1)?.split(['/', '?', '#']).next()?;
@@ -88,7 +88,7 @@ pub fn list_price(url: &str, model: &str) -> Option<ListPrice> {
     })
 }
 
-/// A name without the day, month or preview at its end.
+/// A name without the day, month or preview suffix.
 fn undated(model: &str) -> Option<&str> {
     let (name, last) = model.rsplit_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -122,7 +122,7 @@ mod tests {
             (1.25, Some(0.125), 10.0)
         );
         assert_eq!(of(OPENAI, "gpt-5-2025-08-07"), Some(five));
-        // A release with a price of its own.
+        // A release with a separate price.
         assert_eq!(of(OPENAI, "gpt-4o-2024-05-13").unwrap().completion, 15.0);
         // One that was dearer than the release that the name without a day means.
         assert_eq!(of(OPENAI, "gpt-3.5-turbo-0613").unwrap().completion, 2.0);

@@ -1,5 +1,5 @@
-//! Probe: whether services can be reached, and whether they have the models that roles name.
-//! Nothing is asked of a model.
+//! Probe: checks whether services are reachable and have the models that roles name. It sends
+//! no request to a model.
 
 use crate::attempt::MAX_ERROR_BYTES;
 use crate::provider::ModelProvider;
@@ -10,27 +10,27 @@ use a99_core::value::Value;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Models of a list that are kept.
+/// Maximum models of a list.
 const MAX_MODELS: usize = 10_000;
 
-/// What a service says of itself.
+/// The probe of a service.
 #[derive(Clone, Debug)]
 pub struct ServiceReport {
-    /// Its name in the configuration.
+    /// The service's name in the configuration.
     pub service: String,
-    /// Its address, as the configuration has it.
+    /// The service's address in the configuration.
     pub url: String,
     /// The models that roles name.
     pub wanted: Vec<String>,
-    /// The models that it lists, or why it does not.
+    /// The models that the service lists, or the error.
     pub models: Result<Vec<String>, AiError>,
-    /// How long it took.
+    /// The duration of the probe.
     pub elapsed: Duration,
 }
 
 impl ServiceReport {
-    /// Models that roles name and the service does not list. Some services answer for more
-    /// than they list.
+    /// Models that roles name and the service does not list. Some services have unlisted
+    /// models.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let listed = self.models.as_deref().unwrap_or_default();
         let wanted = self.wanted.iter().map(String::as_str);
@@ -40,7 +40,7 @@ impl ServiceReport {
 
 impl ModelProvider {
     /// Asks each service for the list of its models (`GET {url}/models`), with its key, one
-    /// after another, and waits so long for each.
+    /// after another, with the timeout `wait` for each.
     pub async fn probe(&self, wait: Duration) -> Vec<ServiceReport> {
         let mut reports = Vec::new();
         for (at, service) in self.directory().services.iter().enumerate() {

@@ -22,16 +22,16 @@ use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// Bytes of a request, at most, if the configuration does not say.
+/// Default maximum bytes of a request.
 const MAX_PROMPT_BYTES: usize = 16 << 20;
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct Inner {
     pub(crate) fetch: Arc<HttpFetch>,
     pub(crate) directory: Directory,
     pub(crate) timeouts: Timeouts,
     prices: BTreeMap<String, Price>,
-    /// That of prices: those of the list count only in its own.
+    /// The currency of prices. List prices apply only in the list's currency.
     currency: String,
     retries: Retries,
     budget: Budget,
@@ -43,18 +43,18 @@ pub(crate) struct Inner {
 
 /// Models of services over HTTP.
 ///
-/// Each answer is read by a task of its own on the tokio runtime that
-/// [`stream_text`](AiProvider::stream_text) is called in, or that the builder was given, so
-/// that it goes on whether or not anybody reads its events. A stream that is cancelled or
-/// dropped closes its connection at once.
+/// A separate task reads each answer, on the tokio runtime that
+/// [`stream_text`](AiProvider::stream_text) is called in or that the builder was given, so an
+/// unread stream still makes progress. Cancelling or dropping a stream closes its connection at
+/// once.
 ///
-/// A request is answered by the first model of its role. As long as nothing of an answer
-/// came, what may pass is tried again, as [`Retries`] says, and then the role's next model is
-/// asked; after that an error is an error, which carries what came.
+/// The first model of a role answers a request. Until the first part of an answer arrives,
+/// transient errors are retried, as [`Retries`] says, and then the role's next model is asked.
+/// Later errors end the answer and carry its received part.
 ///
-/// The roles `default`, `smart`, `fast` and `code` always exist: one that has no models is
-/// answered by those of the first of them, in this order, that has some. Programs may name
-/// models too, those of roles and those that a service lists, and no others.
+/// The roles `default`, `smart`, `fast` and `code` always exist: one without models uses those
+/// of the first of them, in this order, that has some. Programs may also name models, but only
+/// those of roles and those that a service lists.
 #[derive(Clone)]
 pub struct ModelProvider(Arc<Inner>);
 
@@ -67,31 +67,30 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Reaches services through this, whose policy, quotas and limits hold then. By default
-    /// the provider has a network of its own that reaches the origins of its services and
-    /// nothing else.
+    /// Uses this client, with its policy, quotas and limits. By default the provider creates a
+    /// network that reaches only the origins of its services.
     #[must_use]
     pub fn fetch(mut self, fetch: Arc<HttpFetch>) -> Builder {
         self.fetch = Some(fetch);
         self
     }
 
-    /// Runs answers on this runtime, which must have its I/O and time drivers, and not on
-    /// the one that asks.
+    /// Runs answers on this runtime, which must have its I/O and time drivers, instead of the
+    /// caller's.
     #[must_use]
     pub fn runtime(mut self, runtime: Handle) -> Builder {
         self.runtime = Some(runtime);
         self
     }
 
-    /// Draws the times between retries from this, in place of the system's randomness.
+    /// Draws the jitter of retries from this instead of the system's randomness.
     #[must_use]
     pub fn random(mut self, random: impl Random + 'static) -> Builder {
         self.random = Arc::new(random);
         self
     }
 
-    /// The provider.
+    /// Builds the provider.
     ///
     /// # Errors
     /// Each of [`ModelCode`], with the place in the configuration.
@@ -133,7 +132,7 @@ impl fmt::Debug for Builder {
 }
 
 impl ModelProvider {
-    /// The provider of a configuration, with a network of its own.
+    /// The provider of a configuration, with a network that reaches only its services.
     ///
     /// # Errors
     /// Each of [`ModelCode`].
@@ -149,11 +148,11 @@ impl ModelProvider {
         &self.0.fetch
     }
 
-    /// A network that reaches the origins of a configuration's services and nothing else, for
-    /// hosts that give it more, such as authorities of their own.
+    /// A network that reaches only the origins of a configuration's services, for hosts that
+    /// extend it, such as with private certificate authorities.
     ///
     /// # Errors
-    /// [`ModelCode::Network`] for an address that is none.
+    /// [`ModelCode::Network`] for an invalid address.
     pub fn network(config: &ModelConfig) -> Result<a99_http::Builder, ModelError> {
         let wrong = |text: String| ModelError::new(ModelCode::Network, text);
         let rules = config
@@ -176,7 +175,7 @@ impl ModelProvider {
         Ok(HttpFetch::builder().policy(policy).limits(limits))
     }
 
-    /// Builds one with more than a configuration says.
+    /// A builder with options beyond the configuration.
     #[must_use]
     pub fn builder(config: ModelConfig) -> Builder {
         Builder {
@@ -187,15 +186,14 @@ impl ModelProvider {
         }
     }
 
-    /// The price of a model by its name in answers, `SERVICE/MODEL`: that of the configuration,
-    /// or the one that its service is known to ask.
+    /// The price of a model by its name in answers, `SERVICE/MODEL`: from the configuration or
+    /// the price list.
     #[must_use]
     pub fn price_of(&self, model: &str) -> Option<Price> {
         self.0.price_of(model).map(|(price, _)| price)
     }
 
-    /// The day on which the service asked for the price of a model, if the configuration does
-    /// not say it.
+    /// The day of a list price, `None` for a price of the configuration.
     #[must_use]
     pub fn price_date(&self, model: &str) -> Option<&'static str> {
         self.0.price_of(model).and_then(|(_, date)| date)
@@ -213,14 +211,14 @@ impl ModelProvider {
         self.0.directory.reached().collect()
     }
 
-    /// What an answer of a model cost; nothing if its price is not known.
+    /// The cost of a model's answer; `None` if its price is unknown.
     #[must_use]
     pub fn cost(&self, model: &str, usage: Usage) -> Option<Cost> {
         self.price_of(model).map(|price| price.cost(usage))
     }
 
-    /// Models that roles and services name and whose price is not known, as `SERVICE/MODEL`. Of
-    /// others a run whose money is limited asks none without a price.
+    /// Models without a known price that roles and services name, as `SERVICE/MODEL`. A run
+    /// with a money limit uses none of them.
     #[must_use]
     pub fn unpriced(&self) -> Vec<String> {
         let reached = self.0.directory.reached();
@@ -271,7 +269,7 @@ impl AiProvider for ModelProvider {
 }
 
 impl ModelProvider {
-    /// Begins an answer, of which the payer pays each request.
+    /// Begins an answer; `payer` pays for each request.
     fn stream(&self, request: TextRequest, payer: Option<Payer>) -> StreamHandle {
         let number = self.0.streams.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("models-{number}");
@@ -303,7 +301,7 @@ impl fmt::Debug for ModelProvider {
 }
 
 impl Inner {
-    /// The price of a model, and its day if it is of the list.
+    /// The price of a model, and its day if it is a list price.
     pub(crate) fn price_of(&self, model: &str) -> Option<(Price, Option<&'static str>)> {
         let (service, name) = model.split_once('/')?;
         let own = self.prices.get(model);
@@ -316,7 +314,7 @@ impl Inner {
         list_price(&service.config.url, name).map(|listed| (listed.price, Some(listed.date)))
     }
 
-    /// Answers, as long as somebody wants it.
+    /// Answers until done or cancelled.
     async fn play(&self, candidates: &[Model], asked: &Asked<'_>) {
         let mut closed = pin!(asked.sink.closed());
         let mut answer = pin!(self.answer(candidates, asked));
@@ -353,7 +351,7 @@ impl Inner {
         }
     }
 
-    /// Asks a model, again and again if what is wrong may pass.
+    /// Asks a model, with retries after transient errors.
     async fn with_retries(&self, attempt: &Attempt<'_>) -> Result<(), AiError> {
         let mut made = 0;
         loop {
@@ -381,12 +379,12 @@ impl Inner {
 
 /// Whether the same request may succeed later.
 fn may_pass(error: &AiError) -> bool {
-    // Nothing came before the connection ended.
+    // A connection that ended before any part arrived.
     error.code.is_transient() || error.code == AiCode::CutOff
 }
 
 /// Whether another model may answer.
 fn leads_on(error: &AiError) -> bool {
-    // `Invalid` is what its wire does not take.
+    // `Invalid` concerns this service's wire format only.
     may_pass(error) || matches!(error.code, AiCode::UnknownModel | AiCode::Invalid)
 }

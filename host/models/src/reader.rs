@@ -1,18 +1,18 @@
-//! Reader of an answer: bytes in, events out. It waits for nothing, so that tests and
-//! fuzzing read as the network does.
+//! Reader of an answer: bytes in, events out. It does no I/O, so tests and fuzzing read exactly
+//! as the network does.
 
 use crate::sse::EventParser;
 use crate::wire::{CallIds, Decoder, Step, Wire, malformed, parse};
 use a99_capabilities::ai::{AiCode, AiError, StopReason, StreamEvent, StreamSink};
 
-/// How far an answer is.
+/// The progress of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Read {
-    /// More is to come. Whether a part of the answer came, and whether an event did.
+    /// More will follow. Whether a part of the answer came, and whether an event did.
     More { part: bool, event: bool },
-    /// The answer is whole.
+    /// The answer is complete.
     Whole(StopReason),
-    /// Nobody wants more, or the answer is too large, which its stream says.
+    /// The stream was cancelled, or the answer is too large, which the stream reports.
     Closed,
 }
 
@@ -23,12 +23,12 @@ pub(crate) struct Reader {
     ending: Ending,
 }
 
-/// How the answer ends, as far as the service said it.
+/// The end of the answer as far as the service reported it.
 #[derive(Debug, Default)]
 struct Ending {
-    /// The last reason.
+    /// The last stop reason.
     reason: Option<StopReason>,
-    /// Whether content followed a reason: then only the stream's end shows the last one.
+    /// Whether content followed a stop reason: then only the stream's end shows the final one.
     goes_on: bool,
 }
 
@@ -41,8 +41,8 @@ impl Reader {
         }
     }
 
-    /// Whether the answer is whole before its stream ends: a reason came, and no content
-    /// after it.
+    /// Whether the answer is complete before its stream ends: a stop reason came, and no
+    /// content after it.
     pub(crate) fn is_whole(&self) -> bool {
         self.ending.reason.is_some() && !self.ending.goes_on
     }
@@ -58,7 +58,7 @@ impl Reader {
                     part |= some;
                 }
                 Ok(Some(end)) => return Ok(end),
-                // What is wrong after the end takes nothing from the answer.
+                // An error after the end does not invalidate the answer.
                 Err(error) => return self.broke_off(sink).map_err(|_| error),
             }
         }
@@ -77,15 +77,15 @@ impl Reader {
         give(steps, &mut self.ending, sink).map(Some)
     }
 
-    /// The stream ended in order: the last reason counts.
+    /// Handles the regular end of the stream: the last stop reason counts.
     pub(crate) fn end(&mut self, sink: &StreamSink) -> Result<Read, AiError> {
         let mut steps = self.decoder.end();
         steps.push(Step::End);
         give(steps, &mut self.ending, sink)
     }
 
-    /// The stream broke off, or nothing came in time: an answer that went on after a reason is
-    /// cut off.
+    /// Handles a broken or timed out stream: an answer with content after a stop reason is cut
+    /// off.
     pub(crate) fn broke_off(&mut self, sink: &StreamSink) -> Result<Read, AiError> {
         match self.is_whole() {
             true => self.end(sink),
@@ -94,7 +94,7 @@ impl Reader {
     }
 }
 
-/// Reads an answer that came as one JSON value.
+/// Reads an answer that is one JSON value.
 pub(crate) fn read_whole(
     wire: Wire,
     ids: CallIds,
@@ -107,7 +107,7 @@ pub(crate) fn read_whole(
     give(steps, &mut Ending::default(), sink)
 }
 
-/// Gives the steps of an event to a stream.
+/// Applies the steps of an event to a stream.
 fn give(steps: Vec<Step>, ending: &mut Ending, sink: &StreamSink) -> Result<Read, AiError> {
     let mut part = false;
     for step in steps {
@@ -115,7 +115,7 @@ fn give(steps: Vec<Step>, ending: &mut Ending, sink: &StreamSink) -> Result<Read
             Step::Event(event) => {
                 let is_usage = matches!(event, StreamEvent::Usage(_));
                 part |= !is_usage;
-                // Opaque parts, such as a signature, may close an answer after its reason.
+                // Opaque parts, such as a signature, may close an answer after its stop reason.
                 let is_content = !is_usage && !matches!(event, StreamEvent::Opaque(_));
                 ending.goes_on |= is_content && ending.reason.is_some();
                 if !sink.send(event) {
@@ -137,7 +137,7 @@ fn give(steps: Vec<Step>, ending: &mut Ending, sink: &StreamSink) -> Result<Read
     Ok(Read::More { part, event: true })
 }
 
-/// A stream that ended before its answer did.
+/// The error for a stream that ended before its answer did.
 pub(crate) fn cut_off() -> AiError {
     let text = "the model's answer ended before it was whole";
     AiError::new(AiCode::CutOff, text)
@@ -226,8 +226,7 @@ mod tests {
             let back = result.opaque.iter().map(|part| part.value.to_json_string());
             assert_eq!(back.collect::<Vec<_>>(), [r#"{"reasoning_content":"Hm"}"#]);
         }
-        // What breaks off in the middle of such an answer is no whole one, nor is an answer
-        // without a reason.
+        // An answer that breaks off or lacks a stop reason is incomplete.
         let error = r#"{"error":{"message":"busy","code":503}}"#;
         for (wire, chunks, breaks, code) in [
             (Wire::Gemini, &[&*hel, &lo][..], true, AiCode::CutOff),

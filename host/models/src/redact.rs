@@ -2,18 +2,18 @@
 
 use a99_capabilities::Secret;
 
-/// Characters of a service's message, at most.
+/// Maximum characters of a service's message.
 const MAX_CHARS: usize = 300;
 
-/// Bytes that a piece of a key has at least: shorter ones stand in any text.
+/// Minimum bytes of a key's piece: shorter ones occur in any text.
 const MIN_PIECE: usize = 6;
 
-/// What stands in place of a key.
+/// The replacement of a key.
 const DOTS: &str = "......";
 
-/// A text of a service's as an error shows it.
+/// A service's text as errors show it.
 pub(crate) fn shown(text: &str, key: Option<&Secret>) -> String {
-    // No more than what may be shown is looked at, with room for what is taken out.
+    // Bounds the work: 16 times the shown characters leave room for removals.
     let end = text.floor_char_boundary(MAX_CHARS * 16);
     let text = without(&text[..end], key.map_or("", Secret::expose));
     let plain = |c: char| match a99_core::text::is_hidden(c) || c.is_control() {
@@ -28,7 +28,7 @@ pub(crate) fn shown(text: &str, key: Option<&Secret>) -> String {
     short.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text without a key, and without pieces of it, which some services show.
+/// Removes a key and pieces of it, which some services show.
 fn without(text: &str, key: &str) -> String {
     if key.len() < MIN_PIECE {
         return match key.is_empty() {
@@ -39,7 +39,7 @@ fn without(text: &str, key: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
-        // The longest piece of the key that stands here.
+        // The longest piece of the key at this position.
         let longest = longest(&text[at..], key);
         match longest >= MIN_PIECE {
             true => {
@@ -55,7 +55,7 @@ fn without(text: &str, key: &str) -> String {
     out
 }
 
-/// Bytes at the front of a text that the key has somewhere.
+/// Length in bytes of the text's longest prefix that occurs in the key.
 fn longest(text: &str, key: &str) -> usize {
     let (text, key) = (text.as_bytes(), key.as_bytes());
     let Some(first) = text.get(..MIN_PIECE) else {
@@ -71,7 +71,7 @@ fn longest(text: &str, key: &str) -> usize {
             .count()
     };
     let longest = starts.map(|(at, _)| common(at)).max().unwrap_or(0);
-    // Keys are ASCII, or the piece ends within a character of it.
+    // Keys are ASCII; otherwise the piece may end inside a character.
     let mut end = longest;
     while end > 0
         && text

@@ -1,25 +1,25 @@
-//! Retries: when, how often, and how long to wait.
+//! Retries: conditions, number, and back-off with jitter.
 
 use a99_capabilities::Random;
 use serde::Deserialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// How often a request is made again. It is made again only as long as nothing of an answer
-/// came, for what may pass: too many requests, a service that does not work or cannot be
-/// reached, no first token in time.
+/// Retry limits of requests. A request is retried only before any part of an answer came, and
+/// only after transient errors: too many requests, a failing or unreachable service, no first
+/// token in time.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Retries {
-    /// Retries of one request with one model; 2 by default.
+    /// Maximum retries of one request with one model; 2 by default.
     pub most: u32,
-    /// Seconds before the first retry, at most; it doubles with each. 0.5 by default.
+    /// Maximum seconds before the first retry; it doubles with each. 0.5 by default.
     pub first_wait: f64,
-    /// Seconds before any retry, at most. A service that wants a longer time is not asked
-    /// again. 20 by default.
+    /// Maximum seconds before any retry. A service that asks for a longer wait is not retried.
+    /// 20 by default.
     pub longest_wait: f64,
-    /// Retries of all requests together before some succeed: each retry takes one, ten
-    /// answers give one back. 20 by default.
+    /// Retry budget of all requests together: each retry takes one, ten answers give one back.
+    /// 20 by default.
     pub budget: u32,
 }
 
@@ -44,8 +44,8 @@ impl Retries {
         }
     }
 
-    /// How long to wait before a retry, of which so many were made; nothing if the service
-    /// wants a longer time than anybody waits.
+    /// The pause before a retry after `made` earlier ones; `None` if the service asks for a
+    /// longer wait than the maximum.
     pub(crate) fn wait(
         &self,
         made: u32,
@@ -58,7 +58,7 @@ impl Retries {
             return None;
         }
         let most = seconds(self.first_wait).saturating_mul(1 << made.min(20));
-        // Any time up to that: who failed together shall not come back together.
+        // Full jitter: requests that failed together must not retry together.
         let mut bytes = [0; 4];
         random.fill(&mut bytes);
         let part = f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX);
@@ -66,15 +66,15 @@ impl Retries {
     }
 }
 
-/// Seconds of a configuration, which was checked.
+/// Converts a checked number of seconds.
 pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// The retries that all requests have together.
+/// The shared retry budget.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// Tenths.
+    /// In tenths of a retry.
     left: AtomicU64,
     most: u64,
 }
@@ -101,7 +101,7 @@ impl Budget {
         taken.is_ok()
     }
 
-    /// An answer came.
+    /// Gives back a tenth of a retry for an answer.
     pub(crate) fn answered(&self) {
         let more = |left: u64| Some((left + 1).min(self.most));
         // The function always gives a value.
@@ -111,14 +111,13 @@ impl Budget {
     }
 }
 
-/// How long a service wants nobody to ask again, by the headers `Retry-After` and
-/// `retry-after-ms`.
+/// The wait that a service asks for in the headers `Retry-After` and `retry-after-ms`.
 pub(crate) fn retry_after(
     header: Option<&str>,
     millis: Option<&str>,
     now: SystemTime,
 ) -> Option<Duration> {
-    /// A year: longer times are as good as never, and no calculation overflows.
+    /// A year: longer waits mean never, and the cap prevents overflow.
     const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
     let number = |text: &str| {
         let number: f64 = text.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! Services, roles and models, as a configuration says them.
+//! Services, roles and models of a configuration.
 
 use crate::config::{ModelConfig, ServiceConfig};
 use crate::error::{ModelCode, ModelError};
@@ -13,36 +13,36 @@ use a99_http::{FetchCode, FetchError, StreamRequest, rule_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The roles that every provider has, in the order in which one that has no models is
-/// answered by the models of another.
+/// The roles that every provider has. One without models uses the models of the first in this
+/// order that has some.
 pub(crate) const ROLES: [&str; 4] = [DEFAULT_ROLE, "smart", "fast", "code"];
 
-/// Bytes of an answer's body, at most: an event has several hundred for a token.
+/// Maximum bytes of an answer's body: an event has several hundred for a token.
 pub(crate) const MAX_BODY_BYTES: usize = 64 << 20;
 
-/// Bytes of a list of models, at most.
+/// Maximum bytes of a list of models.
 const MAX_LIST_BYTES: usize = 4 << 20;
 
-/// A service that is asked.
+/// A configured service.
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) config: ServiceConfig,
-    /// Where requests go, without the path of the wire.
+    /// The base address, without the path of the wire format.
     base: String,
-    /// What the address asks for beside that, such as Azure's `api-version`.
+    /// The query string of the address, such as Azure's `api-version`.
     query: Option<String>,
-    /// The name under which it takes the number of tokens, if it is not the usual one.
+    /// The service's name for the maximum tokens, if it differs from the usual one.
     pub(crate) max_tokens_name: Option<String>,
     models: BTreeSet<String>,
-    /// What may be sent within a minute, if that is limited.
+    /// The rate limiter, if there are limits.
     pub(crate) limiter: Option<Arc<Limiter>>,
 }
 
-/// OpenAI's own service, whose newer models take the number of tokens under another name
-/// than everybody else's, at Azure too.
+/// OpenAI's service. Its newer models take the maximum tokens under a different name, at Azure
+/// too.
 const OPENAI: &str = "api.openai.com:443";
 
-/// Mistral's services, which have OpenAI's wire with a name of their own for the seed.
+/// Mistral's services, which speak OpenAI's wire format except for the name of the seed.
 const MISTRAL: [&str; 2] = ["api.mistral.ai:443", "codestral.mistral.ai:443"];
 
 impl Service {
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// Where a request to a model goes.
+    /// The address of a request to a model.
     pub(crate) fn url(&self, model: &str) -> String {
         let protocol = self.config.wire.protocol();
         let url = protocol.address(&self.base, model, self.config.stream);
@@ -143,12 +143,12 @@ impl Service {
         }
     }
 
-    /// Whether prompts may be written to a cache of the service.
+    /// Whether the service may write prompts to a cache.
     pub(crate) fn writes_cache(&self) -> bool {
         self.config.prompt_cache || self.config.extra.contains_key("cache_control")
     }
 
-    /// Gives members of a body the names that the service has for them: Mistral refuses `seed`.
+    /// Renames members of a body for the service: Mistral refuses `seed`.
     pub(crate) fn rename(&self, body: &mut Map) {
         let is_mistral = rule_for(&self.base).is_ok_and(|rule| MISTRAL.contains(&&*rule));
         if is_mistral && let Some(seed) = body.remove("seed") {
@@ -169,9 +169,9 @@ impl Service {
         self.keyed(request)
     }
 
-    /// A request for the list of its models.
+    /// A request for the list of the service's models.
     pub(crate) fn list_request(&self) -> StreamRequest {
-        // Azure lists the models of a resource beside its deployments.
+        // Azure lists the models of a resource next to its deployments.
         let base = self
             .base
             .split("/deployments/")
@@ -183,7 +183,7 @@ impl Service {
         self.keyed(request)
     }
 
-    /// The request with what every one of the service has: the wire's headers and the key.
+    /// Adds the headers of the wire format and the key.
     fn keyed(&self, mut request: StreamRequest) -> StreamRequest {
         let protocol = self.config.wire.protocol();
         for (name, value) in protocol.headers() {
@@ -202,12 +202,12 @@ impl Service {
         request
     }
 
-    /// A text of the service or of the network, without the key.
+    /// A text of the service or the network, without the key.
     fn shown(&self, text: &str) -> String {
         shown(text, self.config.key.as_ref())
     }
 
-    /// The error of a status from 400 on and the body that came with it.
+    /// The error for a status from 400 on and its body.
     pub(crate) fn refused(&self, status: u16, body: &[u8]) -> AiError {
         let body = String::from_utf8_lossy(body);
         let error = match parse(&body) {
@@ -222,7 +222,7 @@ impl Service {
         AiError::new(error.code, text).retry_after(error.retry_after)
     }
 
-    /// An error of an answer with the service in it.
+    /// Adds the service's name to an error.
     pub(crate) fn named(&self, error: AiError) -> AiError {
         let (service, message) = (&self.name, self.shown(&error.message));
         let text = match message.is_empty() {
@@ -232,7 +232,7 @@ impl Service {
         AiError::new(error.code, text).retry_after(error.retry_after)
     }
 
-    /// Why there was no connection, or no more of it.
+    /// The error for a failed connection.
     pub(crate) fn failed(&self, error: &FetchError) -> AiError {
         let code = match error.code() {
             FetchCode::Denied | FetchCode::Scheme | FetchCode::Quota | FetchCode::Revoked => {
@@ -265,8 +265,8 @@ impl Service {
     }
 }
 
-/// Whether Azure takes `max_completion_tokens` at an address with this query: all versions of its
-/// API from September 2024 on do, without which no model needs it.
+/// Whether Azure takes `max_completion_tokens` at an address with this query: all versions of
+/// its API from September 2024 on do. Earlier versions have no model that needs it.
 fn takes_newer_name(query: Option<&str>) -> bool {
     let version = query
         .into_iter()
@@ -275,7 +275,7 @@ fn takes_newer_name(query: Option<&str>) -> bool {
     version.is_none_or(|version| version >= "2024-09" || !version.starts_with("20"))
 }
 
-/// Whether an address is one of Azure, whose keys stand in a header of their own.
+/// Whether an address is one of Azure, which takes keys in a different header.
 fn is_azure(base: &str) -> bool {
     let host = base
         .split("://")
@@ -293,7 +293,7 @@ fn is_azure(base: &str) -> bool {
 /// A model of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Model {
-    /// Which of the services.
+    /// The service's index.
     pub(crate) service: usize,
     pub(crate) name: String,
 }
@@ -369,8 +369,8 @@ impl Directory {
         format!("{}/{}", self.services[model.service].name, model.name)
     }
 
-    /// The models of a role; those of the first role that has some if it is one of
-    /// [`ROLES`] and has none itself.
+    /// The models of a role. A role of [`ROLES`] without models uses those of the first that
+    /// has some.
     fn of_role(&self, role: &str) -> Option<&[Model]> {
         let own = self.roles.get(role);
         let other = || ROLES.iter().find_map(|other| self.roles.get(*other));
@@ -393,7 +393,7 @@ impl Directory {
         })
     }
 
-    /// All roles, each with the model that is asked first.
+    /// All roles, each with its first model.
     pub(crate) fn list(&self) -> BTreeMap<String, String> {
         let own = self.roles.keys().map(String::as_str);
         let roles: BTreeSet<&str> = own.chain(ROLES).collect();
@@ -404,7 +404,7 @@ impl Directory {
             .collect()
     }
 
-    /// The models that a request may be answered by, best first.
+    /// The models that may answer a request, best first.
     pub(crate) fn candidates(&self, request: &TextRequest) -> Result<Vec<Model>, AiError> {
         if let Some(model) = &request.model {
             return self.named(model).map(|model| vec![model]);
@@ -420,8 +420,7 @@ impl Directory {
         })
     }
 
-    /// The model that a request names: `SERVICE/MODEL`, or `MODEL` if one service alone has
-    /// it.
+    /// The model that a request names: `SERVICE/MODEL`, or `MODEL` if only one service has it.
     fn named(&self, id: &str) -> Result<Model, AiError> {
         let may = |service: usize, name: &str| {
             let Service { config, models, .. } = &self.services[service];
@@ -443,7 +442,7 @@ impl Directory {
                 let models = service.models.iter();
                 models.map(|model| format!("{}/{model}", service.name))
             });
-            /// Names that an error tells.
+            /// Maximum names in an error.
             const MAX_NAMED: usize = 20;
             let known: Vec<String> = known.take(MAX_NAMED).collect();
             let near = suggest(id, known.iter().map(String::as_str));

@@ -1,31 +1,31 @@
-//! Event streams, by the rules of the WHATWG (HTML, section 9.2.6).
+//! Server-sent events, by the rules of the WHATWG (HTML, section 9.2.6).
 //!
-//! Bytes go in as they come, cut anywhere; events come out one at a time, so that what is
-//! held is one line and one event, both of which have a limit.
+//! Bytes may be split anywhere; events come out one at a time. Memory is bounded by one line
+//! and one event, which both have a limit.
 
 use std::fmt;
 
-/// Bytes of a line, at most.
+/// Maximum bytes of a line.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
 
-/// Bytes of an event's data, at most.
+/// Maximum bytes of an event's data.
 pub const MAX_EVENT_BYTES: usize = 4 << 20;
 
-/// What UTF-8 files may begin with.
+/// The byte order mark that UTF-8 text may begin with.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// An event.
+/// A server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its type, `message` if the stream does not say.
+    /// The type; `message` by default.
     pub event: String,
-    /// Its data.
+    /// The data.
     pub data: String,
-    /// The last id that the stream gave, empty if it gave none.
+    /// The last id of the stream, empty if there was none.
     pub id: String,
 }
 
-/// What a stream may not have.
+/// A violation of the limits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum EventError {
     /// A line of more than [`MAX_LINE_BYTES`].
@@ -45,7 +45,7 @@ impl fmt::Display for EventError {
 
 impl std::error::Error for EventError {}
 
-/// Reads an event stream.
+/// Parses an event stream.
 ///
 /// ```
 /// use a99_models::sse::EventParser;
@@ -63,7 +63,7 @@ pub struct EventParser {
     line: Vec<u8>,
     /// Whether the first line was read.
     begun: bool,
-    /// Whether the last line ended by CR, to which a LF still belongs.
+    /// Whether the last line ended with CR, which an LF may complete.
     after_cr: bool,
     kind: String,
     data: String,
@@ -73,18 +73,17 @@ pub struct EventParser {
 }
 
 impl EventParser {
-    /// At the beginning of a stream.
+    /// A parser at the beginning of a stream.
     #[must_use]
     pub fn new() -> EventParser {
         EventParser::default()
     }
 
-    /// Takes bytes from the front of `bytes` until an event is whole; nothing if there is
-    /// none yet, and then all were taken. An event that the stream ends in the middle of is
-    /// none.
+    /// Takes bytes from the front of `bytes` until an event is complete; `None` if all bytes
+    /// were taken before. An event that the stream's end interrupts is dropped.
     ///
     /// # Errors
-    /// If a line or an event is too large; what comes after that has no meaning.
+    /// If a line or an event is too large; later results are meaningless.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, EventError> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -110,7 +109,7 @@ impl EventParser {
         Ok(None)
     }
 
-    /// Milliseconds that the stream wants to be waited for before it is asked again.
+    /// The reconnection time of the stream, in milliseconds.
     #[must_use]
     pub fn retry(&self) -> Option<u64> {
         self.retry
@@ -129,7 +128,7 @@ impl EventParser {
                 None
             }
         };
-        // The room of the line is kept, if it is no more than lines have.
+        // Reuse the line's buffer, unless an unusually long line grew it.
         const KEPT: usize = 64 << 10;
         if line.capacity() <= KEPT {
             self.line = line;
@@ -152,7 +151,7 @@ impl EventParser {
         match name {
             b"event" => self.kind = String::from_utf8_lossy(value).into_owned(),
             b"data" => {
-                // A byte that is no UTF-8 becomes three.
+                // An invalid byte becomes three.
                 let value = String::from_utf8_lossy(value);
                 if self.data.len() + value.len() + 1 > MAX_EVENT_BYTES {
                     return Err(EventError::LargeEvent);
@@ -339,7 +338,7 @@ mod tests {
         assert_eq!(parser.next(&mut &stream[..]), Err(EventError::LargeEvent));
     }
 
-    /// Of what streams are made.
+    /// The fragments of streams.
     const FRAGMENTS: &[&[u8]] = &[
         b"data",
         b"event",

@@ -1,11 +1,10 @@
-//! Real implementations of capabilities, each behind a feature, so that a host
-//! builds only what it grants:
+//! Implementations of capabilities, each behind a feature, so that a host builds only those
+//! that it grants:
 //!
-//! - `sandbox`: `SandboxShell`, a Linux in WebAssembly
-//!   as the computer that an agent's commands run on.
+//! - `sandbox`: `SandboxShell`, a Linux in WebAssembly as the computer for an agent's commands.
 //!
-//! Nothing here is granted by itself: a host puts an implementation into its
-//! `Capabilities`. Each proves itself with the conformance suite of its trait.
+//! Nothing here is granted automatically: a host puts an implementation into its
+//! `Capabilities`. Each passes the conformance suite of its trait.
 
 #![warn(unreachable_pub)]
 

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A row and its score; the greater is the better.
+/// A row and its score; greater is better.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scored {
     pub(crate) score: f32,
-    /// Where the row is: of two alike the earlier is the better.
+    /// The row's position: of equal scores the earlier one is better.
     pub(crate) position: u64,
     pub(crate) id: u64,
 }
@@ -33,7 +33,7 @@ impl PartialEq for Scored {
 
 impl Eq for Scored {}
 
-/// The best `most` of what was offered.
+/// Keeps the best `most` of the offered rows.
 pub(crate) struct Best {
     most: usize,
     /// The worst on top.
@@ -48,7 +48,7 @@ impl Best {
         }
     }
 
-    /// What a row must reach, once there are enough.
+    /// The score that a row must reach, once there are enough.
     pub(crate) fn threshold(&self) -> Option<f32> {
         if self.heap.len() < self.most {
             return None;
@@ -66,7 +66,7 @@ impl Best {
         }
     }
 
-    /// All, the best first.
+    /// All rows, best first.
     pub(crate) fn into_sorted(self) -> Vec<Scored> {
         let rows = self.heap.into_sorted_vec();
         rows.into_iter().map(|row| row.0).collect()

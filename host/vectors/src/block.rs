@@ -1,17 +1,17 @@
-//! Rows that lie together in memory.
+//! Rows that are contiguous in memory.
 
 use crate::bound;
 use crate::kernel::{ABREAST, CHUNK, Codes, GROUP, Group, Numbers};
 use std::mem::size_of;
 use std::ops::Range;
 
-/// The error of a row that was deleted: with it none passes the test.
+/// The error of a deleted row: with it the row never passes the test.
 const DELETED: f32 = f32::NEG_INFINITY;
 
-/// Rows for which a new block has room.
+/// Initial capacity of a block, in rows.
 const FIRST_ROWS: usize = 16;
 
-/// Up to so many rows, in the order in which they came.
+/// A limited number of rows, in the order of their insertion.
 pub(crate) struct Block {
     chunks: usize,
     numbers: Vec<Numbers>,
@@ -35,27 +35,27 @@ impl Block {
         }
     }
 
-    /// Rows, the deleted ones that are still there among them.
+    /// Number of rows, including deleted ones that still take space.
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether nothing but deleted rows is left.
+    /// Whether only deleted rows are left.
     pub(crate) fn is_empty(&self) -> bool {
         self.deleted == self.len()
     }
 
-    /// Whether so many rows are deleted that moving the others pays.
+    /// Whether enough rows are deleted for compaction to pay off.
     pub(crate) fn is_sparse(&self) -> bool {
         self.deleted * 4 > self.len()
     }
 
-    /// Bytes that the block and its rows take.
+    /// Bytes of the block and its rows.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes_with_room(0)
     }
 
-    /// The same when one more row is there, of at most `most`.
+    /// Bytes after one more insertion, with at most `most` rows.
     pub(crate) fn bytes_after_push(&self, most: usize) -> usize {
         self.bytes_with_room(self.room_after_push(most))
     }
@@ -69,7 +69,7 @@ impl Block {
             + self.ids.capacity().max(rows) * size_of::<u64>()
     }
 
-    /// Rows that there will be room for when one more is there.
+    /// Capacity in rows after one more insertion.
     fn room_after_push(&self, most: usize) -> usize {
         let room = self.ids.capacity();
         if self.len() < room {
@@ -78,7 +78,7 @@ impl Block {
         (room * 2).clamp(FIRST_ROWS, most)
     }
 
-    /// Adds a row, behind all others; there are at most `most`.
+    /// Appends a row; there are at most `most`.
     pub(crate) fn push(&mut self, id: u64, row: &[f32], most: usize) {
         self.reserve(self.room_after_push(most));
         let at = self.len();
@@ -90,7 +90,7 @@ impl Block {
         self.ids.push(id);
     }
 
-    /// Room for so many rows in all.
+    /// Reserves capacity for this number of rows.
     fn reserve(&mut self, rows: usize) {
         let codes = self.code_chunks(rows);
         grow(&mut self.numbers, rows * self.chunks);
@@ -100,7 +100,7 @@ impl Block {
         grow(&mut self.ids, rows);
     }
 
-    /// Other numbers for a row.
+    /// Replaces the numbers of a row.
     pub(crate) fn replace(&mut self, at: usize, row: &[f32]) {
         let range = self.range(at..at + 1);
         self.numbers[range].copy_from_slice(&bound::chunked(row));
@@ -112,7 +112,7 @@ impl Block {
         self.deleted += 1;
     }
 
-    /// Gives back what deleted rows take. The others keep their order.
+    /// Reclaims the space of deleted rows. The others keep their order.
     pub(crate) fn compact(&mut self) {
         let mut kept = 0;
         for at in 0..self.len() {
@@ -149,7 +149,7 @@ impl Block {
         self.errors[at] == DELETED
     }
 
-    /// Ids of all rows, by their places.
+    /// Ids of all rows, by position.
     pub(crate) fn ids(&self) -> &[u64] {
         &self.ids
     }
@@ -176,12 +176,12 @@ impl Block {
             .map(move |start| start..len.min(start + GROUP))
     }
 
-    /// Chunks of the codes of so many rows, with those that nobody has yet.
+    /// Chunks of the codes of this number of rows, including padding.
     fn code_chunks(&self, rows: usize) -> usize {
         rows.next_multiple_of(ABREAST) * self.chunks
     }
 
-    /// Where a chunk of the codes of a row is.
+    /// The index of a chunk of a row's codes.
     fn code(&self, at: usize, chunk: usize) -> usize {
         (at / ABREAST * self.chunks + chunk) * ABREAST + at % ABREAST
     }

@@ -1,43 +1,43 @@
 //! Codes of vectors, and the bound that lets a search skip rows without losing one.
 //!
-//! A row `x` is kept twice: as it is, and as codes `c`, whole numbers from -127 to 127,
-//! with a scale `s`, so that `x = s c + r` with a rest `r`. A query `q` gets codes `e` of
-//! 16 bits and a step `t`: `q = t e + p`. The product of both is
+//! A row `x` is stored twice: as given, and as codes `c`, integers from -127 to 127, with a
+//! scale `s`, so that `x = s c + r` with a remainder `r`. A query `q` gets codes `e` of 16 bits
+//! and a step `t`: `q = t e + p`. The product of both is
 //!
 //! ```text
 //! x.q = s c.q + r.q = s t (c.e) + s c.p + r.q
 //! ```
 //!
-//! `c.e` is a sum of whole numbers that a scan computes exactly. The other two terms are
-//! bounded by Cauchy and Schwarz, where `s c = x - r`:
+//! A scan computes `c.e`, a sum of integers, exactly. The other two terms are bounded by the
+//! Cauchy-Schwarz inequality, where `s c = x - r`:
 //!
 //! ```text
 //! x.q <= s t (c.e) + (|x| + |r|) |p| + |r| |q|
 //!      = s t (c.e) + |r| (|q| + |p|) + |x| |p|                                     (1)
 //! ```
 //!
-//! However codes and scales were chosen, (1) holds, because `|r|` and `|p|` are measured
-//! from them. They are computed in 64 bits: rests are differences of multiples of 2^-149,
-//! so that their squares neither overflow nor underflow there, and up to 65,536 terms,
-//! each rounded once or twice, are off by less than one part in 2^35. A part in 2^20 is
-//! added, and the conversion to 32 bits goes to the next number above ([`above`]).
+//! (1) holds for any codes and scales, because `|r|` and `|p|` are measured from them. They are
+//! computed in 64 bits: remainders are differences of multiples of 2^-149, so that their
+//! squares neither overflow nor underflow there, and up to 65,536 terms, each rounded once or
+//! twice, are off by less than one part in 2^35. A part in 2^20 is added, and the conversion to
+//! 32 bits rounds up to the next number ([`above`]).
 //!
 //! # Rounding
 //!
 //! Let `u = 2^-24`; lengths of vectors are at most `N = 1.002` ([`check`] refuses others).
 //!
-//! A **score** is the product as [`score`](crate::kernel::score) computes it. Each of its
-//! terms is rounded once as a product, at most once a chunk in its lane and five times
-//! when lanes are added: with `m = chunks + 6` it is off by at most
+//! A **score** is the product as [`score`](crate::kernel::score) computes it. Each of its terms
+//! is rounded once as a product, at most once a chunk in its lane and five times when lanes are
+//! added: with `m = chunks + 6` it is off by at most
 //! `m u / (1 - m u) * sum |x_i q_i| <= 1.01 m u N^2`, and by 2^-150 for each product that
 //! underflows, 2^-134 together.
 //!
-//! The **left side of the test** ([`Test`](crate::kernel::Test)) computes
-//! `s t (c.e) + |r| w`, `w` being `|q| + |p|` rounded up. A code is a nearest whole number,
-//! so a rest is no greater than its number but for a rounding, `|r| <= 1.01 |x|` and
-//! `|p| <= 1.01 |q|`; then `|s t (c.e)| <= |x - r| |q - p| < 5` and `|r| w < 3`. The first
-//! term has three roundings (of the sum to 32 bits, and two products), the second has one,
-//! their sum, below 8, has one: less than `1.01 (3 * 5 + 3 + 8) u < 2^-19`.
+//! The **left side of the test** ([`Test`](crate::kernel::Test)) computes `s t (c.e) + |r| w`,
+//! where `w` is `|q| + |p|` rounded up. A code is a nearest integer, so a remainder is no
+//! greater than its number except for a rounding, `|r| <= 1.01 |x|` and `|p| <= 1.01 |q|`; then
+//! `|s t (c.e)| <= |x - r| |q - p| < 5` and `|r| w < 3`. The first term has three roundings (of
+//! the sum to 32 bits, and two products), the second has one, their sum, below 8, has one: less
+//! than `1.01 (3 * 5 + 3 + 8) u < 2^-19`.
 //!
 //! So a row whose score reaches `threshold` passes
 //!
@@ -45,19 +45,19 @@
 //! s t (c.e) + |r| w >= threshold - N |p| - 1.01 m u N^2 - 2^-18                     (2)
 //! ```
 //!
-//! as computed, where 2^-18 is more than both remainders together, and the right side is
+//! as computed, where 2^-18 is more than both error terms together, and the right side is
 //! computed in 64 bits and rounded down ([`Query::test`]).
 //!
-//! Sums of codes fit in 32 bits, at every place of the sum: the step is such that
+//! Sums of codes fit in 32 bits, at every point of the sum: the step is chosen such that
 //! `127 * sum |e_i| < 2^31`.
 
 use crate::kernel::{CHUNK, Codes, Numbers, QueryCodes, Test};
 use crate::{MAX_DIMENSION, VectorError};
 
-/// What the length of a vector may differ from one: as much as numbers of 16 bits make it.
+/// Allowed deviation of a vector's length from one: the error of 16-bit numbers.
 const TOLERANCE: f64 = 1e-3;
 
-/// `N`: above the length of every vector, however it was computed.
+/// `N`: an upper bound of every vector's length, however it was computed.
 const LONGEST: f64 = 1.002;
 
 /// The largest code of a row.
@@ -66,17 +66,16 @@ const ROW_CODE: f32 = 127.0;
 /// The largest code of a query.
 const QUERY_CODE: f32 = 32_767.0;
 
-/// What the codes of a query may sum up to.
+/// The maximum sum of a query's codes.
 const QUERY_SUM: u64 = i32::MAX as u64 / ROW_CODE as u64;
 
-/// More than what roundings add to the left side of the test, and underflows to a score.
+/// An upper bound of the roundings on the left side of the test, and of a score's underflows.
 const SLACK: f64 = 1.0 / (1 << 18) as f64;
 
-/// More than what roundings in 64 bits take from a length.
+/// An upper bound of the roundings in a length computed in 64 bits.
 const MEASURED: f64 = 1.0 + 1.0 / (1 << 20) as f64;
 
-/// That a vector is one of an index: its length, numbers, and that it is zero or of
-/// length one.
+/// Checks an index's vector: its dimension, finite numbers, and a length of zero or one.
 pub(crate) fn check(vector: &[f32], dimension: usize) -> Result<(), VectorError> {
     if vector.len() != dimension {
         return Err(VectorError::Length {
@@ -96,8 +95,7 @@ pub(crate) fn check(vector: &[f32], dimension: usize) -> Result<(), VectorError>
 /// The vector of length one in the same direction; zero stays zero.
 ///
 /// # Errors
-/// If one of its numbers is not finite, or there are none or more than
-/// [`MAX_DIMENSION`].
+/// If one of its numbers is not finite, or there are none or more than [`MAX_DIMENSION`].
 pub fn normalized(vector: &[f32]) -> Result<Vec<f32>, VectorError> {
     dimension(vector.len())?;
     finite(vector)?;
@@ -109,7 +107,7 @@ pub fn normalized(vector: &[f32]) -> Result<Vec<f32>, VectorError> {
     Ok(numbers.collect())
 }
 
-/// That there are vectors of so many numbers.
+/// Checks a dimension.
 pub(crate) fn dimension(dimension: usize) -> Result<(), VectorError> {
     if (1..=MAX_DIMENSION).contains(&dimension) {
         Ok(())
@@ -129,7 +127,7 @@ fn length(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// A number of 32 bits that is not below a measured length.
+/// A 32-bit number that is not below a measured length.
 fn above(length: f64) -> f32 {
     ((length * MEASURED) as f32).next_up()
 }
@@ -138,7 +136,7 @@ fn greatest(vector: &[f32]) -> f32 {
     vector.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
-/// The nearest whole number, within bounds; halves go away from zero.
+/// The nearest integer, clamped; halves round away from zero.
 fn nearest(x: f32, most: f32) -> f32 {
     (x + 0.5_f32.copysign(x)).trunc().clamp(-most, most)
 }
@@ -155,8 +153,8 @@ pub(crate) fn chunked(vector: &[f32]) -> Vec<Numbers> {
         .collect()
 }
 
-/// The codes of a row, each chunk of which has its place, its scale and above the length of
-/// its rest.
+/// Writes the codes of a row, one chunk for each item of `codes`. Gives the scale and an upper
+/// bound of the remainder's length.
 pub(crate) fn encode<'a>(row: &[f32], codes: impl Iterator<Item = &'a mut Codes>) -> (f32, f32) {
     let most = greatest(row);
     let (scale, codes_of_one) = if most == 0.0 {
@@ -178,17 +176,16 @@ pub(crate) fn encode<'a>(row: &[f32], codes: impl Iterator<Item = &'a mut Codes>
 
 /// A query in both forms.
 pub(crate) struct Query {
-    /// Its numbers.
     pub(crate) numbers: Vec<Numbers>,
     codes: Vec<QueryCodes>,
     step: f32,
     weight: f32,
-    /// What the right side of (2) takes from the threshold.
+    /// The amount that the right side of (2) subtracts from the threshold.
     slack: f64,
 }
 
 impl Query {
-    /// Of a vector that was checked.
+    /// The query of a checked vector.
     pub(crate) fn new(vector: &[f32]) -> Query {
         let numbers = chunked(vector);
         let (codes, step) = query_codes(vector);
@@ -219,7 +216,7 @@ impl Query {
 /// Codes and step: as fine as 16 bits and the sum allow.
 fn query_codes(vector: &[f32]) -> (Vec<QueryCodes>, f32) {
     let sum: f64 = vector.iter().map(|x| f64::from(x.abs())).sum();
-    // Each code may be half above its number.
+    // Each code may exceed its number by one half.
     let room = QUERY_SUM as f64 - vector.len() as f64;
     let mut step = (greatest(vector) / QUERY_CODE).max((sum / room) as f32);
     loop {
@@ -296,7 +293,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// What the proof says.
+        /// The statement of the proof.
         #[test]
         fn no_row_fails_at_its_own_score((row, query) in pair()) {
             let row = normalized(&row).expect("finite");

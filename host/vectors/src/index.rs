@@ -1,4 +1,4 @@
-//! Rows of an index: added, changed, deleted.
+//! Rows of an index: insertion, replacement, deletion.
 
 use crate::block::Block;
 use crate::bound::{check, dimension};
@@ -12,32 +12,32 @@ use std::fmt;
 use std::hash::RandomState;
 use std::mem::size_of;
 
-/// Bytes of codes in a block: enough that reading them in a row is fast, and so few that
-/// moving a block's rows takes a few milliseconds.
+/// Bytes of codes in a block: enough for fast sequential reads, and few enough that moving a
+/// block's rows takes a few milliseconds.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Rows of a block, at most: what lies beyond gains nothing.
+/// Maximum rows of a block: more bring no gain.
 const BLOCK_ROWS: usize = 8192;
 
-/// More bytes than the smallest table takes. A table that is full doubles.
+/// More bytes than the smallest table takes. A full table doubles.
 const FIRST_TABLE: usize = 128;
 
 /// Vectors of one dimension in memory, each with an id.
 ///
-/// A row takes 5 bytes a number, rounded up to 32 numbers, 16 bytes beside them, and 20 to
-/// 39 bytes in the table that finds it by its id.
+/// A row takes 5 bytes a number, rounded up to 32 numbers, plus 16 bytes, plus 20 to 39 bytes
+/// in the table that finds it by its id.
 pub struct Index {
     level: Level,
     dimension: usize,
-    /// Rows of a block, at most.
+    /// Maximum rows of a block.
     block_rows: usize,
-    /// By serial number: ascending, so that rows are in the order in which they came.
+    /// By serial number: ascending, so that rows are in the order of their insertion.
     blocks: BTreeMap<u64, Block>,
     next_serial: u64,
-    /// What the blocks hold.
+    /// Bytes of the blocks.
     block_bytes: usize,
-    /// Where a row is: the serial number of its block times [`Index::block_rows`], and its
-    /// place in it.
+    /// The location of a row: the serial number of its block times [`Index::block_rows`], plus
+    /// its position in it.
     places: HashMap<u64, u64, RandomState>,
 }
 
@@ -52,10 +52,10 @@ impl fmt::Debug for Index {
 }
 
 impl Index {
-    /// An empty one for vectors of so many numbers.
+    /// An empty index for vectors of a dimension.
     ///
     /// # Errors
-    /// If there are none or more than [`MAX_DIMENSION`](crate::MAX_DIMENSION).
+    /// If the dimension is zero or more than [`MAX_DIMENSION`](crate::MAX_DIMENSION).
     pub fn new(numbers: usize) -> Result<Index, VectorError> {
         dimension(numbers)?;
         let code_bytes = numbers.div_ceil(CHUNK) * size_of::<Codes>();
@@ -71,13 +71,13 @@ impl Index {
         })
     }
 
-    /// Numbers of a vector.
+    /// The dimension of its vectors.
     #[must_use]
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// Rows.
+    /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
@@ -95,16 +95,15 @@ impl Index {
         self.places.contains_key(&id)
     }
 
-    /// Bytes of memory that are held, with the room for more rows.
+    /// Bytes of memory, including spare capacity.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.block_bytes + self.places.allocation_size()
     }
 
-    /// Bytes that will be held at most when one more row is added: what a caller that counts
-    /// memory asks before. While a block grows, its old memory is there too for a moment: at
-    /// most 5 MiB, but for vectors of more than 16,384 numbers, for which it is 320 bytes a
-    /// number.
+    /// Maximum bytes after one more insertion, for callers with a memory limit. While a block
+    /// grows, its old memory also exists for a moment: at most 5 MiB, but for vectors of more
+    /// than 16,384 numbers 320 bytes a number.
     #[must_use]
     pub fn bytes_after_push(&self) -> usize {
         let grown = match self.blocks.last_key_value() {
@@ -116,7 +115,7 @@ impl Index {
         self.bytes() + grown + self.table_growth()
     }
 
-    /// Bytes that the table may grow by when one more row is added.
+    /// Bytes that the table may grow by at one more insertion.
     fn table_growth(&self) -> usize {
         if self.len() < self.places.capacity() {
             return 0;
@@ -124,12 +123,12 @@ impl Index {
         self.places.allocation_size().max(FIRST_TABLE)
     }
 
-    /// Adds a row behind all others.
+    /// Appends a row.
     ///
     /// # Errors
-    /// If the vector has another dimension, a number that is not finite, or is neither zero
-    /// nor of length one ([`normalized`](crate::normalized) makes one that is), or if a row
-    /// has the id already.
+    /// If the vector has another dimension, a number that is not finite, or is neither zero nor
+    /// of length one ([`normalized`](crate::normalized) makes one that is), or if a row has the
+    /// id already.
     pub fn push(&mut self, id: u64, row: &[f32]) -> Result<(), VectorError> {
         check(row, self.dimension)?;
         if self.contains(id) {
@@ -150,8 +149,8 @@ impl Index {
         Ok(())
     }
 
-    /// Another vector for a row, which keeps its place among rows of the same score; whether
-    /// there is such a row.
+    /// Replaces the vector of a row, which keeps its rank among rows of the same score. Gives
+    /// whether the row exists.
     ///
     /// # Errors
     /// If the vector is one that [`Index::push`] refuses.
@@ -166,8 +165,8 @@ impl Index {
         Ok(true)
     }
 
-    /// Removes a row; whether there was one. Its memory is given back when more than a
-    /// quarter of the rows beside it are deleted.
+    /// Removes a row. Gives whether it existed. Its memory is reclaimed when more than a
+    /// quarter of its block's rows are deleted.
     pub fn delete(&mut self, id: u64) -> bool {
         let Some((serial, at)) = self.place(id) else {
             return false;
@@ -194,13 +193,12 @@ impl Index {
         true
     }
 
-    /// The `k` rows that are nearest to a query by cosine similarity, the best first; of
-    /// two with the same score the one that was added first. The filter, if there is one,
-    /// is asked at most once for each row that may be a hit, and keeps out those for whose
-    /// id it says no.
+    /// The `k` nearest rows to a query by cosine similarity, best first; of two with the same
+    /// score the one that was added first. The filter, if there is one, is called at most once
+    /// for each possible hit, and excludes the ids for which it gives false.
     ///
-    /// The hits are exactly those of comparing with every row, and a score has the same
-    /// bits on every machine.
+    /// The hits are exactly those of a comparison with every row, and a score has the same bits
+    /// on every machine.
     ///
     /// # Errors
     /// If the query is a vector that [`Index::push`] refuses.
@@ -213,7 +211,8 @@ impl Index {
         self.search_while(query, k, filter, &|| true)
     }
 
-    /// The same for as long as `goes_on` says so, which is asked about once a millisecond.
+    /// An interruptible search: it calls `goes_on` about once a millisecond, and stops when
+    /// that gives false.
     ///
     /// # Errors
     /// Those of [`Index::search`], and [`VectorError::Stopped`].
@@ -237,7 +236,7 @@ impl Index {
         self.dimension.div_ceil(CHUNK)
     }
 
-    /// The block of a row, and its place in it.
+    /// The block of a row, and its position in it.
     fn place(&self, id: u64) -> Option<(u64, usize)> {
         let place = *self.places.get(&id)?;
         let rows = self.block_rows as u64;

@@ -1,21 +1,18 @@
-//! Dot products, of codes and of numbers, with the vector instructions that the
-//! processor has.
+//! Dot products of codes and of numbers, with the processor's vector instructions.
 //!
-//! Both give the same bits on every processor: sums of codes are whole numbers that
-//! fit, and the sum of numbers has an order that does not depend on how many are added
-//! at once ([`score`]).
+//! Both give the same bits on every processor: sums of codes are integers without overflow, and
+//! the sum of numbers has an order that does not depend on the vector width ([`score`]).
 
 use fearless_simd::{Level, Simd, dispatch, f32x16, i8x32, i16x32, i32x4, i32x8, prelude::*};
 
-/// Numbers of a chunk: a vector is stored as whole chunks, the last one filled up with
-/// zeros.
+/// Numbers of a chunk: a vector is stored as whole chunks, the last one padded with zeros.
 pub(crate) const CHUNK: usize = 32;
 
-/// Rows that are looked at together: as many as a word has bits.
+/// Rows that are tested together: the bits of a word.
 pub(crate) const GROUP: usize = 64;
 
-/// Rows whose codes are stored abreast: a chunk of each, then the next chunk of each. So
-/// memory is read from one end to the other while they share what is read of the query.
+/// Rows whose codes are interleaved: a chunk of each, then the next chunk of each. Memory is
+/// read sequentially while they share each load of the query.
 pub(crate) const ABREAST: usize = 4;
 
 /// A chunk of a stored vector.
@@ -27,7 +24,7 @@ pub(crate) type Codes = [i8; CHUNK];
 /// A chunk of the codes of a query.
 pub(crate) type QueryCodes = [i16; CHUNK];
 
-/// The codes of up to [`GROUP`] rows, and what their bounds are computed from.
+/// The codes of up to [`GROUP`] rows, with the scales and errors of their bounds.
 #[derive(Clone, Copy)]
 pub(crate) struct Group<'a> {
     pub(crate) codes: &'a [Codes],
@@ -35,8 +32,7 @@ pub(crate) struct Group<'a> {
     pub(crate) errors: &'a [f32],
 }
 
-/// What a row is compared with: it may be among the best if
-/// `dot * scale * step + error * weight >= cut`.
+/// The test of a row: it may be among the best if `dot * scale * step + error * weight >= cut`.
 #[derive(Clone, Copy)]
 pub(crate) struct Test<'a> {
     pub(crate) codes: &'a [QueryCodes],
@@ -45,19 +41,19 @@ pub(crate) struct Test<'a> {
     pub(crate) cut: f32,
 }
 
-/// The rows of a group that pass the test, as bits; the first row is the lowest.
+/// The rows of a group that pass the test, as bits; the first row is the lowest bit.
 pub(crate) fn passing(level: Level, group: Group<'_>, test: Test<'_>) -> u64 {
     dispatch!(level, simd => passing_in(simd, group, test))
 }
 
-/// Scores of rows that lie behind each other, one for each place of `scores`.
+/// Scores of consecutive rows, one for each item of `scores`.
 pub(crate) fn scores(level: Level, rows: &[Numbers], query: &[Numbers], scores: &mut [f32]) {
     dispatch!(level, simd => scores_in(simd, rows, query, scores));
 }
 
-/// The score of a row: the sum over 32 lanes, where lane `i` sums in order the products
-/// of the numbers `i`, `i + 32`, `i + 64` and so on, each rounded; then lanes are added
-/// in halves, lane `i` and `i + 16`, `i` and `i + 8`, down to one.
+/// The score of a row: the sum over 32 lanes, where lane `i` sums in order the products of the
+/// numbers `i`, `i + 32`, `i + 64` and so on, each rounded; then lanes are added in halves,
+/// lane `i` and `i + 16`, `i` and `i + 8`, down to one.
 pub(crate) fn score(level: Level, row: &[Numbers], query: &[Numbers]) -> f32 {
     dispatch!(level, simd => score_in(simd, row, query))
 }
@@ -75,7 +71,7 @@ fn passing_in<S: Simd>(simd: S, group: Group<'_>, test: Test<'_>) -> u64 {
     passing
 }
 
-/// Four rows at a time, which share what is read of the query.
+/// Four rows at a time share each load of the query.
 #[inline(always)]
 fn dots_in<S: Simd>(simd: S, codes: &[Codes], query: &[QueryCodes], dots: &mut [i32; GROUP]) {
     let (dots, _) = dots.as_chunks_mut::<ABREAST>();

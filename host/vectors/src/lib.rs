@@ -1,11 +1,11 @@
-//! Vectors in memory and the nearest of them, by cosine similarity, exactly.
+//! Exact nearest-neighbour search over vectors in memory, by cosine similarity.
 //!
-//! An [`Index`] holds vectors of one dimension and length one, in 32 bits; zero is allowed,
-//! and scores 0. [`Index::search`] gives the `k` rows with the greatest products with a
-//! query. There is no approximate index: the rows are those that comparing with each of them
-//! would give, with the same scores. What makes it fast is a copy in eight bits, which is
-//! read first; only rows that can be among the best by a proven bound are read in full
-//! (`src/bound.rs` has the proof).
+//! An [`Index`] holds vectors of one dimension and length one, in 32 bits; zero is allowed, and
+//! scores
+//! 0. [`Index::search`] gives the `k` rows with the greatest products with a query. There is no
+//!    approximate index: the rows and scores are those of a comparison with every row. The
+//!    search is fast because it first reads a copy in eight bits; only rows that can be among
+//!    the best by a proven bound are read in full (`src/bound.rs` has the proof).
 //!
 //! ```
 //! use a99_vectors::{Index, normalized};
@@ -22,11 +22,10 @@
 //! # Ok::<(), a99_vectors::VectorError>(())
 //! ```
 //!
-//! Where rows are kept for good is up to the caller: it feeds an index with
-//! [`Index::push`], [`Index::replace`] and [`Index::delete`], and asks
-//! [`Index::bytes_after_push`] before. With the feature `sqlite` there is a caller that
-//! keeps them in a file, `VectorStore`, and with the feature `postgres` one that keeps them
-//! on a server, `PostgresVectorStore`: the capability of programs.
+//! Persistence is up to the caller: it feeds an index with [`Index::push`], [`Index::replace`]
+//! and [`Index::delete`], and calls [`Index::bytes_after_push`] before. With the feature
+//! `sqlite`, `VectorStore` keeps vectors in a file; with the feature `postgres`,
+//! `PostgresVectorStore` keeps them on a server. Both implement the capability of programs.
 
 #![warn(unreachable_pub)]
 
@@ -52,8 +51,7 @@ pub use store::VectorStore;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use store::{Backend, CacheUsage, VectorLimits, VectorUsage, WithVectors};
 
-/// Numbers of a vector, at most: what the sums of codes and the proof of the bound have
-/// room for.
+/// Maximum dimension of a vector: the sums of codes and the proof of the bound rely on it.
 pub const MAX_DIMENSION: usize = 1 << 16;
 
 /// A row that a search found.
@@ -61,6 +59,6 @@ pub const MAX_DIMENSION: usize = 1 << 16;
 pub struct Hit {
     /// The id that it was added with.
     pub id: u64,
-    /// Its product with the query, from -1 to 1 but for roundings.
+    /// Its product with the query, from -1 to 1 except for rounding.
     pub score: f32,
 }

@@ -1,4 +1,4 @@
-//! Hits of a query: which rows are looked at, and in what form.
+//! Hits of a query: the order in which groups of rows are scanned, and in which form.
 
 use crate::best::{Best, Scored};
 use crate::block::Block;
@@ -8,32 +8,31 @@ use crate::{Hit, VectorError};
 use fearless_simd::Level;
 use std::ops::Range;
 
-/// One group of so many is looked at before all others. Its best rows are a threshold that
-/// few of the others reach, whatever the order in which rows were added.
+/// One of this many groups is scanned first. Its best rows give a threshold that few of the
+/// others reach, regardless of the insertion order.
 const SAMPLE: usize = 32;
 
-/// If more rows of a group pass than one of so many, reading codes first is no gain: a row's
-/// numbers are four times its codes, and those of single rows are slower to read.
+/// If more than one in this many rows of a group pass the test, the codes do not pay off: a
+/// row's numbers are four times its codes, and single rows are slower to read.
 const TOO_MANY: usize = 2;
 
-/// Groups that are then looked at without codes, and how many they may become while each
-/// group between them has too many again.
+/// Groups that are then scanned without codes: initially, and at most, while each group in
+/// between fails to pay off again.
 const FIRST_STRETCH: usize = 4;
 const LAST_STRETCH: usize = 64;
 
-/// Numbers of rows that are looked at until it is asked whether to go on: less than a
-/// millisecond.
+/// Numbers that are scanned between two checks for an interrupt: less than a millisecond.
 const LOOK: usize = 1 << 20;
 
-/// A search under way.
+/// A search in progress.
 pub(crate) struct Search<'a> {
     level: Level,
     query: Query,
-    /// Groups that are looked at until it is asked whether to go on.
+    /// Groups that are scanned between two checks for an interrupt.
     look: usize,
     filter: Option<&'a dyn Fn(u64) -> bool>,
     best: Best,
-    /// Groups that are still looked at without codes.
+    /// Remaining groups to scan without codes.
     plain: usize,
     stretch: usize,
 }
@@ -56,10 +55,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The hits among the rows of blocks, each with the position of its first row.
+    /// The hits among the rows of blocks, each block with the position of its first row.
     ///
     /// # Errors
-    /// It was not to go on.
+    /// If `goes_on` gave false.
     pub(crate) fn run<'b>(
         mut self,
         blocks: impl Iterator<Item = (u64, &'b Block)> + Clone,

@@ -10,19 +10,19 @@ const PARTS_IN_TURN: usize = 500;
 /// Bytes in one turn.
 const BYTES_IN_TURN: usize = 256 << 10;
 
-/// An element that is not closed yet.
+/// An open element.
 struct Frame {
     name: Text,
     attributes: Map,
     children: Vec<Value>,
-    /// Places of children that are white space from between tags.
+    /// Indices of children that are white space between tags.
     blanks: Vec<usize>,
     holds_elements: bool,
 }
 
 /// A tree that is being built.
 pub(crate) struct Build {
-    /// The part that is next.
+    /// The index of the next part.
     at: usize,
     open: Vec<Frame>,
     keys: [Text; 4],
@@ -39,7 +39,7 @@ impl Default for Build {
 }
 
 impl Build {
-    /// Builds on for a while; the root element when it is closed.
+    /// Builds for one turn. Gives the root element once it is closed.
     pub(crate) fn turn(&mut self, parts: &Parts) -> Option<Value> {
         let mut bytes = 0;
         for _ in 0..PARTS_IN_TURN {
@@ -69,7 +69,7 @@ impl Build {
                         None => return Some(element),
                     }
                 }
-                // With its value; and there is nothing outside of the root.
+                // A value follows its key, and there are no parts outside of the root.
                 (Kind::Key, _) | (_, None) => {}
             }
             if bytes > BYTES_IN_TURN {
@@ -114,7 +114,7 @@ impl Frame {
     }
 }
 
-/// The texts among these in one.
+/// Joins the texts among these.
 fn own_text(children: &[Value]) -> Text {
     let mut texts = children.iter().filter_map(Value::as_text);
     match (texts.next(), texts.next()) {

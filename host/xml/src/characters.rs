@@ -1,12 +1,12 @@
 //! Characters and names of XML 1.0 (fifth edition, productions 2 to 5).
 
-/// Whether XML has the character at all.
+/// Whether XML allows the character.
 pub(crate) fn is_char(c: char) -> bool {
     matches!(c,
         '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// Whether a text is white space alone.
+/// Whether a text is only white space.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.bytes()
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))

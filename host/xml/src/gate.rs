@@ -1,11 +1,11 @@
-//! Gate: how many documents are read at once. A run counts a tree when it has it; before,
-//! sixty-four of them would be nobody's (security N12).
+//! Gate: limits concurrently read documents. A run is charged for a tree only when it gets it;
+//! until then, sixty-four of them would be charged to no run (security N12).
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-/// Documents of a parser that are read at once.
+/// Maximum documents that a parser reads at once.
 pub(crate) const AT_ONCE: usize = 4;
 
 /// The gate of a parser and its clones.
@@ -18,7 +18,7 @@ struct Inside {
     waiting: Vec<Waker>,
 }
 
-/// Somebody within; leaves when dropped.
+/// Admission through the gate, until dropped.
 #[derive(Debug)]
 pub(crate) struct Pass(Arc<Gate>);
 

@@ -1,22 +1,21 @@
 //! XML documents as values: the capability [`Xml`] without document types.
 //!
-//! A document is well-formed XML 1.0 in one root element. There are no document
-//! types and no entities but the five of the standard and numbers of characters;
-//! nothing is fetched, nothing expands, and size, depth, nodes and attributes
-//! are bounded (security N12).
+//! A document is well-formed XML 1.0 with one root element. There are no document types, and no
+//! entities except the standard's five and numeric character references. Nothing is fetched,
+//! nothing expands, and size, depth, nodes and attributes are limited (security N12).
 //!
 //! An element is an object, and so is the root:
 //!
-//! | member | what it is |
+//! | member | content |
 //! |---|---|
-//! | `name` | its name as written, with the prefix if it has one |
-//! | `attributes` | an object: a text for each name, namespace declarations too |
+//! | `name` | the name as written, with its prefix |
+//! | `attributes` | an object with a text for each name, including namespace declarations |
 //! | `children` | elements and texts, in order |
-//! | `text` | its own texts in one, those of elements inside left out |
+//! | `text` | the element's texts joined, without those of nested elements |
 //!
-//! Comments and processing instructions are skipped, CDATA sections are text, and
-//! line ends are single line feeds. Texts of white space alone, which come from
-//! indentation, are left out of elements that hold elements.
+//! Comments and processing instructions are skipped, CDATA sections are text, and line ends are
+//! single line feeds. Elements that contain elements lose texts of only white space, which come
+//! from indentation.
 //!
 //! ```
 //! use a99_xml::XmlParser;
@@ -51,22 +50,22 @@ use std::sync::Arc;
 use std::task::Poll;
 use tree::{Tree, Turn};
 
-/// What a document may be.
+/// Limits of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XmlLimits {
-    /// Bytes of text.
+    /// Maximum bytes of text.
     pub max_bytes: usize,
-    /// Elements inside each other.
+    /// Maximum depth of nested elements.
     pub max_depth: usize,
-    /// Elements, texts and attributes together.
+    /// Maximum elements, texts and attributes together.
     pub max_nodes: usize,
-    /// Attributes of one element.
+    /// Maximum attributes of one element.
     pub max_attributes: usize,
 }
 
 impl Default for XmlLimits {
-    /// 4 MiB, which is what may cross into a program (D21); 128 levels; 50,000
-    /// nodes; 256 attributes.
+    /// 4 MiB, the limit for values that cross into a program (D21); 128 levels; 50,000 nodes;
+    /// 256 attributes.
     fn default() -> XmlLimits {
         XmlLimits {
             max_bytes: 4 << 20,
@@ -77,8 +76,8 @@ impl Default for XmlLimits {
     }
 }
 
-/// Parses documents; see the crate for what it makes of them. As a capability it and its
-/// clones read four at once, and others wait.
+/// Parses documents to the values that the crate documents. As a capability, it and its clones
+/// read at most four documents at once; others wait.
 #[derive(Clone, Debug, Default)]
 pub struct XmlParser {
     limits: XmlLimits,
@@ -86,13 +85,13 @@ pub struct XmlParser {
 }
 
 impl XmlParser {
-    /// With the limits that hold by default.
+    /// A parser with the default limits.
     #[must_use]
     pub fn new() -> XmlParser {
         XmlParser::default()
     }
 
-    /// With other limits.
+    /// A parser with other limits.
     #[must_use]
     pub fn with_limits(limits: XmlLimits) -> XmlParser {
         XmlParser {
@@ -101,11 +100,10 @@ impl XmlParser {
         }
     }
 
-    /// The root element of a document.
+    /// Parses a document to its root element.
     ///
     /// # Errors
-    /// If it is not well-formed, has a document type or another entity, or passes
-    /// a limit.
+    /// If it is not well-formed, has a document type or another entity, or exceeds a limit.
     pub fn parse_document(&self, text: &str) -> Result<Value, XmlError> {
         let mut tree = Tree::new(text, &self.limits)?;
         loop {
@@ -115,7 +113,7 @@ impl XmlParser {
         }
     }
 
-    /// The same, giving way to other tasks now and then.
+    /// Parses a document, and yields to other tasks regularly.
     async fn parse_in_turns(&self, text: &Value) -> Result<Value, XmlError> {
         let Some(text) = text.as_text() else {
             let kind = text.kind();

@@ -1,17 +1,16 @@
-//! Parts of a document in order, in two blocks of memory: reading allocates nothing for
-//! an element.
+//! Parts of a document in order, in two blocks of memory: reading an element allocates nothing.
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A start tag, with the element's name.
     Open,
-    /// An attribute's name, and after it the value.
+    /// An attribute's name; its value follows.
     Key,
     Attribute,
     /// Text between tags.
     Text,
-    /// The same, some of it written as a section or reference.
+    /// Text that is partly a CDATA section or reference.
     Explicit,
     Close,
 }
@@ -19,7 +18,7 @@ pub(crate) enum Kind {
 #[derive(Copy, Clone, Debug)]
 struct Part {
     kind: Kind,
-    /// Where its text ends, which begins where that of the part before ends.
+    /// The end of its text; the start is the end of the part before.
     end: usize,
 }
 
@@ -45,7 +44,7 @@ impl Parts {
         self.parts.push(Part { kind, end });
     }
 
-    /// Adds to the text of the last part, which becomes one of this kind.
+    /// Appends to the text of the last part, which becomes of this kind.
     pub(crate) fn extend(&mut self, kind: Kind, text: &str) {
         self.texts.push_str(text);
         let end = self.texts.len();

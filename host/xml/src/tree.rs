@@ -1,6 +1,6 @@
-//! Reading: from the events of quick-xml to the parts of a document. Values are made of
-//! them once the document is known to be well-formed, so that one that is not costs no
-//! more than its reading.
+//! Reading: from the events of quick-xml to the parts of a document. Values are built only once
+//! the document is known to be well-formed, so that an invalid one costs no more than its
+//! reading.
 
 use crate::XmlLimits;
 use crate::build::Build;
@@ -18,9 +18,9 @@ const EVENTS_IN_TURN: usize = 500;
 /// Bytes in one turn.
 const BYTES_IN_TURN: u64 = 64 << 10;
 
-/// What a turn came to.
+/// The result of a turn.
 pub(crate) enum Turn {
-    /// There is more.
+    /// There is more to do.
     More,
     /// The root element.
     Done(Value),
@@ -32,16 +32,15 @@ pub(crate) struct Tree<'t> {
     limits: &'t XmlLimits,
     reader: Reader<&'t [u8]>,
     parts: Parts,
-    /// Elements that are not closed yet, by their places in the parts.
+    /// Open elements, by their indices in the parts.
     open: Vec<usize>,
     nodes: usize,
     begun: bool,
     /// Whether the last part is text since the last tag.
     in_text: bool,
-    /// Whether some of it was written as a section or reference, which is never
-    /// indentation.
+    /// Whether a part of it is a CDATA section or reference, which is never indentation.
     explicit: bool,
-    /// What is made of the parts when all are read.
+    /// Builds the value once all parts are read.
     build: Option<Build>,
 }
 
@@ -77,7 +76,7 @@ impl<'t> Tree<'t> {
         })
     }
 
-    /// Reads or builds on for a while.
+    /// Reads or builds for one turn.
     pub(crate) fn turn(&mut self) -> Result<Turn, XmlError> {
         if let Some(build) = &mut self.build {
             return Ok(build.turn(&self.parts).map_or(Turn::More, Turn::Done));
@@ -109,7 +108,7 @@ impl<'t> Tree<'t> {
         match event {
             Event::Start(start) => self.start(&start),
             Event::End(_) => self.close(),
-            // Expanded by the reader.
+            // The reader expands empty elements.
             Event::Empty(_) => Err(self.wrong("an empty element")),
             Event::Text(text) => {
                 if text.contains("]]>") {
@@ -135,8 +134,7 @@ impl<'t> Tree<'t> {
                 if self.begun {
                     return Err(self.wrong("the XML declaration stands at the start alone"));
                 }
-                // The text is decoded already; what it says of an encoding does
-                // not count.
+                // The text is already decoded; its declared encoding is ignored.
                 match declaration.xml_version() {
                     Ok(_) => Ok(()),
                     Err(error) => Err(self.wrong(&error.to_string())),
@@ -201,7 +199,7 @@ impl<'t> Tree<'t> {
         Ok(())
     }
 
-    /// A tag ends a text; comments and the like do not.
+    /// A tag ends a text; comments and processing instructions do not.
     fn end_text(&mut self) {
         (self.in_text, self.explicit) = (false, false);
     }
@@ -298,12 +296,12 @@ impl<'t> Tree<'t> {
     }
 }
 
-/// A name in a message: not longer than a line.
+/// A name for a message, truncated to a line.
 fn shown(name: &str) -> String {
     cut(name, 60)
 }
 
-/// The first so many characters of a text.
+/// The first `most` characters of a text.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -1,5 +1,5 @@
-//! Activation: an agent that is awake. It reads its channel, does what the delivery state
-//! machine commands, and tells it how that ended.
+//! Activation: an awake agent. It reads its channel, executes the commands of the delivery
+//! state machine, and reports their results to it.
 
 mod ahead;
 mod alarm;
@@ -33,48 +33,47 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-/// What is told to an agent that is awake.
+/// Messages to an awake agent.
 #[derive(Debug)]
 pub(crate) enum Signal {
-    /// A timer of its is due.
+    /// One of its timers is due.
     Timer(TimerRow),
-    /// Its settings were changed from outside: what of them.
+    /// A user changed these members of its settings.
     Settings(Value),
-    /// It shall sleep when its turns have ended.
+    /// Sleep once the running turns have ended.
     Drain,
-    /// Its turns are cancelled.
+    /// Cancel the running turns.
     Halt,
 }
 
-/// How an activation ended.
+/// The end of an activation.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// It sleeps.
     Asleep {
-        /// What it has not seen yet begins after this.
+        /// The last sequence number that was read.
         cursor: Seq,
     },
-    /// It stopped for another reason than that it was asked to.
+    /// It stopped without being asked to.
     Stopped(StopReason),
-    /// It cannot be started: its state, its hooks or the store do not allow it.
+    /// It cannot start: its state, its hooks or the store prevent it.
     Failed(AgentError),
 }
 
-/// What of an activation others may look at.
+/// The published status of an activation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) checkpoint: Seq,
-    /// Events beyond the checkpoint that are done.
+    /// Processed events after the checkpoint.
     pub(crate) done: BTreeSet<Seq>,
     pub(crate) state: Option<Arc<str>>,
-    /// Whether the hooks of its start have run.
+    /// Whether the start hooks have run.
     pub(crate) is_up: bool,
     pub(crate) turns: u64,
     pub(crate) failed: u64,
-    /// Events that came through too many agents.
+    /// Events dropped because they passed through too many agents.
     pub(crate) hop_limited: u64,
     pub(crate) last_error: Option<AgentError>,
-    /// A commit of several turns was not made: they are kept one by one.
+    /// A group commit failed: turns commit one by one.
     pub(crate) one_by_one: bool,
 }
 
@@ -83,19 +82,19 @@ struct Running {
     trigger: Trigger,
     attempt: u32,
     client: TurnClient,
-    /// The state as it was when it began, and its revision.
+    /// The state at its beginning, and that state's revision.
     base: Arc<str>,
     revision: u64,
     cancel: Option<oneshot::Sender<()>>,
-    /// What its handler gave.
+    /// The handler's output.
     output: Option<Output>,
-    /// What else it wanted to be committed when it ended.
+    /// Further changes to commit with it.
     changes: Changes,
-    /// What is being committed, to be tried again.
+    /// A prepared commit, kept for a retry.
     commit: Option<Box<TurnCommit>>,
 }
 
-/// What a turn is about, until it is committed.
+/// The cause of a turn, kept until the turn is committed.
 enum Subject {
     Event(Arc<Event>),
     Timer(TimerRow),
@@ -103,14 +102,14 @@ enum Subject {
 }
 
 enum Happened {
-    /// A start was recorded, or not; the turn may be the only suspect of the host.
+    /// The result of recording a start. The permit is the host's crash isolation.
     Recorded(TurnId, Option<OwnedSemaphorePermit>, Result<(), StoreError>),
     Handled(TurnId, u32, Result<Output, AgentError>, bool),
     Committed(TurnId, Trigger, Result<Receipt, StoreError>),
-    /// The commit of a turn is held.
+    /// The commit of a turn joined the group commit.
     Held(TurnId),
     Saved(Result<Receipt, StoreError>),
-    /// A timer that is due, and whether it is still there.
+    /// A timer that is due, and whether the store still has it.
     Due(TimerRow, bool),
 }
 
@@ -129,42 +128,42 @@ pub(crate) struct Activation {
     json: Arc<str>,
     revision: u64,
     replays: u64,
-    /// Settings that hold, and what users changed of them.
+    /// The effective settings, and the users' changes.
     settings: Arc<Value>,
     saved_settings: Value,
     reader: Reader,
     passing: Option<broadcast::Receiver<Passing>>,
     /// The last event that was read.
     cursor: Seq,
-    /// What is not beyond it was there before the agent was awake.
+    /// Events up to this one were in the log before the agent woke.
     replay_until: Seq,
     subjects: HashMap<Trigger, Subject>,
-    /// How many of the subjects are no events of the log, and how many may be.
+    /// Subjects that are not logged events, and their limit.
     loose: usize,
     max_loose: usize,
     running: BTreeMap<TurnId, Running>,
-    /// Why the store refused turns that are given up next, or their starts.
+    /// Why the store refused turns that will be given up, or their starts.
     refusals: BTreeMap<TurnId, String>,
     work: FuturesUnordered<Pending>,
-    /// When the machine is told the time, by the clock and at the latest.
+    /// When the machine gets its next time input: by the clock, and at the latest.
     wake_at: Option<(Millis, Instant)>,
     signals: mpsc::UnboundedReceiver<Signal>,
     status: watch::Sender<Status>,
     timers_changed: Arc<tokio::sync::Notify>,
-    /// Held while a turn runs under which the process died before, and what ends the wait for
-    /// that.
+    /// The crash isolation permit of a turn that crashed the process before, and the sender
+    /// whose drop ends the wait for one.
     suspect: Option<OwnedSemaphorePermit>,
     waits_as_suspect: Option<oneshot::Sender<()>>,
-    /// Whether the agent has tables of its own.
+    /// Whether the agent declares tables.
     has_tables: bool,
     ahead: ahead::Ahead,
     is_draining: bool,
-    /// Whether nobody can tell it anything any more.
+    /// True once all senders of signals are gone.
     is_deaf: bool,
 }
 
 impl Activation {
-    /// Lives until it sleeps or stops.
+    /// Runs until the agent sleeps or stops.
     pub(crate) async fn live(mut self, first: Vec<Command>) -> Ended {
         self.status.send_modify(|status| status.is_up = true);
         let mut stop = self.obey(first);
@@ -175,7 +174,7 @@ impl Activation {
             }
             if self.ahead.is_due() {
                 stop = self.settle().await;
-                // Others have their turn.
+                // A group commit can loop without pending: give other tasks a turn.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -192,7 +191,7 @@ impl Activation {
                 Err(error) => return Ended::Failed(error.into()),
             }
             let idle = self.machine.is_idle() && self.work.is_empty() && self.ahead.is_empty();
-            // Events that were filtered are done, and kept a while later.
+            // Filtered events are processed at once but stored later.
             if idle && self.machine.progress().checkpoint != self.status.borrow().checkpoint {
                 self.show();
             }
@@ -224,13 +223,13 @@ impl Activation {
                     stop = self.input(Input::Time);
                 }
                 () = at(sleep) => stop = self.heed(Signal::Drain),
-                // Signals are heard also where turns follow each other without end.
+                // Keeps signals served while turns follow each other without a pause.
                 () = ready(()), if !self.ahead.is_empty() => {}
             }
         }
     }
 
-    /// Ends: the last hook, if there is time for one.
+    /// Ends the activation: runs the last hook if it drained.
     async fn stopped(mut self, reason: StopReason) -> Ended {
         for running in self.running.values_mut() {
             running.client.0.give_up();
@@ -269,7 +268,7 @@ impl Activation {
                 if self.subjects.contains_key(&trigger) {
                     return None;
                 }
-                // Whoever told may have read it before it was removed.
+                // The sender may have read the timer before it was removed.
                 let agents = Arc::clone(self.shared.agents());
                 let key = self.fence.key.clone();
                 self.work.push(Box::pin(async move {
@@ -298,7 +297,7 @@ impl Activation {
         }
     }
 
-    /// Reads the log as far as there is room.
+    /// Reads the log while the machine has room.
     async fn read_on(&mut self) -> Result<Option<StopReason>, StoreError> {
         while !self.is_draining {
             let room = self.machine.wants();
@@ -313,7 +312,7 @@ impl Activation {
             if events.is_empty() {
                 break;
             }
-            // Whoever changed something and published then, is heard in this order.
+            // A settings change made before an event was published takes effect first.
             while let Ok(signal) = self.signals.try_recv() {
                 if let Some(reason) = self.heed(signal) {
                     return Ok(Some(reason));
@@ -349,7 +348,7 @@ impl Activation {
         self.input(Input::Event { seq, deliver })
     }
 
-    /// Takes an event that is in no log.
+    /// Takes an ephemeral event.
     fn pass(&mut self, event: Arc<Event>) -> Option<StopReason> {
         if !self.wants(&event) {
             return None;
@@ -358,13 +357,13 @@ impl Activation {
         self.trigger(trigger, Subject::Event(event))
     }
 
-    /// Whether more may wait that is no event of the log. The machine has as much room: what
-    /// is begun here is not refused there.
+    /// Whether another unlogged subject may wait. The limit is the machine's: it never refuses
+    /// what starts here.
     fn has_loose_room(&self) -> bool {
         self.loose < self.max_loose
     }
 
-    /// Begins a turn that answers to no event of the log, unless there are too many.
+    /// Begins a turn without a logged event, unless there are too many.
     fn trigger(&mut self, trigger: Trigger, subject: Subject) -> Option<StopReason> {
         if !self.has_loose_room() || self.is_draining {
             return None;
@@ -375,14 +374,14 @@ impl Activation {
         self.input(Input::Trigger(trigger))
     }
 
-    /// Forgets what a turn was about.
+    /// Drops the subject of a turn.
     fn forget(&mut self, trigger: &Trigger) {
         if self.subjects.remove(trigger).is_some() && trigger.seq().is_none() {
             self.loose -= 1;
         }
     }
 
-    /// Finds the timers of turns that were cut off: those that come again go on.
+    /// Finds the timers of interrupted turns, so that recurring ones continue.
     async fn remember_timers(&mut self, lost: &[Trigger]) -> Result<(), StoreError> {
         if !lost.iter().any(|lost| matches!(lost, Trigger::Timer(..))) {
             return Ok(());
@@ -398,8 +397,8 @@ impl Activation {
         Ok(())
     }
 
-    /// Whether an event reaches the agent: by what the host knows, not by what its sender
-    /// says.
+    /// Whether the agent gets an event. It relies on the host's record of the sender, not on
+    /// the sender's claims.
     fn wants(&self, event: &Event) -> bool {
         let is_wanted = self.passes_filter(event);
         let max = self.shared.options.max_hops;
@@ -409,7 +408,7 @@ impl Activation {
         is_wanted && event.hops <= max
     }
 
-    /// Says that an event came through too many agents to be handled: they answer each other.
+    /// Warns that an event passed through too many agents: the agents answer each other.
     fn beyond_hops(&self, event: &Event, max: u8) {
         let (key, sender) = (&self.fence.key, &event.sender);
         let who = sender.handle.as_deref().or(sender.name.as_deref());
@@ -447,7 +446,7 @@ impl Activation {
         should_yield_event(event, self.filter, context)
     }
 
-    /// Does what the machine says.
+    /// Executes the machine's commands.
     fn obey(&mut self, commands: impl Into<VecDeque<Command>>) -> Option<StopReason> {
         let mut queue = commands.into();
         while let Some(command) = queue.pop_front() {
@@ -470,7 +469,7 @@ impl Activation {
                 Command::Cancel(turn) => {
                     let running = self.running.get_mut(&turn);
                     if let Some(cancel) = running.and_then(|running| running.cancel.take()) {
-                        // It may have ended already.
+                        // The handler may have ended already.
                         let _ = cancel.send(());
                     }
                 }
@@ -482,7 +481,7 @@ impl Activation {
                 } => self.commit(turn, &trigger, end, progress),
                 Command::Save(progress) => self.save(progress),
                 Command::WakeAt(at) => self.wake_at = Some((at, Instant::now() + self.left(at))),
-                // They were told when the agent woke.
+                // The `on_lost` hook handled them at waking.
                 Command::Lost(_) => {}
                 Command::Stop(reason) => return Some(reason),
             }
@@ -511,7 +510,7 @@ impl Activation {
                     Ok(()) => self.input(Input::Recorded(turn)),
                     Err(error) => {
                         let fault = match faults::fault(&error) {
-                            // It is left to the next waking.
+                            // The next waking retries it.
                             CommitFault::Unavailable if self.is_draining => {
                                 CommitFault::Unavailable
                             }
@@ -542,7 +541,7 @@ impl Activation {
         }
     }
 
-    /// Lets others see how far it is.
+    /// Publishes the status.
     fn show(&self) {
         let progress = self.machine.progress();
         self.status.send_modify(|status| {
@@ -555,7 +554,7 @@ impl Activation {
 
 async fn next_passing(from: &mut Option<broadcast::Receiver<Passing>>) -> Option<Arc<Event>> {
     match from {
-        // Of events that are in no log, some may be missed.
+        // A slow agent may miss ephemeral events.
         Some(from) => match from.recv().await {
             Ok(passing) => Some(passing.event),
             Err(broadcast::error::RecvError::Lagged(_)) => None,
@@ -579,7 +578,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// How a handler's result is told to the machine.
+/// Maps a handler's result to the machine's input.
 fn told(result: &Result<Output, AgentError>, was_cancelled: bool) -> TurnResult {
     match result {
         Ok(_) => TurnResult::Done,

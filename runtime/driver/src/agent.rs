@@ -1,4 +1,4 @@
-//! Agents: what a host runs, with state of a type of their own.
+//! Agents: the trait that a host runs, with typed state.
 
 use crate::error::AgentError;
 use crate::methods::Methods;
@@ -12,18 +12,18 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a hook or handler ends.
+/// The result of a hook or handler.
 pub type TurnOutcome = Result<(), AgentError>;
 
-/// An agent: a type whose values answer events, one turn at a time for each key.
+/// An agent: a type whose values handle events, one turn at a time for each key.
 ///
-/// A value has no state of its own that lasts: what must outlive a turn stands in
-/// [`Agent::State`], which a turn changes and its commit keeps. One value serves an agent's
-/// key for as long as it is awake.
+/// A value keeps no durable state itself: data that must outlive a turn belongs in
+/// [`Agent::State`], which a turn changes and its commit stores. One value serves an agent's
+/// key for as long as the agent is awake.
 ///
-/// Hooks come in this order: [`Agent::init`] once for each waking, [`Agent::on_lost`] if
-/// turns were cut off that are not run again, [`Agent::on_wake`], then events and alarms, at
-/// last [`Agent::on_sleep`]. Events that come meanwhile wait; none is lost.
+/// Hooks run in this order: [`Agent::init`] once for each waking, [`Agent::on_lost`] if
+/// interrupted turns will not be retried, [`Agent::on_wake`], then events and alarms, finally
+/// [`Agent::on_sleep`]. Events that arrive meanwhile queue; none is dropped.
 ///
 /// ```
 /// use a99_runtime::{Agent, Body, Event, Turn, TurnOutcome};
@@ -51,86 +51,87 @@ pub type TurnOutcome = Result<(), AgentError>;
 /// }
 /// ```
 pub trait Agent: Send + Sync + Sized + 'static {
-    /// What lasts. It is JSON in the store, an object.
+    /// The durable state. The store keeps it as a JSON object.
     type State: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static;
-    /// What users may change: laid over [`Agent::default_settings`] and the host's
-    /// configuration.
+    /// The settings that users may change, merged over [`Agent::default_settings`] and the
+    /// host's configuration.
     type Settings: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static;
 
-    /// The version of [`Agent::State`]. States of earlier ones are led up by
-    /// [`Agent::migrations`]; one of a later version is refused.
+    /// The version of [`Agent::State`]. [`Agent::migrations`] upgrade states of earlier
+    /// versions; a state of a later version is refused.
     const STATE_VERSION: u32 = 1;
 
-    /// The steps that lead a state from each version to the next.
+    /// The migrations that upgrade a state from each version to the next.
     fn migrations(&self) -> &[Migration] {
         &[]
     }
 
-    /// The state of an agent that has none yet. What a state of before lacks has its default
-    /// still, not what stands here.
+    /// The state of a new agent. Members that an older stored state lacks take their defaults,
+    /// not the values given here.
     fn initial_state(&self) -> Self::State {
         Self::State::default()
     }
 
-    /// Settings that hold where neither configuration nor user says otherwise.
+    /// Settings that apply where neither configuration nor user sets a value.
     fn default_settings(&self) -> Self::Settings {
         Self::Settings::default()
     }
 
-    /// How it joins its channel. `checkpoint` is the place up to which it has seen the log.
+    /// How the agent joins its channel. `checkpoint` is the last sequence number that it has
+    /// processed.
     fn connect_options(&self, identity: &Identity, checkpoint: Seq) -> ConnectOptions {
         let _ = (identity, checkpoint);
         ConnectOptions::default()
     }
 
-    /// Which events it sees.
+    /// Filters the events that the agent receives.
     fn event_options(&self) -> EventOptions {
         EventOptions::default()
     }
 
-    /// What it can rely on when its process is killed, and how often a turn is tried.
+    /// Delivery guarantees after a crash, and how often a turn is retried.
     fn policy(&self) -> Policy {
         Policy::default()
     }
 
-    /// How long a turn may take before it is cancelled.
+    /// The timeout of a turn.
     fn turn_timeout(&self) -> Duration {
         Duration::from_secs(300)
     }
 
-    /// Methods that others on the channel may call.
+    /// Methods that other participants of the channel may call.
     fn methods(&self) -> Methods<Self> {
         Methods::none()
     }
 
-    /// SQL tables of its own, in a file of its own ([`TurnClient::storage`]); without them
-    /// there is none. An agent with tables has one turn at a time.
+    /// The agent's SQL tables, in a separate file ([`TurnClient::storage`]). The default is no
+    /// tables. An agent with tables runs one turn at a time.
     ///
     /// [`TurnClient::storage`]: crate::TurnClient::storage
     fn tables(&self) -> Option<Tables> {
         None
     }
 
-    /// Called once it is on its channel, before everything else. It changes nothing.
+    /// Called before every other hook, once the agent is on its channel. It changes nothing.
     fn init(&self, identity: &Identity) -> TurnOutcome {
         let _ = identity;
         Ok(())
     }
 
-    /// Called when it wakes, before the first event. What it changes is committed.
+    /// Called when the agent wakes, before the first event. Its changes are committed.
     fn on_wake(&self, turn: &mut Turn<'_, Self>) -> impl Future<Output = TurnOutcome> + Send {
         let _ = turn;
         ready(Ok(()))
     }
 
-    /// Answers an event.
+    /// Handles an event.
     fn on_event(
         &self,
         turn: &mut Turn<'_, Self>,
         event: Event,
     ) -> impl Future<Output = TurnOutcome> + Send;
 
-    /// A timer that it set is due.
+    /// Called when one of the agent's timers is due.
     fn on_alarm(
         &self,
         turn: &mut Turn<'_, Self>,
@@ -140,13 +141,13 @@ pub trait Agent: Send + Sync + Sized + 'static {
         ready(Ok(()))
     }
 
-    /// Called before it sleeps, after the last turn.
+    /// Called after the last turn, before the agent sleeps.
     fn on_sleep(&self, turn: &mut Turn<'_, Self>) -> impl Future<Output = TurnOutcome> + Send {
         let _ = turn;
         ready(Ok(()))
     }
 
-    /// Turns that were cut off and are not run again (delivery at most once).
+    /// Called with interrupted turns that will not be retried (at-most-once delivery).
     fn on_lost(
         &self,
         turn: &mut Turn<'_, Self>,
@@ -156,7 +157,7 @@ pub trait Agent: Send + Sync + Sized + 'static {
         ready(Ok(()))
     }
 
-    /// Its settings were changed from outside.
+    /// Called after the settings were changed from outside.
     fn on_settings_changed(
         &self,
         turn: &mut Turn<'_, Self>,
@@ -166,47 +167,47 @@ pub trait Agent: Send + Sync + Sized + 'static {
     }
 }
 
-/// Who an agent is, and with what it was configured.
+/// An agent's key and its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// Agent, channel and handle.
     pub key: AgentKey,
-    /// What the host configured.
+    /// The configuration that the host set.
     pub config: Arc<Value>,
 }
 
 /// How an agent joins its channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectOptions {
-    /// Its name for people; the agent's name if there is none.
+    /// The display name; defaults to the agent's name.
     pub name: Option<String>,
-    /// What kind of participant it is; `agent` if there is none.
+    /// The kind of participant; defaults to `agent`.
     pub kind: Option<String>,
-    /// What else it says about itself.
+    /// Further metadata that the agent publishes.
     pub extra_metadata: Map<String, Value>,
-    /// Where its stream begins when it is on the channel for the first time.
+    /// The position at which the agent's first stream starts.
     pub replay: Replay,
 }
 
-/// Where the stream of an agent begins that has seen nothing yet.
+/// The position at which a new agent starts to read its channel.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Replay {
-    /// With the first event of the log.
+    /// At the first event of the log.
     #[default]
     All,
-    /// After a place.
+    /// After this sequence number.
     After(Seq),
-    /// With what comes.
+    /// With events appended from now on.
     Skip,
 }
 
 /// A timer that is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alarm {
-    /// Its name.
+    /// The timer's name.
     pub name: String,
-    /// When it was due, in milliseconds since the Unix epoch.
+    /// The due time in milliseconds since the Unix epoch.
     pub due: u64,
-    /// What was given with it.
+    /// The value given when the timer was set.
     pub payload: Value,
 }

@@ -1,4 +1,4 @@
-//! Bus: who is on a channel, and calls of their methods.
+//! Bus: the participants of a channel, and calls of their methods.
 
 use crate::error::{AgentError, codes};
 use crate::subscription::Subscription;
@@ -9,35 +9,35 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a call waits, if neither the caller nor the method says otherwise.
+/// The timeout of a call when neither the caller nor the method sets one.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Somebody on a channel.
+/// A participant of a channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Participant {
-    /// Who.
+    /// The participant's identity.
     pub id: Uuid,
-    /// By which it is addressed, without `@`.
+    /// The handle by which others address it, without `@`.
     pub handle: String,
-    /// Its name for people.
+    /// The display name.
     pub name: String,
-    /// `agent`, `panel` for people, others as a host likes.
+    /// `agent`, `panel` for people, or a kind that the host defines.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The methods that it has: `name`, `description`, `parameters`, `returns`, `timeout`.
+    /// The advertised methods: `name`, `description`, `parameters`, `returns`, `timeout`.
     pub methods: Value,
-    /// The agent's key, if it is one.
+    /// The agent's key, if the participant is an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentKey>,
-    /// What else it says about itself.
+    /// Further published metadata.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
 impl Participant {
-    /// Whether it has a method; none is known of one that advertises nothing, and it may be
-    /// asked.
+    /// Checks that the participant has a method, and gives the method's timeout. A participant
+    /// whose methods are unknown may still be called.
     pub(crate) fn check_method(&self, name: &str) -> Result<Option<Duration>, AgentError> {
         let methods = self
             .methods
@@ -61,26 +61,25 @@ impl Participant {
     }
 }
 
-/// Whether a handle is meant by what somebody wrote: an `@` and the case of letters do not
-/// count.
+/// Whether `written` names this handle: a leading `@` and letter case are ignored.
 pub(crate) fn is_handle(handle: &str, written: &str) -> bool {
     let written = written.strip_prefix('@').unwrap_or(written);
     handle.eq_ignore_ascii_case(written)
 }
 
-/// A part of an answer, or the last one.
+/// One part of a method's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {
-    /// What it says.
+    /// The part's content.
     pub content: Option<Value>,
-    /// Whether it is the last.
+    /// Whether this is the last part.
     pub complete: bool,
-    /// How far the method is, 0 to 100.
+    /// Progress of the method, 0 to 100.
     pub progress: Option<f64>,
 }
 
-/// A call of a method that is under way. Its answer stands in the channel's log: a turn that
-/// runs again finds it there.
+/// A pending call of a method. The answer is in the channel's log: when the turn is retried, it
+/// finds the answer there.
 #[derive(Debug)]
 pub struct MethodCallHandle {
     pub(crate) call_id: Uuid,
@@ -88,13 +87,13 @@ pub struct MethodCallHandle {
     pub(crate) results: Subscription,
     limit: Duration,
     is_complete: bool,
-    /// Held while it is waited for.
+    /// Registers the wait for deadlock detection while it is held.
     waiting: Option<Waiting>,
 }
 
 impl MethodCallHandle {
-    /// Of a call that was published at a place of the channel, and waits for as long as its
-    /// caller says, its method, or a minute.
+    /// A call published at a sequence number of the channel. The timeout is the caller's, then
+    /// the method's, then one minute.
     pub(crate) fn new(
         call_id: Uuid,
         provider: Uuid,
@@ -113,23 +112,23 @@ impl MethodCallHandle {
         }
     }
 
-    /// The call.
+    /// The call's identity.
     #[must_use]
     pub fn call_id(&self) -> Uuid {
         self.call_id
     }
 
-    /// Whether the last part of the answer was given.
+    /// Whether the last part of the answer has arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// The next part of the answer; none after the last.
+    /// The next part of the answer; `None` after the last.
     ///
     /// # Errors
-    /// The provider's error, with its code, `execution-error` if it has none; `timeout`;
-    /// those of the store.
+    /// The provider's error with its code, by default `execution-error`; `timeout`; errors of
+    /// the store.
     pub async fn next(&mut self) -> Result<Option<Chunk>, AgentError> {
         if self.is_complete {
             return Ok(None);
@@ -149,10 +148,10 @@ impl MethodCallHandle {
         found.map(Some)
     }
 
-    /// The whole answer: what the last part says.
+    /// The whole answer: the content of the last part.
     ///
     /// # Errors
-    /// Those of [`MethodCallHandle::next`]; `cancelled` if all parts were taken before.
+    /// Those of [`MethodCallHandle::next`]; `cancelled` if all parts were already taken.
     pub async fn result(mut self) -> Result<Value, AgentError> {
         while let Some(chunk) = self.next().await? {
             if chunk.complete {
@@ -169,7 +168,7 @@ impl MethodCallHandle {
 async fn next(results: &mut Subscription, call: Uuid, provider: Uuid) -> Result<Chunk, AgentError> {
     loop {
         let event = results.next().await?;
-        // Who answers is what the host knows of the sender; others cannot answer.
+        // The host authenticates senders: only the provider can answer.
         if event.sender.id != provider {
             continue;
         }
@@ -210,15 +209,15 @@ fn chunk(event: &Event, call: Uuid) -> Option<Result<Chunk, AgentError>> {
     }))
 }
 
-/// Who waits for whom: a call that would wait for itself is refused.
+/// The wait-for graph of agents: a call that would deadlock is refused.
 #[derive(Debug, Default)]
 pub(crate) struct Waits(std::sync::Mutex<HashMap<AgentKey, Vec<AgentKey>>>);
 
-/// That one agent waits for another, while it is held.
+/// An edge of the wait-for graph; dropping it removes the edge.
 pub(crate) struct Waiting(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl Waiting {
-    /// One that is over by this.
+    /// A wait that calls `over` when it ends.
     pub(crate) fn until(over: impl FnOnce() + Send + Sync + 'static) -> Waiting {
         Waiting(Some(Box::new(over)))
     }
@@ -231,7 +230,7 @@ impl std::fmt::Debug for Waiting {
 }
 
 impl Waits {
-    /// Notes that an agent waits for another.
+    /// Registers that one agent waits for another.
     pub(crate) fn wait(
         self: &Arc<Waits>,
         from: &AgentKey,
@@ -275,11 +274,12 @@ impl Drop for Waiting {
     }
 }
 
-/// What a call has beside its arguments.
+/// Options of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// How long it waits; as long as the method says, or a minute.
+    /// The timeout; defaults to the method's, then one minute.
     pub timeout: Option<Duration>,
-    /// A name of the operation in its turn; its place among the turn's calls without one.
+    /// A name that identifies the operation in its turn; by default its position among the
+    /// turn's calls.
     pub name: Option<String>,
 }

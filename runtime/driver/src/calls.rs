@@ -1,4 +1,4 @@
-//! Calls of methods that run here, so that whoever made one can cancel it.
+//! Running method calls of this host, so that the caller can cancel them.
 
 use crate::hub::locked;
 use a99_runtime_engine::Uuid;
@@ -6,11 +6,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-/// Cancelled calls that are remembered until their turn begins. One that is forgotten runs,
-/// as any call does whose cancelling came too late.
+/// Cancellations remembered until their turn begins. A forgotten one has no effect: the call
+/// runs, like any call whose cancellation arrives too late.
 const REMEMBERED: usize = 1_024;
 
-/// A call and who made it: nobody else cancels it.
+/// A call and its caller. Only the caller may cancel it.
 type Call = (Uuid, Uuid);
 
 #[derive(Debug, Default)]
@@ -19,11 +19,11 @@ struct Known {
     cancelled: VecDeque<Call>,
 }
 
-/// Calls of methods that run, and those that were cancelled before.
+/// Running calls, and calls cancelled before they ran.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(Arc<Mutex<Known>>);
 
-/// That a call runs, while it is held.
+/// Registers a running call while it is held.
 #[derive(Debug)]
 pub(crate) struct RunningCall {
     calls: Calls,
@@ -32,7 +32,7 @@ pub(crate) struct RunningCall {
 }
 
 impl Calls {
-    /// Notes that a call runs.
+    /// Registers a running call.
     pub(crate) fn begin(&self, id: Uuid, caller: Uuid) -> RunningCall {
         let call = (id, caller);
         let mut known = locked(&self.0);
@@ -48,7 +48,7 @@ impl Calls {
         }
     }
 
-    /// Cancels a call that runs or is still to run.
+    /// Cancels a running or queued call.
     pub(crate) fn cancel(&self, id: Uuid, caller: Uuid) {
         let call = (id, caller);
         let mut known = locked(&self.0);
@@ -64,7 +64,7 @@ impl Calls {
 }
 
 impl RunningCall {
-    /// Ends when the call is cancelled; never otherwise.
+    /// Resolves when the call is cancelled; otherwise never.
     pub(crate) async fn cancelled(&mut self) {
         if self.cancelled.wait_for(|is| *is).await.is_err() {
             std::future::pending::<()>().await;

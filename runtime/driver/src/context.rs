@@ -1,7 +1,7 @@
-//! Runtime context: the services of an agent, by their names, whatever the target.
+//! Runtime context: an agent's services by name, independent of the target.
 //!
-//! A target is where agents run: `embedded` is this process. Another one is a folder with
-//! storage, event bus, language model and a [`RuntimeFactory`]; agents do not notice.
+//! A target is where agents run: `embedded` is this process. Another target provides storage,
+//! event bus, language model and a [`RuntimeFactory`]; agents do not notice the difference.
 
 use crate::agent::Identity;
 use crate::error::AgentError;
@@ -21,15 +21,15 @@ pub const EMBEDDED: &str = "embedded";
 /// The mode of agents whose host is another process.
 pub const PROCESS: &str = "process";
 
-/// SQL tables of an agent's own. What a turn changes is committed with it; a query sees it
-/// before. Parameters are positional, `?`; other statements than an agent's own tables allow
-/// are refused (`store.input`): `ATTACH`, `PRAGMA`, the runtime's tables. [`Storage`](crate::Storage)
-/// is the one of this process.
+/// An agent's SQL tables. A turn's changes commit with the turn; its queries see them earlier.
+/// Parameters are positional, `?`. Statements outside the agent's tables are refused
+/// (`store.input`): `ATTACH`, `PRAGMA`, the runtime's tables. [`Storage`](crate::Storage) is
+/// the implementation of this process.
 pub trait StorageApi: Send + Sync {
-    /// Statements without parameters, for schemas.
+    /// Runs statements without parameters, for schemas.
     fn exec<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<(), AgentError>>;
 
-    /// One statement that changes rows.
+    /// Runs one statement that changes rows.
     fn run<'a>(
         &'a self,
         sql: &'a str,
@@ -50,25 +50,25 @@ pub trait StorageApi: Send + Sync {
         params: Vec<Value>,
     ) -> BoxFuture<'a, Result<Vec<Row>, AgentError>>;
 
-    /// Waits until what was committed is as durable as it will be. In a turn it does nothing:
-    /// the turn is one commit, which is not made yet. Who must keep something before the
-    /// handler ends makes a step of it.
+    /// Waits until committed changes are durable. It does nothing during a turn, because the
+    /// turn's single commit is still to come. To persist data before the handler ends, use a
+    /// step.
     fn flush(&self) -> BoxFuture<'_, Result<(), AgentError>>;
 }
 
-/// Called when the checkpoint moves on.
+/// Callback for each advance of the checkpoint.
 pub type OnAdvance = Box<dyn Fn(Seq) + Send + Sync>;
 
 /// The services of an agent.
 #[derive(Clone)]
 pub struct RuntimeContext {
-    /// Who it is, and with what it was configured.
+    /// Key and configuration.
     pub identity: Arc<Identity>,
-    /// Where it runs: [`EMBEDDED`] or another target's word.
+    /// The target: [`EMBEDDED`] or another target's name.
     pub mode: &'static str,
-    /// Its own tables, if it has some.
+    /// The agent's SQL tables, if it declares any.
     pub storage: Option<Arc<dyn StorageApi>>,
-    /// Its channel.
+    /// The agent's channel.
     pub event_bus: Arc<dyn EventBus>,
     /// The language model, if the host grants one.
     pub ai: Option<Arc<dyn AiProvider>>,
@@ -82,37 +82,37 @@ struct Checkpoint {
     on_advance: Option<OnAdvance>,
 }
 
-/// What a context is made of.
+/// The parts from which a context is created.
 pub struct ContextParts {
-    /// Who the agent is.
+    /// Key and configuration.
     pub identity: Arc<Identity>,
-    /// The target's word.
+    /// The target's name.
     pub mode: &'static str,
-    /// Its own tables.
+    /// The agent's SQL tables.
     pub storage: Option<Arc<dyn StorageApi>>,
-    /// Its channel.
+    /// The agent's channel.
     pub event_bus: Arc<dyn EventBus>,
     /// The language model.
     pub ai: Option<Arc<dyn AiProvider>>,
     /// The host's log.
     pub log: Option<Arc<dyn AgentLogger>>,
-    /// The place up to which the log is done.
+    /// The last sequence number that was processed.
     pub initial_checkpoint: Seq,
-    /// Called when that moves on.
+    /// Called when the checkpoint advances.
     pub on_checkpoint_advance: Option<OnAdvance>,
 }
 
-/// A target: makes contexts for its agents.
+/// A target: creates contexts for its agents.
 pub trait RuntimeFactory: Send + Sync {
-    /// The target's word.
+    /// The target's name.
     fn mode(&self) -> &'static str;
 
-    /// The context of an agent.
+    /// Creates the context of an agent.
     fn context(&self, identity: Arc<Identity>)
     -> BoxFuture<'_, Result<RuntimeContext, AgentError>>;
 }
 
-/// A context of its parts.
+/// Creates a context from its parts.
 #[must_use]
 pub fn create_runtime_context(parts: ContextParts) -> RuntimeContext {
     RuntimeContext {
@@ -139,13 +139,13 @@ impl fmt::Debug for RuntimeContext {
 }
 
 impl RuntimeContext {
-    /// The place up to which the log is done.
+    /// The last sequence number that was processed.
     #[must_use]
     pub fn checkpoint(&self) -> Seq {
         self.checkpoint.at.load(Ordering::Acquire)
     }
 
-    /// Moves the checkpoint on, for whoever drives the agent; it never goes back.
+    /// Advances the checkpoint; it never moves back. Drivers of an agent call this.
     pub fn advance_checkpoint(&self, to: Seq) {
         if self.checkpoint.at.fetch_max(to, Ordering::AcqRel) < to
             && let Some(on_advance) = &self.checkpoint.on_advance
@@ -156,7 +156,7 @@ impl RuntimeContext {
 }
 
 impl TurnClient {
-    /// The services of the agent in this turn.
+    /// The agent's services during this turn.
     #[must_use]
     pub fn context(&self) -> RuntimeContext {
         create_runtime_context(ContextParts {

@@ -1,36 +1,36 @@
-//! Conversation: the dialogue that the log of a channel holds, as language models read it.
+//! Conversation: a channel's log as the dialogue that language models read.
 
 use a99_runtime_engine::{Body, Event, Seq, Uuid};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Who says something in a dialogue.
+/// The role of a message's author.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Speaker {
     /// A person.
     User,
-    /// An agent, or what else is no person.
+    /// An agent, or any other participant that is not a person.
     Assistant,
 }
 
-/// A message as a dialogue has it: whole.
+/// A complete message of a dialogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// The message.
+    /// The message's identity.
     pub id: Uuid,
-    /// Its place in the log.
+    /// Its sequence number in the log.
     pub seq: Option<Seq>,
-    /// On whose side it was said.
+    /// The author's role.
     pub speaker: Speaker,
-    /// Who said it.
+    /// The sender's identity.
     pub sender: Uuid,
-    /// The whole text.
+    /// The whole text, with all appended parts.
     pub content: String,
 }
 
-/// The dialogue of events, oldest first: texts of messages with what was appended to them.
-/// People (`panel`) are users, all others assistants. Messages that failed, that are not
-/// whole yet, and that are no text (`typing`, `thinking`, ...) are left out.
+/// Builds the dialogue of events, oldest first: message texts with the text appended later.
+/// People (`panel`) are users, all others assistants. Failed messages, incomplete messages and
+/// non-text messages (`typing`, `thinking`, ...) are omitted.
 #[must_use]
 pub fn conversation(events: &[Arc<Event>]) -> Vec<Said> {
     struct Found {
@@ -67,7 +67,7 @@ pub fn conversation(events: &[Arc<Event>]) -> Vec<Said> {
                 content_type: None,
             } => {
                 let at = places.get(id).map(|at| &mut found[*at]);
-                // Nobody changes what another one said.
+                // Only its sender may extend a message.
                 let own = at.filter(|found| found.said.sender == event.sender.id);
                 if let Some(found) = own {
                     found.said.content.extend(content.as_deref());

@@ -1,4 +1,4 @@
-//! Cron expressions: when a timer that comes again is due next.
+//! Cron expressions: the next due time of a recurring timer.
 
 use crate::error::{AgentError, codes};
 use a99_runtime_engine::Millis;
@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds};
 
-/// Bytes of an expression, at most.
+/// Maximum bytes of an expression.
 const MAX_BYTES: usize = 256;
 
 fn refused(cron: &str, message: &str) -> AgentError {
@@ -18,12 +18,12 @@ fn refused(cron: &str, message: &str) -> AgentError {
     AgentError::new(codes::BAD_TIMER, text).fatal()
 }
 
-/// The first occurrence after a moment, in a time zone of the IANA's or UTC. Where clocks are
-/// put forward, what falls into the hour that is left out comes right after it; where they
-/// are put back, it comes once.
+/// The first occurrence after a moment, in an IANA time zone or UTC. When clocks go forward, an
+/// occurrence in the skipped hour comes right after it. When clocks go back, an occurrence
+/// comes once.
 ///
 /// # Errors
-/// `timer.bad` for an expression that is none, and for a time zone that nobody knows.
+/// `timer.bad` for an invalid expression or an unknown time zone.
 pub fn next(cron: &str, zone: Option<&str>, after: Millis) -> Result<Millis, AgentError> {
     if cron.len() > MAX_BYTES {
         return Err(refused(cron, "it is too long"));

@@ -1,4 +1,4 @@
-//! Event bus: what an agent may do on its channel, for any target.
+//! Event bus: an agent's operations on its channel, for any target.
 
 use crate::bus::{CallOptions, MethodCallHandle, Participant, is_handle};
 use crate::error::AgentError;
@@ -10,47 +10,47 @@ use std::time::Duration;
 
 type Reply<'a, T> = BoxFuture<'a, Result<T, AgentError>>;
 
-/// A part of the answer of a method that is given while it runs.
+/// A part of a method's answer, sent while the method runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MethodResult {
-    /// What it says.
+    /// The part's content.
     pub content: Option<Value>,
-    /// Whether it is the last.
+    /// Whether this is the last part.
     pub complete: bool,
-    /// Whether it says what went wrong.
+    /// Whether the content is an error.
     pub is_error: bool,
-    /// How far the method is, 0 to 100.
+    /// Progress of the method, 0 to 100.
     pub progress: Option<f64>,
 }
 
-/// What an agent may do on its channel. [`TurnClient`] is the one of this process; another
-/// target brings its own.
+/// An agent's operations on its channel. [`TurnClient`] implements it for this process; another
+/// target provides another implementation.
 ///
-/// Errors of all methods are those of the turn (`turn.over`, `step.changed_body`) and of the
-/// store or connection, beside those that are named.
+/// Every method can also fail with the errors of the turn (`turn.over`, `step.changed_body`)
+/// and of the store or connection.
 pub trait EventBus: Send + Sync {
     /// The agent's handle, without `@`.
     fn handle(&self) -> &str;
 
-    /// The agent as a participant.
+    /// The agent's identity as a participant.
     fn client_id(&self) -> Uuid;
 
-    /// The channel.
+    /// The channel's name.
     fn channel(&self) -> &str;
 
     /// Sends a message.
     fn send(&self, content: String, options: SendOptions) -> Reply<'_, Sent>;
 
-    /// Appends to a message.
+    /// Appends text to a message.
     fn update(&self, id: Uuid, content: String) -> Reply<'_, ()>;
 
-    /// Says that a message is whole.
+    /// Marks a message as complete.
     fn complete(&self, id: Uuid) -> Reply<'_, ()>;
 
-    /// Says that a message failed.
+    /// Marks a message as failed.
     fn error(&self, id: Uuid, error: String, code: Option<String>) -> Reply<'_, ()>;
 
-    /// Publishes an event of a type of one's own; in no log if it is not to persist.
+    /// Publishes a custom event; it is ephemeral unless `persist` is set.
     fn publish(&self, name: String, payload: Value, persist: bool) -> Reply<'_, ()>;
 
     /// Calls a method. Errors: `provider-not-found`, `method-not-found`,
@@ -63,23 +63,22 @@ pub trait EventBus: Send + Sync {
         options: CallOptions,
     ) -> Reply<'_, MethodCallHandle>;
 
-    /// Gives a part of an answer at once. The last part of a method's answer is what the
-    /// method returns.
+    /// Sends a part of an answer immediately. The method's return value is the last part.
     fn send_method_result(&self, call_id: Uuid, result: MethodResult) -> Reply<'_, ()>;
 
-    /// Who is on the channel.
+    /// The participants of the channel.
     fn roster(&self) -> Vec<Participant>;
 
-    /// The participants of handles. Errors: `provider-not-found` with those that nobody has.
+    /// Resolves handles to participants. Errors: `provider-not-found` with the unknown handles.
     fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError>;
 
-    /// Who has a handle; an `@` and the case of letters do not count.
+    /// Finds a participant by handle; a leading `@` and letter case are ignored.
     fn participant_by_handle(&self, handle: &str) -> Option<Participant> {
         let mut roster = self.roster().into_iter();
         roster.find(|who| is_handle(&who.handle, handle))
     }
 
-    /// All methods that can be called on the channel: each with `providerId` and
+    /// All methods that can be called on the channel, each with `providerId` and
     /// `providerName`.
     fn discover_method_defs(&self) -> Vec<Value> {
         let me = self.client_id();
@@ -94,10 +93,10 @@ pub trait EventBus: Send + Sync {
         found.map(methods_of).unwrap_or_default()
     }
 
-    /// Asks who has a group of tools.
+    /// Asks which participants provide a group of tools.
     fn request_tool_role(&self, group: String) -> Reply<'_, ()>;
 
-    /// Answers that.
+    /// Answers a request for a group of tools.
     fn respond_tool_role(
         &self,
         group: String,
@@ -105,17 +104,17 @@ pub trait EventBus: Send + Sync {
         handoff_to: Option<Uuid>,
     ) -> Reply<'_, ()>;
 
-    /// Says that a group of tools goes to another.
+    /// Announces that a group of tools moves to another provider.
     fn announce_tool_role_handoff(&self, group: String, from: Uuid, to: Uuid) -> Reply<'_, ()>;
 
-    /// Gives the channel a title, at once: `title` of its configuration. The channel hears of
-    /// it by an event of the type [`CHANNEL_CONFIG`], whose payload is what was changed.
+    /// Sets the channel's title (`title` of its configuration) immediately. The channel
+    /// receives an event of the type [`CHANNEL_CONFIG`] whose payload is the change.
     fn set_channel_title(&self, title: String) -> Reply<'_, ()>;
 
     /// The configuration of the channel.
     fn channel_config(&self) -> Reply<'_, Value>;
 
-    /// The agents of the channel, awake or not.
+    /// The agents of the channel, awake or asleep.
     fn channel_agents(&self) -> Vec<AgentKey> {
         self.roster()
             .into_iter()
@@ -126,23 +125,24 @@ pub trait EventBus: Send + Sync {
     /// Names of the agents that can be invited, sorted.
     fn list_agents(&self) -> Vec<String>;
 
-    /// Puts an agent on the channel, at once, or changes its configuration. Errors:
+    /// Invites an agent to the channel immediately, or changes its configuration. Errors:
     /// `agent.unknown`, `agent.bad_key`, `handle-conflict`.
     fn invite_agent(&self, name: &str, handle: &str, config: Value) -> Reply<'_, AgentKey>;
 
-    /// Takes an agent off the channel, at once; its turns end and its state stays. Whether it
-    /// was there.
+    /// Removes an agent from the channel immediately; its turns end and its state remains.
+    /// Gives whether it was present.
     fn remove_agent(&self, name: &str, handle: &str) -> Reply<'_, bool>;
 
-    /// The newest events of the channel before a place, or of all, oldest first, at most
-    /// [`HISTORY_EVENTS`]. [`conversation`](crate::conversation) makes a dialogue of them.
+    /// The newest events of the channel, or the newest before a sequence number, oldest first,
+    /// at most [`HISTORY_EVENTS`]. [`conversation`](crate::conversation) turns them into a
+    /// dialogue.
     fn history(&self, before: Option<Seq>, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
 }
 
-/// The type of events that tell of a change of a channel's configuration.
+/// The type of events that announce a change of a channel's configuration.
 pub const CHANNEL_CONFIG: &str = "channel-config";
 
-/// Events that [`EventBus::history`] gives at a time.
+/// Maximum events that one [`EventBus::history`] gives.
 pub const HISTORY_EVENTS: usize = 1_000;
 
 fn methods_of(who: &Participant) -> Vec<Value> {
@@ -267,7 +267,7 @@ impl EventBus for TurnClient {
                 name: CHANNEL_CONFIG.to_owned(),
                 payload: changes.clone(),
             };
-            // Whoever hears of it finds it.
+            // Write first: a receiver of the event must find the new configuration.
             store.update_channel_config(self.channel(), changes).await?;
             self.0.at_once("channel-config", body).await.map(drop)
         })
@@ -299,7 +299,7 @@ impl EventBus for TurnClient {
         Box::pin(async move {
             self.0.settled().await?;
             let store = self.0.shared.hub().store();
-            // As far as a store can count.
+            // Stores count in signed 64-bit integers.
             let before = before.unwrap_or(Seq::MAX >> 1);
             let most = most.min(HISTORY_EVENTS);
             let mut events = store.read_before(self.channel(), before, most).await?;
@@ -316,8 +316,8 @@ impl EventBus for TurnClient {
     }
 }
 
-/// Who asks for a group of tools wins by its priority, the lower the better, then by when it
-/// was seen first, then by its identity: of `(id, priority, first seen)` the one that wins.
+/// The provider that wins a group of tools, chosen from `(id, priority, first seen)`: the
+/// lowest priority, then the earliest, then the smallest identity.
 #[must_use]
 pub fn tool_role_winner(providers: &[(Uuid, Option<f64>, Duration)]) -> Option<Uuid> {
     let rank = |one: &(Uuid, Option<f64>, Duration)| one.1.unwrap_or(f64::INFINITY);

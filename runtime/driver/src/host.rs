@@ -1,5 +1,4 @@
-//! Host: runs agents in this process, wakes them when something is for them, and lets them
-//! sleep.
+//! Host: runs agents in this process, wakes them for events and timers, and lets them sleep.
 
 mod builder;
 mod calls;
@@ -41,10 +40,10 @@ use tokio::sync::{Notify, watch};
 
 type Factory = Arc<dyn Fn(&Identity) -> Arc<dyn Runner> + Send + Sync>;
 
-/// Runs agents in this process. Clones share it.
+/// Runs agents in this process. Clones share one host.
 ///
-/// It needs a tokio runtime. Agents that have nothing to do take no task and nearly no
-/// memory; an event on their channel or a timer wakes them.
+/// It needs a tokio runtime. An idle agent has no task and uses almost no memory; an event on
+/// its channel or a timer wakes it.
 #[derive(Clone)]
 pub struct Host(Arc<Inner>);
 
@@ -52,18 +51,18 @@ struct Inner {
     shared: Arc<Shared>,
     factories: Mutex<HashMap<String, Factory>>,
     slots: Mutex<Slots>,
-    /// Held while somebody comes or goes.
+    /// Serialises joins and leaves.
     membership: tokio::sync::Mutex<()>,
-    /// Rings when a timer was set, or an agent that had one went to sleep.
+    /// Notified when a timer is set, or an agent with a timer goes to sleep.
     timers_changed: Arc<Notify>,
     /// Changes whenever an agent ends.
     ended: watch::Sender<u64>,
     is_stopping: AtomicBool,
-    /// When timers were looked at last, by the host's clock; later than any time at first.
+    /// When timers were last checked, by the host's clock; initially later than any time.
     rang_at: AtomicU64,
     runtime: Handle,
     weak: Weak<Inner>,
-    /// Other processes that run agents.
+    /// Processes that run agents for this host.
     #[cfg(unix)]
     processes: Vec<Arc<crate::process::Link>>,
 }
@@ -80,58 +79,59 @@ pub struct HostBuilder {
     processes: Vec<Arc<crate::process::Link>>,
 }
 
-/// What somebody publishes on a channel.
+/// An event to publish on a channel.
 #[derive(Clone, Debug)]
 pub struct Publish {
-    /// What it says.
+    /// The event's content.
     pub body: Body,
-    /// Who says it.
+    /// The event's sender.
     pub sender: Sender,
-    /// Publishing again under the same key, by the same sender, does nothing.
+    /// Idempotency key: publishing again under the same key by the same sender has no effect.
     pub key: Option<String>,
-    /// Bytes that belong to it.
+    /// Attached bytes.
     pub attachments: Vec<Attachment>,
 }
 
-/// What became of it.
+/// The result of [`Host::publish`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// The event, as it stands in the log.
+    /// The event as the log stores it.
     pub event: Arc<Event>,
-    /// Whether it was appended now: it was there already if not.
+    /// Whether this call appended it; false if the idempotency key was already used.
     pub is_new: bool,
 }
 
-/// How an agent is.
+/// Status and counters of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
-    /// Who it is.
+    /// The agent's key.
     pub key: AgentKey,
-    /// `awake`, `asleep`, `failed`, `stopped`, or `unknown` for one of another host's.
+    /// `awake`, `asleep`, `failed`, `stopped`, or `unknown` for an agent of another host.
     pub status: &'static str,
-    /// Its state; none if it never ended a turn, or if it is no JSON any more.
+    /// The state; `None` before the first committed turn, or if the stored text is not valid
+    /// JSON.
     pub state: Option<Value>,
     /// The version of the state.
     pub version: u32,
-    /// The place up to which its stream is done.
+    /// The last sequence number that the agent has processed.
     pub checkpoint: Seq,
-    /// Events of its channel beyond that.
+    /// Number of channel events after the checkpoint.
     pub lag: Seq,
-    /// What users changed of its settings.
+    /// The settings that users changed.
     pub settings: Option<Value>,
-    /// Its timers.
+    /// The agent's timers.
     pub timers: Vec<TimerRow>,
     /// Turns that were given up.
     pub dead_letters: Vec<DeadLetter>,
-    /// Turns that were committed since the host started.
+    /// Turns committed since the host started.
     pub turns: u64,
-    /// Attempts that failed since the host started.
+    /// Failed attempts since the host started.
     pub failed: u64,
-    /// Events that it did not get since the host started, because they came through more agents
-    /// than [`HostOptions::max_hops`].
+    /// Events dropped since the host started because they passed through more agents than
+    /// [`HostOptions::max_hops`].
     pub hop_limited: u64,
-    /// The last error: code and text.
+    /// Code and message of the last error.
     pub last_error: Option<(String, String)>,
 }
 
@@ -163,14 +163,14 @@ impl Host {
         }
     }
 
-    /// Puts an agent on its channel, or changes its configuration; it wakes. What the
-    /// channel's log has already is for it too, unless the agent says otherwise
-    /// ([`ConnectOptions::replay`](crate::ConnectOptions::replay)).
+    /// Invites an agent to its channel and wakes it, or changes its configuration. The agent
+    /// also receives the events that the log already holds, unless
+    /// [`ConnectOptions::replay`](crate::ConnectOptions::replay) starts later.
     ///
     /// # Errors
-    /// `agent.unknown`; `handle-conflict` if somebody else on the channel has the handle;
-    /// `agent.bad_policy` for an agent with tables that would have several turns at a time;
-    /// those of the store.
+    /// `agent.unknown`; `handle-conflict` if another participant of the channel has the handle;
+    /// `agent.bad_policy` for an agent with tables that would run concurrent turns; errors of
+    /// the store.
     pub async fn invite(&self, key: &AgentKey, config: Value) -> Result<(), AgentError> {
         self.0.going_on()?;
         if self.0.factory(key.agent()).is_none() {
@@ -204,16 +204,16 @@ impl Host {
         Ok(())
     }
 
-    /// Takes an agent off its channel when its turns have ended; its state stays.
+    /// Removes an agent from its channel when its turns have ended; its state remains.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn remove(&self, key: &AgentKey) -> Result<bool, AgentError> {
         let _gate = self.0.membership.lock().await;
         let was_there = self.0.shared.agents().unregister(key).await?;
         let signals = locked(&self.0.slots).remove(key);
         if let Some(signals) = signals {
-            // It may have ended meanwhile.
+            // The activation may already have ended.
             drop(signals.send(Signal::Drain));
         }
         Ok(was_there)
@@ -222,8 +222,8 @@ impl Host {
     /// Publishes an event. It is durable when this returns.
     ///
     /// # Errors
-    /// A name of a channel that is none; `store.changed_body` if the sender published
-    /// something else under the key; those of the store.
+    /// An invalid channel name; `store.changed_body` if the sender published a different event
+    /// under the key; errors of the store.
     pub async fn publish(&self, channel: &str, publish: Publish) -> Result<Published, AgentError> {
         check_part("channel", channel)?;
         let id = match &publish.key {
@@ -248,11 +248,11 @@ impl Host {
         })
     }
 
-    /// Events of a channel: those after a place and then what comes; only what comes, if no
-    /// place is given. With `ephemeral`, what is in no log too.
+    /// Subscribes to a channel: the events after `after` and then live events. Without `after`
+    /// it gives live events only. With `ephemeral` it includes ephemeral events.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn subscribe(
         &self,
         channel: &str,
@@ -262,17 +262,18 @@ impl Host {
         Ok(Subscription::new(self.0.shared.hub(), channel, after, ephemeral).await?)
     }
 
-    /// Who is on a channel: its agents, awake or not, and those that joined it.
+    /// The participants of a channel: its agents, awake or asleep, and those that joined it.
     #[must_use]
     pub fn roster(&self, channel: &str) -> Vec<Participant> {
         self.0.roster(channel)
     }
 
-    /// Puts somebody on a channel who is no agent of this host, until [`Host::leave`]. The
-    /// log says so.
+    /// Adds a participant that is not an agent of this host, until [`Host::leave`]. The log
+    /// records it.
     ///
     /// # Errors
-    /// `handle-conflict` if somebody on the channel has the handle; those of the store.
+    /// `handle-conflict` if another participant of the channel has the handle; errors of the
+    /// store.
     pub async fn join(&self, channel: &str, joining: Participant) -> Result<(), AgentError> {
         let _gate = self.0.membership.lock().await;
         let taken = self.0.roster(channel).into_iter();
@@ -290,10 +291,10 @@ impl Host {
         Ok(())
     }
 
-    /// Takes somebody off a channel who joined it. Whether it was there.
+    /// Removes a participant that joined. Gives whether it was present.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn leave(&self, channel: &str, id: Uuid) -> Result<bool, AgentError> {
         let left = locked(&self.0.slots).leave(channel, id);
         match left {
@@ -339,11 +340,11 @@ impl Host {
         self.publish(channel, publish).await.map(drop)
     }
 
-    /// Changes settings of an agent from outside: they win over configuration and defaults.
+    /// Changes an agent's settings from outside; they override configuration and defaults.
     ///
     /// # Errors
-    /// `agent.not_registered`; `turn.bad_value` for what the agent could not read as its
-    /// settings; those of the store.
+    /// `agent.not_registered`; `turn.bad_value` if the agent cannot deserialize them as its
+    /// settings; errors of the store.
     pub async fn update_settings(&self, key: &AgentKey, partial: &Value) -> Result<(), AgentError> {
         if !locked(&self.0.slots).contains(key) {
             let message = format!("{key} is on no channel of this host");
@@ -358,7 +359,7 @@ impl Host {
             let message = format!("settings are an object, not {partial:.40}");
             return Err(AgentError::new(codes::BAD_VALUE, message).fatal());
         }
-        // Agents hear of changes in the order in which they were kept.
+        // The gate makes agents receive changes in the order in which the store wrote them.
         let (_gate, merged) = self.0.shared.merged_settings(key, partial).await?;
         self.0.check_settings(key, &merged)?;
         let mut commit = TurnCommit::new(fence, self.0.shared.now());
@@ -368,20 +369,20 @@ impl Host {
         Ok(())
     }
 
-    /// How an agent is, from the store and from this host.
+    /// Status of an agent, from the store and from this host.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn inspect(&self, key: &AgentKey) -> Result<AgentInfo, AgentError> {
         let agents = self.0.shared.agents();
         let row = agents.load(key).await?;
         let head = self.0.shared.hub().store().head(key.channel()).await?;
         let (status, seen) = locked(&self.0.slots).look(key);
         let state = row.as_ref().filter(|row| !row.state.is_empty());
-        // What is damaged keeps nobody from looking at the rest.
+        // A damaged state must not prevent the inspection of the rest.
         let state = state.and_then(|row| serde_json::from_str(&row.state).ok());
         let kept = row.as_ref().map_or(0, |row| row.progress.checkpoint);
-        // Events that were filtered are done, and kept a while later.
+        // An awake agent is ahead of the store, which records filtered events later.
         let checkpoint = match status {
             "awake" => kept.max(seen.checkpoint),
             _ => kept,
@@ -406,13 +407,13 @@ impl Host {
         })
     }
 
-    /// All agents that are on a channel, by key.
+    /// The keys of all agents on channels.
     #[must_use]
     pub fn agents(&self) -> Vec<AgentKey> {
         locked(&self.0.slots).keys()
     }
 
-    /// Wakes an agent, whatever it stopped for. An agent that is awake stays so.
+    /// Wakes an agent even after it failed or stopped. It has no effect on an awake agent.
     ///
     /// # Errors
     /// `agent.not_registered`
@@ -427,8 +428,8 @@ impl Host {
         Ok(())
     }
 
-    /// Waits until all agents have seen all of their channels and no turn runs, or until the
-    /// time is up: then false. For tests and for work that ends.
+    /// Waits until all agents have processed their channels and no turn runs; gives false when
+    /// the limit passes first. Meant for tests and finite jobs.
     pub async fn settled(&self, limit: Duration) -> bool {
         let wait = async {
             loop {
@@ -436,19 +437,19 @@ impl Host {
                 if self.0.is_settled().await {
                     return;
                 }
-                // Progress of agents that are awake tells nobody; it is looked at.
+                // The progress of awake agents sends no notification, hence the polling.
                 drop(tokio::time::timeout(Duration::from_millis(5), ended.changed()).await);
             }
         };
         tokio::time::timeout(limit, wait).await.is_ok()
     }
 
-    /// Stops: no more turns begin; those that run may end until the deadline, then they are
-    /// cancelled; agents run `on_sleep`; all that was acknowledged is durable. Gives the
+    /// Stops the host: no new turn begins, running turns may end until the deadline and are
+    /// then cancelled, agents run `on_sleep`, and everything acknowledged is durable. Gives the
     /// agents whose turns were cancelled.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn drain(&self, deadline: Duration) -> Result<Vec<AgentKey>, AgentError> {
         self.0.is_stopping.store(true, Ordering::Release);
         self.0.timers_changed.notify_one();

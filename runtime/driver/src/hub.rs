@@ -1,8 +1,7 @@
-//! Channels in process: who waits for which log, and the newest events in memory.
+//! Channels in process: subscribers, and the newest events in memory.
 //!
-//! A reader has a cursor and asks for what comes after it. The newest events come from
-//! memory, older ones from the store: there is no gap and no overlap between the two, and a
-//! reader that is slow holds nothing up.
+//! A reader has a cursor and asks for the events after it. The newest events come from memory,
+//! older ones from the store, without gap or overlap. A slow reader delays no other.
 
 use crate::kill;
 use a99_runtime_engine::{
@@ -14,57 +13,57 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 
-/// Events of a channel that are kept in memory, at most.
+/// Maximum events of a channel in memory.
 const RECENT: usize = 1_024;
 
-/// Bytes of text that they may have, about: those of one channel, of all channels, and those of
-/// a channel that nobody reads, which the first who wakes reads at once.
+/// Approximate bytes of text in memory: of one channel, of all channels, and of a channel
+/// without readers, for the first reader that wakes.
 const RECENT_BYTES: usize = 4 << 20;
 const ALL_RECENT_BYTES: usize = 64 << 20;
 const UNREAD_BYTES: usize = 4 << 10;
 
-/// Events that are in no log and wait for a reader; of more the oldest are lost to it.
+/// Ephemeral events that wait for a reader; beyond it the reader loses the oldest.
 const EPHEMERAL: usize = 256;
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Told of each event that was appended or passes by.
+/// Callback for each appended or ephemeral event.
 pub(crate) type Listener = Box<dyn Fn(&str, &Arc<Event>) + Send + Sync>;
 
 /// All channels of a host.
 pub(crate) struct Hub {
     store: Arc<dyn ChannelStore>,
     channels: Mutex<HashMap<String, Arc<Channel>>>,
-    /// Bytes of the newest events of all channels, about.
+    /// Approximate bytes of the newest events of all channels.
     bytes: Arc<AtomicUsize>,
     listener: Listener,
     runtime: Handle,
 }
 
-/// What of a channel is in memory.
+/// A channel's state in memory.
 pub(crate) struct Channel {
     head: watch::Sender<Seq>,
     recent: Mutex<Recent>,
     passing: broadcast::Sender<Passing>,
 }
 
-/// The newest events, without holes.
+/// The newest events, without gaps.
 #[derive(Default)]
 struct Recent {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// Those of all channels.
+    /// The count shared by all channels.
     all_bytes: Arc<AtomicUsize>,
-    /// Events whose predecessors were not told yet.
+    /// Events that arrived before their predecessors.
     early: BTreeMap<Seq, Arc<Event>>,
-    /// Whether the head is known: the store was asked after the channel was made here, so
-    /// that nothing falls between its answer and what is told.
+    /// Whether the head is known: the store was asked after the channel was created here, so
+    /// that no event falls between the store's answer and the notifications.
     is_known: bool,
 }
 
-/// About how much of memory an event takes.
+/// Approximate bytes of an event in memory.
 fn size(event: &Event) -> usize {
     use a99_runtime_engine::Body;
     let text = match &event.body {
@@ -76,10 +75,10 @@ fn size(event: &Event) -> usize {
     text + attached + 256
 }
 
-/// An event that is in no log.
+/// An ephemeral event.
 #[derive(Clone, Debug)]
 pub(crate) struct Passing {
-    /// The place of the last event of the log before it.
+    /// The sequence number of the last logged event before it.
     pub(crate) after: Seq,
     pub(crate) event: Arc<Event>,
 }
@@ -108,7 +107,7 @@ impl Recent {
         }
     }
 
-    /// Keeps what has few bytes, and its room.
+    /// Evicts all but [`UNREAD_BYTES`] and releases the spare capacity.
     fn shrink(&mut self) {
         while self.bytes > UNREAD_BYTES {
             self.drop_oldest();
@@ -134,7 +133,7 @@ impl Channel {
         }
     }
 
-    /// Takes in an event of the log; they may come out of order.
+    /// Adds a logged event; events may arrive out of order.
     fn take(&self, event: Arc<Event>) {
         let Some(seq) = event.seq else { return };
         let mut recent = locked(&self.recent);
@@ -147,21 +146,21 @@ impl Channel {
         }
     }
 
-    /// Learns the head as the store has it.
+    /// Sets the head as the store has it.
     fn know(&self, head: Seq) {
         let mut recent = locked(&self.recent);
         recent.is_known = true;
         self.follow(&mut recent, head);
     }
 
-    /// Moves the head as far as events follow each other; the lock keeps it from going back.
+    /// Advances the head along consecutive events; the lock keeps it monotonic.
     fn follow(&self, recent: &mut Recent, least: Seq) {
         let mut head = least.max(*self.head.borrow());
         if least == head {
             recent.early = recent.early.split_off(&(head + 1));
         }
         if least > *self.head.borrow() {
-            // What lies between was not told here: it is in the store only.
+            // The gap was not announced here: those events are in the store only.
             recent.clear();
         }
         while let Some(next) = recent.early.remove(&(head + 1)) {
@@ -175,12 +174,12 @@ impl Channel {
             .send_if_modified(|old| std::mem::replace(old, head) != head);
     }
 
-    /// The place of the last event.
+    /// The sequence number of the last event.
     pub(crate) fn head(&self) -> Seq {
         *self.head.borrow()
     }
 
-    /// Somebody who reads, and waits for changes of the head.
+    /// A reader that waits for changes of the head.
     pub(crate) fn reader(self: &Arc<Channel>) -> Reader {
         Reader {
             channel: Arc::clone(self),
@@ -188,12 +187,12 @@ impl Channel {
         }
     }
 
-    /// Events that are in no log, from now on.
+    /// Ephemeral events from now on.
     pub(crate) fn passing(&self) -> broadcast::Receiver<Passing> {
         self.passing.subscribe()
     }
 
-    /// Events after a place that are in memory; none if the next one is not.
+    /// Events in memory after a sequence number; `None` if the next one is not in memory.
     fn recent(&self, after: Seq, most: usize) -> Option<Vec<Arc<Event>>> {
         let recent = locked(&self.recent);
         let first = recent.events.front()?.seq?;
@@ -209,23 +208,23 @@ impl Channel {
     }
 }
 
-/// Somebody who reads a channel. Of one that nobody reads little is kept in memory.
+/// A reader of a channel. A channel without readers keeps few events in memory.
 pub(crate) struct Reader {
     pub(crate) channel: Arc<Channel>,
-    /// There until it is dropped.
+    /// Present until the reader is dropped.
     head: Option<watch::Receiver<Seq>>,
 }
 
 impl Reader {
-    /// Waits until the head is another than when it was looked at last.
+    /// Waits until the head differs from the last [`Reader::look`].
     pub(crate) async fn changed(&mut self) {
         if let Some(head) = &mut self.head {
-            // The sender lives in the channel that is held here.
+            // Never fails: the channel held here owns the sender.
             drop(head.changed().await);
         }
     }
 
-    /// The head, which is looked at.
+    /// The current head, marked as seen.
     pub(crate) fn look(&mut self) -> Seq {
         match &mut self.head {
             Some(head) => *head.borrow_and_update(),
@@ -259,7 +258,7 @@ impl Hub {
         &self.store
     }
 
-    /// A channel, with its head as the store has it when it is first asked for.
+    /// A channel; its first use reads the head from the store.
     pub(crate) async fn channel(&self, name: &str) -> Result<Arc<Channel>, StoreError> {
         let channel = {
             let mut channels = locked(&self.channels);
@@ -278,8 +277,8 @@ impl Hub {
         Ok(channel)
     }
 
-    /// Appends events and tells whoever waits: also if the future is dropped meanwhile, so
-    /// that no event stands in the log of which nobody hears.
+    /// Appends events and notifies readers. It completes even if the future is dropped, so that
+    /// every logged event is announced.
     pub(crate) async fn append(
         self: &Arc<Hub>,
         events: Vec<NewEvent>,
@@ -298,14 +297,14 @@ impl Hub {
             .unwrap_or_else(|fault| Err(StoreError::new(StoreCode::InDoubt, fault.to_string())))
     }
 
-    /// Reads the head of a channel again, where it is not known what was appended.
+    /// Reads a channel's head again after an append whose outcome is in doubt.
     pub(crate) async fn look_again(&self, name: &str) -> Result<(), StoreError> {
         let channel = self.channel(name).await?;
         channel.know(self.store.head(name).await?);
         Ok(())
     }
 
-    /// Takes note that the log of a channel goes on elsewhere.
+    /// Records that another process appended to a channel.
     #[cfg(unix)]
     pub(crate) fn goes_on(&self, name: &str, head: Seq) {
         let channel = locked(&self.channels).get(name).cloned();
@@ -314,7 +313,7 @@ impl Hub {
         }
     }
 
-    /// Tells of events that a commit appended.
+    /// Announces the events that a commit appended.
     pub(crate) fn tell(&self, appended: &[Appended]) {
         for one in appended.iter().filter(|one| one.is_new) {
             let channel = locked(&self.channels).get(&one.channel).cloned();
@@ -325,7 +324,7 @@ impl Hub {
         }
     }
 
-    /// Passes on an event that is in no log.
+    /// Sends an ephemeral event.
     pub(crate) async fn pass(&self, channel: &str, event: Event) -> Result<(), StoreError> {
         let event = Arc::new(Event {
             kind: EventKind::Ephemeral,
@@ -333,7 +332,7 @@ impl Hub {
             ..event
         });
         let there = self.channel(channel).await?;
-        // Nobody listens: then nobody sees it.
+        // Without receivers the event is dropped.
         let passing = Passing {
             after: there.head(),
             event: Arc::clone(&event),
@@ -343,7 +342,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Events after a place, in order, without holes; none if there are none yet.
+    /// Events after a sequence number, in order and without gaps; empty at the head.
     pub(crate) async fn read(
         &self,
         name: &str,

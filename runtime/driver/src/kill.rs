@@ -1,7 +1,7 @@
-//! Kill points: places between two durable actions, at which tests let the process die.
+//! Kill points: places between two durable actions at which tests kill the process.
 
-/// Dies here, if the environment says so: `A99_KILL_POINT` is a name and which pass of it. A
-/// file of `A99_KILL_PASSED` gets the names of all points that are passed.
+/// Kills the process here if `A99_KILL_POINT` (`NAME:PASS`) has this name and the number of this
+/// pass. The names of all passed points are appended to the file in `A99_KILL_PASSED`.
 #[cfg(feature = "testing")]
 pub(crate) fn point(name: &str) {
     use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub(crate) fn point(name: &str) {
     }
 }
 
-/// Writes the name of a point down, if the environment says where.
+/// Records the name of a point, if the environment names a file.
 #[cfg(feature = "testing")]
 fn note(name: &str) {
     use std::fs::File;
@@ -34,17 +34,17 @@ fn note(name: &str) {
         File::options().append(true).create(true).open(path).ok()
     });
     if let Some(mut file) = file.as_ref() {
-        // Who counts them notices when one is missing.
+        // Tests that count the names notice a missing one.
         drop(file.write_all(format!("{name}\n").as_bytes()));
     }
 }
 
-/// Ends the process as `kill -9` does.
+/// Ends the process like `kill -9`.
 #[cfg(feature = "testing")]
 fn kill() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);
-    // Where a process may not kill itself.
+    // Fallback for systems where a process may not kill itself.
     std::process::abort();
 }
 

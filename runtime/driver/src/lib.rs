@@ -1,8 +1,9 @@
-//! Agents that live: state that lasts, events, timers, exact delivery, in your own process.
+//! Long-lived agents: durable state, events, timers and exactly-once delivery inside your
+//! process.
 //!
-//! A [`Host`] runs agents of types that implement [`Agent`]. Each agent lives on a channel,
-//! whose log has a place for every event; what it makes of an event is a turn, and a turn is
-//! one transaction: state, progress, what it sends, timers.
+//! A [`Host`] runs agents, types that implement [`Agent`]. Each agent is on a channel whose log
+//! gives every event a sequence number. An agent handles an event in a turn. A turn is one
+//! transaction: state, progress, sent events and timers commit together.
 
 #![warn(unreachable_pub)]
 
@@ -61,7 +62,7 @@ pub use subscription::Subscription;
 pub use tables::{Storage, Tables};
 pub use turn::{SendOptions, Sent, Turn, TurnClient};
 
-/// The guide, whose Rust is compiled and run.
+/// Compiles and runs the Rust examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/runtime.md")]
 struct Guide;

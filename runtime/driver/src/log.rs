@@ -1,24 +1,24 @@
-//! Log of agents: what happens to them, for the host's own log.
+//! Log of agents: entries that the host forwards to its log.
 
 use a99_runtime_engine::AgentKey;
 use std::fmt;
 use std::sync::Arc;
 
-/// How much an entry matters.
+/// Severity of an entry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For whoever looks for a fault.
+    /// Details for debugging.
     Debug,
-    /// What happens.
+    /// Normal events.
     Info,
-    /// What may be wrong.
+    /// Possible problems.
     Warn,
-    /// What went wrong.
+    /// Failures.
     Error,
 }
 
 impl LogLevel {
-    /// The level of a name.
+    /// The level with a name.
     #[cfg(unix)]
     pub(crate) fn named(name: &str) -> Option<LogLevel> {
         use LogLevel::{Debug, Error, Info, Warn};
@@ -26,7 +26,7 @@ impl LogLevel {
         all.find(|level| level.name() == name)
     }
 
-    /// In small letters.
+    /// The lowercase name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,13 +41,13 @@ impl LogLevel {
 /// An entry of the log.
 #[derive(Clone, Debug)]
 pub struct LogEntry<'a> {
-    /// How much it matters.
+    /// The severity.
     pub level: LogLevel,
-    /// Whose it is; the host's own if there is none.
+    /// The agent concerned; `None` for the host itself.
     pub agent: Option<&'a AgentKey>,
-    /// A stable code of what happened.
+    /// A stable code of the event.
     pub code: &'a str,
-    /// In words.
+    /// The message for people.
     pub message: &'a str,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for LogEntry<'_> {
     }
 }
 
-/// Takes entries of the log; it must not wait.
+/// Receives log entries; it must not block.
 pub trait AgentLogger: Send + Sync {
     /// Takes an entry.
     fn log(&self, entry: &LogEntry<'_>);

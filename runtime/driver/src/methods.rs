@@ -1,4 +1,4 @@
-//! Methods: what others on the channel may ask an agent to do.
+//! Methods: operations that other participants of the channel may call.
 
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -11,14 +11,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call of a method, as the method sees it.
+/// A call of a method, as its handler sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodCall {
-    /// The call.
+    /// The call's identity.
     pub call_id: Uuid,
-    /// Who calls.
+    /// The caller.
     pub caller: Arc<Sender>,
-    /// With what.
+    /// The arguments.
     pub args: Value,
 }
 
@@ -32,7 +32,7 @@ type Execute<A> = Arc<
         + Sync,
 >;
 
-/// What a method is, and what it does.
+/// A method: its description, schemas and handler.
 pub struct Method<A: Agent> {
     pub(crate) description: String,
     pub(crate) parameters: Value,
@@ -54,7 +54,7 @@ impl<A: Agent> Clone for Method<A> {
 }
 
 impl<A: Agent> Method<A> {
-    /// A method that takes any object and does what `execute` says, as a turn of its own.
+    /// A method that accepts any object and runs `execute` as a separate turn.
     pub fn new<F>(description: impl Into<String>, execute: F) -> Method<A>
     where
         F: for<'t> Fn(
@@ -75,21 +75,22 @@ impl<A: Agent> Method<A> {
         }
     }
 
-    /// The JSON Schema of its arguments. Those that do not fit are refused before it runs.
+    /// The JSON Schema of the arguments. Arguments that do not match are refused before the
+    /// method runs.
     #[must_use]
     pub fn parameters(mut self, schema: Value) -> Method<A> {
         self.parameters = schema;
         self
     }
 
-    /// The JSON Schema of its answer.
+    /// The JSON Schema of the answer.
     #[must_use]
     pub fn returns(mut self, schema: Value) -> Method<A> {
         self.returns = Some(schema);
         self
     }
 
-    /// How long callers wait for it, if they say nothing else.
+    /// The default timeout of callers.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Method<A> {
         self.timeout = Some(timeout);
@@ -119,14 +120,14 @@ impl<A: Agent> Methods<A> {
         Methods(BTreeMap::new())
     }
 
-    /// The same with one more.
+    /// Adds a method.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, method: Method<A>) -> Methods<A> {
         self.0.insert(name.into(), method);
         self
     }
 
-    /// What others are told of them.
+    /// The description that other participants see.
     pub(crate) fn advertised(&self) -> Value {
         let told = self.0.iter().map(|(name, method)| {
             let mut told = json!({

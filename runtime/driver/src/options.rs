@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// How a host runs its agents.
+/// Options for how a host runs its agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostOptions {
-    /// An agent without turn, queued event and pending call sleeps after this time.
+    /// Idle time before an agent without turn, queued event and pending call sleeps.
     pub idle_debounce: Duration,
-    /// Events that came through more agents than this are delivered to none.
+    /// Maximum agents that an event may pass through; beyond it the event is not delivered.
     pub max_hops: u8,
-    /// How long hooks that are no turns of an event may take.
+    /// Timeout of hooks that are not turns of an event.
     pub hook_timeout: Duration,
-    /// Bytes of a state from which on the log says that it is large.
+    /// Size in bytes from which the log warns about a large state.
     pub warn_state_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Runner: an agent of any type, as activations call it.
+//! Runner: the type-erased interface of an agent for activations.
 
 use crate::agent::{Agent, Alarm, ConnectOptions, Identity, TurnOutcome};
 use crate::error::{AgentError, codes};
@@ -17,10 +17,10 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A state of an agent's own type.
+/// A state of an agent's type.
 pub(crate) type AnyState = Arc<dyn Any + Send + Sync>;
 
-/// What a turn is about.
+/// The work of a turn.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Work {
     Wake,
@@ -32,22 +32,23 @@ pub(crate) enum Work {
     Method(String, MethodCall),
 }
 
-/// What a handler gave.
+/// The output of a handler.
 pub(crate) struct Output {
-    /// The state, as it is and as JSON text.
+    /// The state, and the same as JSON text.
     pub(crate) state: AnyState,
     pub(crate) json: String,
-    /// What it changed of the settings.
+    /// Changes of the settings.
     pub(crate) settings: Option<Value>,
     /// The answer of a method.
     pub(crate) answer: Option<Value>,
 }
 
-/// A state of the agent's version, and what was kept of earlier ones: each with its version.
+/// A state of the agent's version, and the earlier states from which it was migrated, each with
+/// its version.
 pub(crate) type Migrated = (Output, Vec<(u32, Value)>);
 
 pub(crate) trait Runner: Send + Sync {
-    /// Learns what the other methods tell, for an agent whose code is not here.
+    /// Fetches the declarations that the other methods return, for an agent in another process.
     fn prepare(&self) -> BoxFuture<'_, TurnOutcome> {
         Box::pin(ready(Ok(())))
     }
@@ -61,7 +62,7 @@ pub(crate) trait Runner: Send + Sync {
     fn tables(&self) -> Option<Tables>;
     fn init<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, TurnOutcome>;
 
-    /// [`Runner::connect_options`] of one that wakes.
+    /// [`Runner::connect_options`] for an agent that wakes.
     fn connect<'a>(
         &'a self,
         identity: &'a Identity,
@@ -70,23 +71,23 @@ pub(crate) trait Runner: Send + Sync {
         Box::pin(ready(Ok(self.connect_options(identity, checkpoint))))
     }
 
-    /// Reads a state of a version, and leads it up to the agent's.
+    /// Reads a state of version `found` and migrates it to the agent's version.
     fn read<'a>(&'a self, json: &'a str, found: u32)
     -> BoxFuture<'a, Result<Migrated, AgentError>>;
 
-    /// The state that a new agent has.
+    /// The state of a new agent.
     fn initial(&self) -> Result<Output, AgentError>;
 
     /// Reads a state of the agent's version.
     fn decode(&self, json: Value) -> Result<Output, AgentError>;
 
-    /// Refuses a state that a handler left if the agent's next start could not read it.
+    /// Refuses a state that the agent's next start could not deserialize.
     fn check(&self, json: &str) -> TurnOutcome {
         let _ = json;
         Ok(())
     }
 
-    /// Refuses settings that a turn could not read.
+    /// Refuses settings that a turn could not deserialize.
     fn check_settings(&self, settings: &Value) -> TurnOutcome {
         let _ = settings;
         Ok(())
@@ -95,7 +96,6 @@ pub(crate) trait Runner: Send + Sync {
     /// Settings by default.
     fn default_settings(&self) -> Result<Value, AgentError>;
 
-    /// Runs a handler.
     fn run(
         self: Arc<Self>,
         work: Work,
@@ -105,7 +105,7 @@ pub(crate) trait Runner: Send + Sync {
     ) -> BoxFuture<'static, Result<Output, AgentError>>;
 }
 
-/// Settings that hold: defaults, then configuration, then what users changed.
+/// The effective settings: defaults, then configuration, then the users' changes.
 pub(crate) fn settled(runner: &dyn Runner, identity: &Identity, saved: &Value) -> Value {
     let defaults = runner.default_settings().unwrap_or(Value::Null);
     let configured = restricted(&identity.config, &defaults);
@@ -143,8 +143,8 @@ impl<A: Agent> Typed<A> {
         })
     }
 
-    /// A state as its JSON says it, laid over what the agent starts with: what a state of
-    /// before lacks has its default, as settings do.
+    /// Deserializes a state merged over the defaults: members that an older state lacks take
+    /// their defaults, as settings do.
     fn state(json: &Value) -> Result<A::State, AgentError> {
         let defaults = serde_json::to_value(A::State::default())?;
         Ok(serde_json::from_value(deep_merge(&defaults, json))?)
@@ -181,7 +181,7 @@ fn unreadable(version: u32, message: impl ToString) -> AgentError {
     AgentError::from(StateError::Unreadable { version, message })
 }
 
-/// Refuses arguments that are not what a method takes.
+/// Refuses arguments that do not match a method's schema.
 fn check_arguments(name: &str, parameters: &Value, args: &Value) -> Result<(), AgentError> {
     let schema = Schema::parse(&agent99::Value::from(parameters));
     validate(&agent99::Value::from(args), &schema).map_err(|fault| {
@@ -254,7 +254,7 @@ impl<A: Agent> Runner for Typed<A> {
                 "it is nested {depth} levels deep, and {MAX_JSON_DEPTH} are allowed"
             ));
         }
-        // JSON itself reads back as it was written.
+        // JSON types always read back unchanged.
         let own = TypeId::of::<A::State>();
         if own == TypeId::of::<Map<String, Value>>() || own == TypeId::of::<Value>() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What all agents of a host share: stores, channels, clock, randomness, model.
+//! State shared by all agents of a host: stores, channels, clock, randomness, model.
 
 use crate::bus::{Participant, Waiting, Waits};
 use crate::calls::Calls;
@@ -24,31 +24,31 @@ pub(crate) struct Shared {
     pub(crate) log: crate::log::Log,
     pub(crate) options: HostOptions,
     pub(crate) waits: Arc<Waits>,
-    /// Calls of methods of agents here.
+    /// Running method calls of agents on this host.
     pub(crate) calls: Calls,
-    /// Held while settings are read, changed and written: turns and hosts both do that.
+    /// Serialises the read-modify-write of settings by turns and hosts.
     settings_gate: tokio::sync::Mutex<()>,
-    /// Held by the turn, of all agents, that runs although the process died under it.
+    /// Crash isolation: one permit for turns under which the process crashed before.
     pub(crate) suspects: Arc<Semaphore>,
     pub(crate) presence: Box<dyn Presence>,
-    /// The host, if that is another process.
+    /// The connection to the host, if the host is another process.
     pub(crate) link: Option<Arc<dyn HostLink>>,
 }
 
-/// What a turn asks of a host in another process, beyond its stores.
+/// Requests of a turn to a host in another process, beyond its stores.
 pub(crate) trait HostLink: Send + Sync {
-    /// Shows an event to those who are there.
+    /// Sends an ephemeral event.
     fn pass(&self, event: NewEvent) -> BoxFuture<'_, Result<(), AgentError>>;
 
-    /// Notes that the agent waits for another one.
+    /// Registers that the agent waits for another one.
     fn wait(&self, callee: AgentKey) -> BoxFuture<'_, Result<Waiting, AgentError>>;
 }
 
-/// Knows who is on a channel.
+/// Presence: the participants of a channel.
 pub(crate) trait Presence: Send + Sync {
     fn roster(&self, channel: &str) -> Vec<Participant>;
 
-    /// Whether everybody but one is a person.
+    /// Whether all other participants are people.
     fn is_solo(&self, channel: &str, me: Uuid) -> bool;
 
     /// Names of the agents that can be invited, sorted.
@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// Notes that an agent waits for another, unless that one waits for it.
+    /// Registers that an agent waits for another, unless that would deadlock.
     pub(crate) async fn wait(&self, from: &AgentKey, to: &AgentKey) -> Result<Waiting, AgentError> {
         match &self.link {
             Some(link) => link.wait(to.clone()).await,
@@ -102,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// The word of the target that turns run in.
+    /// The name of the target that turns run in.
     pub(crate) fn mode(&self) -> &'static str {
         match self.link {
             Some(_) => PROCESS,
@@ -118,8 +118,8 @@ impl Shared {
         &self.hub
     }
 
-    /// What users changed of an agent's settings as the store has it, with more laid over it,
-    /// as JSON text. Nobody else changes them while the guard is held.
+    /// The users' settings of an agent in the store, with more merged over them, as JSON text.
+    /// They cannot change while the guard is held.
     pub(crate) async fn merged_settings(
         &self,
         key: &AgentKey,
@@ -137,7 +137,7 @@ impl Shared {
         Ok((gate, deep_merge(&saved, changes).to_string()))
     }
 
-    /// The present; a clock that is none gives 0.
+    /// The current time; a clock that gives NaN yields 0.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -147,7 +147,7 @@ impl Shared {
         self.clock.now_ms() as Millis
     }
 
-    /// An identity that nothing else has (RFC 9562, version 4).
+    /// A new random identity (RFC 9562, version 4).
     pub(crate) fn fresh(&self) -> Uuid {
         let mut bytes = [0; 16];
         self.random.fill(&mut bytes);

@@ -1,4 +1,4 @@
-//! Steps: calls of a turn whose answers are kept, so that they are not made again.
+//! Steps: calls of a turn whose answers are journaled, so that a retry does not repeat them.
 
 use crate::activation::Kept;
 use crate::error::{AgentError, codes};
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// A step: its name in the turn, of what kind it is, what it asks.
+/// A step: its name in the turn, its class and a digest of its request.
 #[derive(Clone, Debug)]
 pub struct Step {
     name: String,
@@ -21,7 +21,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step that may be made again as long as its answer was not kept.
+    /// An idempotent step: it may run again until its answer is journaled.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Step {
         Step {
@@ -31,15 +31,16 @@ impl Step {
         }
     }
 
-    /// One that may not be made twice: cut off, it is answered with `step.unknown_outcome`.
+    /// Marks the step as unsafe to repeat: after an interruption it answers
+    /// `step.unknown_outcome`.
     #[must_use]
     pub fn once(mut self) -> Step {
         self.class = StepClass::Unsafe;
         self
     }
 
-    /// What it asks: another question under the same name is refused, so that no answer is
-    /// taken for that of something else.
+    /// Sets the request. A different request under the same name is refused, so that an answer
+    /// is never taken for another request's.
     ///
     /// # Errors
     /// `turn.bad_value` if it is not JSON.
@@ -50,7 +51,7 @@ impl Step {
     }
 }
 
-/// An answer as the journal keeps it, if it can be read from there again.
+/// An answer as journal text, provided that it deserializes again.
 fn kept<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<String, AgentError> {
     let text = serde_json::to_string(value).and_then(|text| {
         serde_json::from_str::<T>(&text)?;
@@ -63,12 +64,12 @@ fn kept<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<String
     })
 }
 
-/// The steps of a turn, read when the first one is made.
+/// The steps of a turn, read from the store at the first step.
 pub(crate) struct Journal {
     store: Arc<dyn AgentStore>,
     fence: Fence,
     trigger: Trigger,
-    /// What it waits for before it keeps anything.
+    /// The group commit that must be durable before the journal is written.
     kept: Option<Kept>,
     rows: Mutex<Option<HashMap<String, JournalRow>>>,
 }
@@ -89,17 +90,16 @@ impl Journal {
         }
     }
 
-    /// Whether a step was looked for or kept.
+    /// Whether any step was looked up or journaled.
     pub(crate) fn is_used(&self) -> bool {
         self.rows.try_lock().map_or(true, |rows| rows.is_some())
     }
 
-    /// What the turn answers to.
     pub(crate) fn trigger(&self) -> &Trigger {
         &self.trigger
     }
 
-    /// What is kept of a step.
+    /// The journaled row of a step.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<JournalRow>, StoreError> {
         if let Some(before) = &self.kept {
             before.wait().await?;
@@ -116,7 +116,7 @@ impl Journal {
         Ok(rows.as_ref().and_then(|rows| rows.get(name).cloned()))
     }
 
-    /// All that is kept of the turn's steps.
+    /// All journaled rows of the turn.
     #[cfg(unix)]
     pub(crate) async fn all(&self) -> Result<Vec<JournalRow>, StoreError> {
         self.find("").await?;
@@ -124,7 +124,7 @@ impl Journal {
         Ok(rows.iter().flat_map(HashMap::values).cloned().collect())
     }
 
-    /// Keeps how far a step is.
+    /// Journals the status of a step.
     pub(crate) async fn keep(
         &self,
         name: &str,
@@ -150,8 +150,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes a step, unless its answer is there. Nothing is kept of one that ends when its
-    /// turn is over.
+    /// Runs a step unless its answer is journaled. A step that ends after its turn is not
+    /// journaled.
     pub(crate) async fn step<T, F>(
         &self,
         step: Step,
@@ -193,14 +193,15 @@ impl Journal {
             Ok(value) => match kept(&name, value) {
                 Ok(text) => JournalStatus::Done(text),
                 Err(error) => {
-                    // It was made all the same: it is not made again.
+                    // The step ran all the same: journal the failure, so that it is not
+                    // repeated.
                     let (code, text) = (error.code().to_owned(), error.to_string());
                     self.keep(&name, class, body, JournalStatus::Failed(code, text))
                         .await?;
                     return Err(error);
                 }
             },
-            // Another attempt of the turn makes the step again.
+            // The next attempt of the turn repeats the step.
             Err(error) if class != StepClass::Unsafe && !error.is_final() => return answer,
             Err(error) => JournalStatus::Failed(error.code().to_owned(), error.to_string()),
         };

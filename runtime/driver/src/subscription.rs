@@ -1,4 +1,4 @@
-//! Subscriptions: a channel's log from any place on, then what comes.
+//! Subscriptions: a channel's backlog after a cursor, then live events.
 
 use crate::hub::{Hub, Passing, Reader};
 use a99_runtime_engine::{Event, Seq, StoreError};
@@ -6,18 +6,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
-/// Events that are read at a time.
+/// Page size of log reads, in events.
 const PAGE: usize = 500;
 
-/// Events of a channel after a place: each once, in the order of their places, first those
-/// that are there and then those that come. An event that is in no log comes after those that
-/// were in the log when it was sent, and before those that were not.
+/// Delivers every event of a channel after a sequence number exactly once, in order: first the
+/// backlog, then live events. An ephemeral event comes after the events that were in the log
+/// when it was sent, and before all later ones.
 pub struct Subscription {
     hub: Arc<Hub>,
     name: String,
     reader: Reader,
     passing: Option<broadcast::Receiver<Passing>>,
-    /// One of those, which comes after events of the log that were not given yet.
+    /// An ephemeral event that waits for undelivered events of the log.
     next_passing: Option<Passing>,
     cursor: Seq,
     ready: VecDeque<Arc<Event>>,
@@ -52,22 +52,22 @@ impl Subscription {
         })
     }
 
-    /// The channel.
+    /// The channel's name.
     #[must_use]
     pub fn channel(&self) -> &str {
         &self.name
     }
 
-    /// The place of the last event that was given.
+    /// The sequence number of the last delivered event.
     #[must_use]
     pub fn cursor(&self) -> Seq {
         self.cursor - self.ready.len() as Seq
     }
 
-    /// The next event; it waits for one. Nothing is lost if it is dropped.
+    /// Waits for the next event. Cancel-safe: dropping the future loses no event.
     ///
     /// # Errors
-    /// Those of reading the log.
+    /// Errors of reading the log.
     pub async fn next(&mut self) -> Result<Arc<Event>, StoreError> {
         loop {
             if let Some(event) = self.take_passing() {
@@ -91,13 +91,13 @@ impl Subscription {
             };
             tokio::select! {
                 () = self.reader.changed() => {}
-                // Of events that are in no log, some may be missed.
+                // A slow reader may miss ephemeral events.
                 event = passing.recv() => self.next_passing = event.ok(),
             }
         }
     }
 
-    /// The next event that is in no log, if it comes before the next one of the log.
+    /// The next ephemeral event, if it precedes the next event of the log.
     fn take_passing(&mut self) -> Option<Arc<Event>> {
         let given = self.cursor();
         while self.next_passing.is_none() {

@@ -1,4 +1,4 @@
-//! Tables: SQL of an agent's own, as part of its turns.
+//! Tables: an agent's SQL tables, as part of its turns.
 
 use crate::context::StorageApi;
 use crate::error::{AgentError, codes};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OnceCell;
 
-/// Says of an agent that it has tables of its own, and how they are made.
+/// Declares that an agent has SQL tables, and their migrations.
 ///
-/// Migrations are texts of SQL, each of which leads the tables from a version to the next; an
-/// agent that is new has version 0. Those that an agent lacks are made before it wakes, in one
-/// transaction. They are never changed once agents have them, only added to.
+/// A migration is SQL text that upgrades the tables from one version to the next; a new agent
+/// has version 0. Missing migrations run in one transaction before the agent wakes. Never
+/// change a migration that agents have already run; append a new one.
 ///
 /// ```
 /// use a99_runtime::Tables;
@@ -30,13 +30,13 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Tables that the agent's turns make.
+    /// Tables without migrations: the agent's turns create them.
     #[must_use]
     pub fn new() -> Tables {
         Tables::default()
     }
 
-    /// The same, with one more migration.
+    /// Appends a migration.
     #[must_use]
     pub fn migration(mut self, sql: impl Into<String>) -> Tables {
         self.migrations.push(sql.into());
@@ -44,7 +44,7 @@ impl Tables {
     }
 }
 
-/// Refuses an agent whose turns could not share a transaction.
+/// Refuses a policy with concurrent turns: they could not share a transaction.
 pub(crate) fn check_policy(has_tables: bool, policy: &Policy) -> Result<(), AgentError> {
     match has_tables && policy.concurrency.get() > 1 {
         false => Ok(()),
@@ -59,7 +59,7 @@ pub(crate) fn check_policy(has_tables: bool, policy: &Policy) -> Result<(), Agen
     }
 }
 
-/// The tables of a turn, opened when they are first used.
+/// A turn's tables, opened at their first use.
 #[derive(Default)]
 pub(crate) struct OwnTables {
     turn: OnceCell<Arc<dyn TableTurn>>,
@@ -67,14 +67,14 @@ pub(crate) struct OwnTables {
 }
 
 impl OwnTables {
-    /// Refuses more statements, and stops the one that runs.
+    /// Refuses further statements, and interrupts the running one.
     pub(crate) fn end(&self) {
         if let Some(turn) = self.turn.get() {
             turn.end();
         }
     }
 
-    /// Undoes what was changed.
+    /// Rolls back the changes.
     pub(crate) fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Release);
         if let Some(turn) = self.turn.get() {
@@ -82,13 +82,13 @@ impl OwnTables {
         }
     }
 
-    /// The transaction to be committed; none if the turn used no tables.
+    /// The transaction to commit; `None` if the turn used no tables.
     pub(crate) fn id(&self) -> Option<u64> {
         let turn = self.turn.get()?;
         (!self.is_abandoned.load(Ordering::Acquire)).then(|| turn.id())
     }
 
-    /// Whether what was changed can be committed.
+    /// Fails if the changes cannot be committed.
     pub(crate) fn check(&self) -> Result<(), AgentError> {
         match self.turn.get() {
             Some(turn) => Ok(turn.check()?),
@@ -115,17 +115,16 @@ fn no_storage() -> AgentError {
     AgentError::new(codes::NO_STORAGE, message).fatal()
 }
 
-/// The tables of an agent in a turn. What the turn changes is kept by its commit, with the
-/// state, or not at all; its statements see it before. After the turn each gives `turn.over`.
+/// An agent's tables during a turn. The turn's changes commit with its state or not at all; its
+/// statements see them earlier. After the turn every statement gives `turn.over`.
 ///
-/// Values of parameters and rows are JSON: nothing, numbers, texts, and bytes as
-/// `{"$blob": "..."}` in base64; `true` and `false` are kept as 1 and 0.
+/// Parameters and row values are JSON: null, numbers, texts, and bytes as `{"$blob": "..."}` in
+/// base64; `true` and `false` are stored as 1 and 0.
 ///
-/// Errors of all statements: `store.input` for SQL that is wrong or not allowed,
-/// `store.constraint`, `store.too_large`, `store.interrupted`, `turn.over`, `store.fenced`, and
-/// those of the disk. After a statement that was stopped while it wrote, or that found no room,
-/// SQLite has undone all that the turn changed in its tables: then the turn fails, whatever its
-/// handler makes of the error.
+/// Errors of all statements: `store.input` for invalid or forbidden SQL, `store.constraint`,
+/// `store.too_large`, `store.interrupted`, `turn.over`, `store.fenced`, and disk errors. When a
+/// statement is interrupted while it writes, or the disk is full, SQLite rolls back all of the
+/// turn's changes. The turn then fails even if the handler ignores the error.
 #[derive(Clone)]
 pub struct Storage {
     client: TurnClient,
@@ -134,13 +133,13 @@ pub struct Storage {
 }
 
 impl TurnClient {
-    /// Whether the agent has tables of its own.
+    /// Whether the agent declares tables.
     #[must_use]
     pub fn has_storage(&self) -> bool {
         self.0.tables.is_some()
     }
 
-    /// The agent's own tables.
+    /// The agent's tables.
     ///
     /// # Errors
     /// `storage.missing`
@@ -157,7 +156,7 @@ impl TurnClient {
 }
 
 impl Storage {
-    /// The same, whose statements count their steps and are stopped when there are none left
+    /// Counts the steps of all statements and interrupts them at the limit
     /// (`store.interrupted`).
     #[must_use]
     pub fn counted(self, steps: Arc<StepCount>) -> Storage {
@@ -167,8 +166,8 @@ impl Storage {
         }
     }
 
-    /// The same, whose statements give the same each time that the turn runs: functions of the
-    /// time and of chance, such as `random()` and `date('now')`, are refused (`store.input`).
+    /// Restricts statements to deterministic SQL: functions of time and chance, such as
+    /// `random()` and `date('now')`, are refused (`store.input`).
     #[must_use]
     pub fn repeatable(self) -> Storage {
         Storage {
@@ -190,7 +189,7 @@ impl Storage {
         self.client.0.failed(error)
     }
 
-    /// Statements without parameters, for schemas.
+    /// Runs statements without parameters, for schemas.
     ///
     /// # Errors
     /// Those of [`Storage`].
@@ -200,7 +199,7 @@ impl Storage {
         done.await.map_err(|error| self.failed(error))
     }
 
-    /// One statement that changes rows.
+    /// Runs one statement that changes rows.
     ///
     /// # Errors
     /// Those of [`Storage`].

@@ -1,4 +1,4 @@
-//! Turns: one event, what its handler changes, and the operations that belong to it.
+//! Turns: one event, the handler's changes, and the operations of the turn.
 
 mod client;
 
@@ -18,20 +18,19 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A turn of an agent: its state and settings, and what it does.
+/// A turn of an agent: its state, its settings and its operations.
 ///
-/// What it changes is kept when the handler ends without an error, in one commit; if it
-/// fails, nothing of it is.
+/// The changes commit together when the handler succeeds. If it fails, none of them is kept.
 pub struct Turn<'a, A: Agent> {
     client: &'a TurnClient,
     state: A::State,
     settings: A::Settings,
-    /// What users changed of the settings, if this turn changed it.
+    /// The users' settings, if this turn changed them.
     saved: Option<Value>,
 }
 
-/// The operations of a turn, for other tasks of its handler. After the turn they give the
-/// error `turn.over`.
+/// The operations of a turn, for other tasks of its handler. After the turn they fail with
+/// `turn.over`.
 #[derive(Clone)]
 pub struct TurnClient(pub(crate) Arc<TurnInner>);
 
@@ -43,53 +42,53 @@ pub(crate) struct TurnInner {
     pub(crate) delivery: Delivery,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
-    /// Of what it sends.
+    /// The hop count of the events that the turn sends.
     pub(crate) hops: u8,
     pub(crate) checkpoint: Seq,
     /// [`AgentRow::replays`](a99_runtime_engine::AgentRow::replays)
     pub(crate) replays: u64,
     pub(crate) journal: Journal,
-    /// None for an agent that has none.
+    /// `None` for an agent without tables.
     pub(crate) tables: Option<OwnTables>,
-    /// What it waits for before it acts outside of its commit.
+    /// The group commit that must be durable before the turn acts outside of its commit.
     kept: Option<Kept>,
     is_over: AtomicBool,
     changes: Mutex<Changes>,
 }
 
-/// What a turn wants to be committed.
+/// The changes that a turn's commit will contain.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) outbox: Vec<NewEvent>,
     pub(crate) timers: Vec<TimerChange>,
-    /// How often each kind of operation was asked for.
+    /// How often each kind of operation was requested.
     ordinals: HashMap<&'static str, u32>,
 }
 
-/// What a message has beside its text.
+/// Options of a message.
 #[derive(Clone, Debug, Default)]
 pub struct SendOptions {
-    /// The message that it answers.
+    /// The message that this one answers.
     pub reply_to: Option<Uuid>,
-    /// To whom; to everybody if nobody is named.
+    /// The addressees; empty for everybody.
     pub at: Vec<Uuid>,
-    /// The kind of its content.
+    /// The content type.
     pub content_type: Option<String>,
-    /// Whatever else it says.
+    /// Further metadata.
     pub metadata: Option<Value>,
-    /// Bytes that belong to it.
+    /// Attached bytes.
     pub attachments: Vec<Attachment>,
-    /// A name of the operation in its turn, under which it has the same identity each time
-    /// that the turn runs. Without one its place among the turn's messages counts.
+    /// A name that identifies the operation in its turn, so that it has the same identity at
+    /// every retry. By default its position among the turn's messages identifies it.
     pub name: Option<String>,
 }
 
-/// What became of a message.
+/// The result of sending a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Under which it can be updated.
+    /// The identity under which the message can be updated.
     pub message_id: Uuid,
-    /// Its place in the log; none before the turn is committed.
+    /// The sequence number; `None` until the turn commits.
     pub pubsub_id: Option<Seq>,
 }
 
@@ -135,7 +134,7 @@ impl TurnInner {
         }
     }
 
-    /// Ends it: nothing that its handler left behind acts for it any more.
+    /// Ends the turn and takes its changes: leftover tasks of the handler cannot act for it.
     pub(crate) fn end(&self) -> Changes {
         self.is_over.store(true, Ordering::Release);
         if let Some(tables) = &self.tables {
@@ -144,30 +143,30 @@ impl TurnInner {
         std::mem::take(&mut *locked(&self.changes))
     }
 
-    /// Ends it, and nothing that it changed is kept.
+    /// Ends the turn and discards its changes.
     pub(crate) fn give_up(&self) {
         drop(self.end());
         self.abandon_tables();
     }
 
-    /// Undoes what it changed in the agent's tables.
+    /// Rolls back its changes of the agent's tables.
     pub(crate) fn abandon_tables(&self) {
         if let Some(tables) = &self.tables {
             tables.abandon();
         }
     }
 
-    /// The transaction of the agent's tables, if it has one that is to be committed.
+    /// The transaction of the agent's tables to commit, if any.
     pub(crate) fn tables_id(&self) -> Option<u64> {
         self.tables.as_ref().and_then(OwnTables::id)
     }
 
-    /// Whether what it changed in the agent's tables can be committed.
+    /// Fails if its changes of the agent's tables cannot be committed.
     pub(crate) fn check_tables(&self) -> Result<(), AgentError> {
         self.tables.as_ref().map_or(Ok(()), OwnTables::check)
     }
 
-    /// What its handler sent and set in another process.
+    /// Takes over events and timers of a handler in another process.
     #[cfg(unix)]
     pub(crate) fn take_over(
         &self,
@@ -188,10 +187,10 @@ impl TurnInner {
         })
     }
 
-    /// A timer as the turn sets it: with the hops of the turn, unless it comes again.
+    /// A timer with the hops of the turn; a recurring timer starts again at one.
     ///
     /// # Errors
-    /// `timer.bad` for a name that is none.
+    /// `timer.bad` for an invalid name.
     fn timer(&self, row: TimerRow) -> Result<TimerRow, AgentError> {
         if let Err(error) = check_part("timer", &row.name) {
             return Err(AgentError::new(codes::BAD_TIMER, error.to_string()).fatal());
@@ -200,7 +199,7 @@ impl TurnInner {
         Ok(TimerRow { hops, ..row })
     }
 
-    /// The answer of a method, which goes out with the commit whatever its handler did.
+    /// Queues the answer of a method. It commits whether or not the handler succeeded.
     pub(crate) fn answer(&self, body: Body) {
         let id = self.identify("answer");
         let event = self.event(id, body, Vec::new());
@@ -217,12 +216,12 @@ impl TurnInner {
         }
     }
 
-    /// An error of a store, or that the turn is over meanwhile.
+    /// An error of a store, or `turn.over` if the turn has ended meanwhile.
     pub(crate) fn failed(&self, error: StoreError) -> AgentError {
         self.going_on().err().unwrap_or_else(|| error.into())
     }
 
-    /// Waits until what turns before it changed is kept.
+    /// Waits until the changes of earlier turns are durable.
     pub(crate) async fn settled(&self) -> Result<(), AgentError> {
         self.going_on()?;
         match &self.kept {
@@ -231,7 +230,7 @@ impl TurnInner {
         }
     }
 
-    /// Changes what is to be committed, unless the turn is over.
+    /// Edits the changes, unless the turn is over.
     fn change<T>(&self, f: impl FnOnce(&mut Changes) -> T) -> Result<T, AgentError> {
         let mut changes = locked(&self.changes);
         self.going_on()?;
@@ -242,7 +241,7 @@ impl TurnInner {
         self.trigger.replayed(&self.fence.key, self.replays, name)
     }
 
-    /// The identity of an operation: by its name, or by its place among those of its kind.
+    /// The identity of an operation: from its name, or its position among those of its kind.
     fn operation(&self, kind: &'static str, name: Option<&str>) -> Result<Uuid, AgentError> {
         match name {
             Some(name) => {
@@ -265,7 +264,7 @@ impl TurnInner {
         new
     }
 
-    /// A durable operation: with the commit, or at once where the mode says so.
+    /// A durable operation: with the commit, or immediately under at-least-once delivery.
     async fn durable(&self, event: NewEvent) -> Result<Option<Seq>, AgentError> {
         if self.delivery == Delivery::AtLeastOnce {
             return self.immediate(event).await.map(Some);
@@ -288,7 +287,7 @@ impl TurnInner {
         })?
     }
 
-    /// Publishes an event with the commit, or at once where the mode says so.
+    /// Publishes an event with the commit, or immediately under at-least-once delivery.
     pub(crate) async fn with_commit(
         &self,
         kind: &'static str,
@@ -300,14 +299,13 @@ impl TurnInner {
             .map(drop)
     }
 
-    /// Publishes an event at once.
+    /// Publishes an event immediately.
     pub(crate) async fn at_once(&self, kind: &'static str, body: Body) -> Result<Seq, AgentError> {
         let id = self.operation(kind, None)?;
         self.immediate(self.event(id, body, Vec::new())).await
     }
 
-    /// An operation that is done at once, under the same identity each time that it is asked
-    /// for.
+    /// Performs an operation immediately, under the same identity at every retry.
     pub(crate) async fn immediate(&self, event: NewEvent) -> Result<Seq, AgentError> {
         self.settled().await?;
         let (fence, now) = (Some(self.fence.clone()), self.shared.now());
@@ -342,7 +340,7 @@ impl<'a, A: Agent> Turn<'a, A> {
         &self.state
     }
 
-    /// The state, to be changed.
+    /// The state, for changes.
     pub fn state_mut(&mut self) -> &mut A::State {
         &mut self.state
     }
@@ -350,7 +348,8 @@ impl<'a, A: Agent> Turn<'a, A> {
     /// Merges members into the state, at every depth ([`deep_merge`](crate::deep_merge)).
     ///
     /// # Errors
-    /// If what comes out is no state of the agent's: `turn.bad_value`. Nothing was changed.
+    /// `turn.bad_value` if the result does not deserialize as the agent's state; the state is
+    /// then unchanged.
     pub fn set_state(&mut self, partial: &Value) -> Result<(), AgentError> {
         let mut merged = serde_json::to_value(&self.state)?;
         deep_merge_into(&mut merged, partial);
@@ -371,17 +370,17 @@ impl<'a, A: Agent> Turn<'a, A> {
         Ok(())
     }
 
-    /// The settings that hold.
+    /// The effective settings.
     #[must_use]
     pub fn settings(&self) -> &A::Settings {
         &self.settings
     }
 
-    /// Merges members into the settings and keeps them with the commit: from then on they
-    /// win over configuration and defaults.
+    /// Merges members into the settings. After the commit they override configuration and
+    /// defaults.
     ///
     /// # Errors
-    /// `turn.bad_value` if what comes out are no settings.
+    /// `turn.bad_value` if the result does not deserialize as settings.
     pub fn update_settings(&mut self, partial: &Value) -> Result<(), AgentError> {
         let mut merged = serde_json::to_value(&self.settings)?;
         deep_merge_into(&mut merged, partial);
@@ -393,7 +392,7 @@ impl<'a, A: Agent> Turn<'a, A> {
         Ok(())
     }
 
-    /// Who the agent is.
+    /// The agent's key.
     #[must_use]
     pub fn key(&self) -> &AgentKey {
         &self.client.0.fence.key

@@ -1,4 +1,4 @@
-//! Simulations of agents, seed after seed: `cargo xtask simulate`.
+//! Simulations of agents over a range of seeds: `cargo xtask simulate`.
 
 #![allow(
     clippy::print_stdout,
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Seeds that a thread takes at once.
+/// Seeds that a thread takes at a time.
 const BATCH: u64 = 1_000;
 
 struct Options {
@@ -40,12 +40,12 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// Whether no seed, or with a fault one, breaks a promise.
+/// Whether no seed breaks a guarantee or, with a fault, at least one does.
 fn run(options: &Options) -> bool {
     let began = Instant::now();
     let end = options.from.saturating_add(options.seeds);
     let next = AtomicU64::new(options.from);
-    // The first seed that was found; none before it is left out.
+    // The lowest seed found so far; every lower seed is still tried.
     let found = AtomicU64::new(u64::MAX);
     let is_done = AtomicBool::new(false);
     let work = || {

@@ -1,32 +1,38 @@
-//! Delivery state machine: decides for one agent which turn runs, when it is tried again, when
-//! it is given up, and how far the stream is done. It knows no clock: the present comes with
-//! each input.
+//! Delivery state machine: decides for one agent which turn runs, when it is retried, when it
+//! is given up, and how far the stream is processed. It has no clock: each input carries the
+//! current time.
 //!
-//! What happens goes in as [`Input`]; what must be done comes out as [`Command`]s, in the order
-//! in which it is begun. Whoever drives it does each and tells once how it ended.
+//! [`Input`]s report what happened; [`Command`]s say what to do, in the order in which to
+//! begin. The driver executes each command and reports its result once.
 //!
-//! - **Reading.** Events are read in order, from [`Machine::taken`] on, as many as there is
-//!   [`Machine::room`] for. What comes again is ignored. What skips a place is held back until
-//!   that came, as long as there is room; otherwise it is ignored, and read again.
-//! - **Writing.** One write is under way at a time. It claims what will be done once it is made,
-//!   and what was filtered, so that the stream's progress never claims what may fail.
-//! - **Timers.** A trigger that waits or runs is ignored when it comes again; one that was
-//!   committed is not remembered. Due timers are read after the last commit was told. Whether
-//!   one still stands is looked at when it is run; if not, its turn is done without a change.
-//! - **Outlived attempts.** A handler may go on after its end was told. Its steps and what it
-//!   sends are refused then: its turn may be committed, and its journal be gone.
-//! - **Killers.** After a process was cut off, the first turn, and each that was under way
-//!   then, is written ahead and runs alone until it is committed; one under which the process
-//!   died too often is given up. Its start is taken back if it is left to whoever loads the
-//!   agent next.
-//! - **Stopping.** After [`Command::Stop`] nothing is said and nothing is taken. A machine may
-//!   be dropped at any time: that is what a crash does.
+//! - **Reading.** Events are read in order, from [`Machine::taken`] on, as far as
+//!   [`Machine::room`] allows. Duplicates are ignored. An event that skips a sequence number is
+//!   held back until the missing one arrives, as long as there is room; otherwise it is
+//!   ignored, and read again.
+//! - **Writing.** One write is in flight at a time. It claims the progress that holds once it
+//!   succeeds, including filtered events, so that the stream's progress never claims what may
+//!   fail.
+//! - **Timers.** A trigger that is queued or running is ignored when it arrives again; a
+//!   committed one is not remembered. Due timers are read after the last commit was reported.
+//!   Whether a timer still exists is checked when its turn runs; if not, the turn ends without
+//!   changes.
+//! - **Outlived attempts.** A handler may continue after its end was reported. Its steps and
+//!   sends are then refused: its turn may be committed and its journal deleted.
+//! - **Crash isolation.** After a crash, the first turn and each turn that was in flight is
+//!   recorded ahead and runs alone until it is committed. A turn under which the process
+//!   crashed too often is given up. Its recorded start is withdrawn if the turn is left to the
+//!   next activation.
+//! - **Stopping.** After [`Command::Stop`] the machine emits no command and ignores all inputs.
+//!   It may be dropped at any time, as a crash would.
 //!
-//! | mode | order | after a kill |
+//! | mode | order | after a crash |
 //! |---|---|---|
-//! | [`Delivery::AtMostOnce`] | the start is recorded with the progress, the turn runs, its changes are committed | not run again; recovery lists it as lost |
-//! | [`Delivery::AtLeastOnce`] | the turn runs, its changes and the progress are committed | run again; what it sent at once has the same identities |
-//! | [`Delivery::ExactlyOnceState`] | the turn runs; changes, progress and what it sends are one commit | run again; nothing of the first run is seen |
+//! | [`Delivery::AtMostOnce`] | the start is recorded with the progress, the turn runs, its
+//! changes are committed | not run again; recovery lists it as lost |
+//! | [`Delivery::AtLeastOnce`] | the turn runs, its changes and the progress are committed |
+//! run again; immediate sends have the same identities |
+//! | [`Delivery::ExactlyOnceState`] | the turn runs; changes, progress and sends are one commit
+//! | run again; the first run leaves no trace |
 
 mod machine;
 #[cfg(test)]
@@ -42,57 +48,56 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-/// What an agent can rely on when its process is killed.
+/// Delivery guarantees after a crash of the process.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {
-    /// An event is seen once or not at all.
+    /// An event is handled at most once.
     AtMostOnce,
-    /// An event is seen once or more often.
+    /// An event is handled at least once.
     AtLeastOnce,
-    /// State changes once for each event; effects elsewhere are made at least once, each
+    /// State changes exactly once for each event. External effects happen at least once, each
     /// time under the same identity.
     #[default]
     ExactlyOnceState,
 }
 
-/// What happens after a turn was given up.
+/// The reaction to a turn that was given up.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnDead {
-    /// The stream goes on.
+    /// The stream continues.
     #[default]
     Continue,
-    /// The agent stops in front of the event.
+    /// The agent stops before the event.
     Stop,
 }
 
 /// How an agent's events are delivered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// What it can rely on.
+    /// The delivery guarantee.
     pub delivery: Delivery,
-    /// Turns that run at the same time.
+    /// Maximum concurrent turns.
     pub concurrency: NonZeroU32,
     /// How often a turn is tried.
     pub retry: Retry,
-    /// What happens after that.
+    /// The reaction to a turn that was given up.
     pub on_dead: OnDead,
-    /// A turn under which the process died this often is given up.
+    /// A turn under which the process crashed this often is given up.
     pub max_deaths: u32,
-    /// Progress that no turn commits (events that were filtered) is kept this much later.
+    /// Delay before progress without a turn (filtered events) is stored.
     pub lazy: Millis,
-    /// Events that are waited for in memory, at most; more are not taken until there is room.
+    /// Maximum queued events; further events are read when there is room.
     pub max_queued: usize,
-    /// Turns that end at once and are kept in one commit, at most. With more than one a turn
-    /// may begin before what the one before it changed is kept: its operations wait for that,
-    /// what its handler does elsewhere by itself does not. For
-    /// [`Delivery::ExactlyOnceState`], one turn at a time.
+    /// Maximum turns of a group commit. With more than one, a turn may begin before the changes
+    /// of earlier turns are durable. Its operations wait for that; other external actions of
+    /// its handler do not. It requires [`Delivery::ExactlyOnceState`] and one turn at a time.
     pub turns_per_commit: NonZeroU32,
 }
 
 impl Default for Policy {
-    /// State changes once for each event, one turn at a time.
+    /// Exactly-once state, one turn at a time.
     fn default() -> Policy {
         Policy {
             delivery: Delivery::default(),
@@ -108,8 +113,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Turns that may be kept in one commit: more than one only where one runs at a time and
-    /// the state changes once for each event.
+    /// Effective maximum turns of a group commit: more than one only with exactly-once state
+    /// and one turn at a time.
     #[must_use]
     pub fn joined(&self) -> usize {
         let is_fit = self.delivery == Delivery::ExactlyOnceState && self.concurrency.get() == 1;
@@ -120,23 +125,23 @@ impl Policy {
     }
 }
 
-/// How far a stream is done.
+/// The processed part of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Everything up to here.
+    /// All events up to this one are processed.
     pub checkpoint: Seq,
-    /// And these beyond it, which turns that run at the same time did first.
+    /// Processed events after the checkpoint; concurrent turns finished them out of order.
     pub done: BTreeSet<Seq>,
 }
 
 impl Progress {
-    /// Whether an event is done.
+    /// Whether an event is processed.
     #[must_use]
     pub fn has(&self, seq: Seq) -> bool {
         seq <= self.checkpoint || self.done.contains(&seq)
     }
 
-    /// The same with one more.
+    /// Adds an event.
     pub fn add(&mut self, seq: Seq) {
         if !self.has(seq) {
             self.done.insert(seq);
@@ -150,24 +155,24 @@ impl Progress {
     }
 }
 
-/// A turn that began before the agent was loaded, and did not end.
+/// A turn that started in an earlier activation and did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
-    /// What it answers to.
+    /// The event, timer or hook that triggered the turn.
     pub trigger: Trigger,
-    /// How often it began.
+    /// How often it started.
     pub attempts: u32,
 }
 
-/// What the store has of an agent when it is loaded.
+/// An agent's data in the store when it is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// How far its stream is done.
+    /// The processed part of its stream.
     pub progress: Progress,
-    /// Turns that began and did not end.
+    /// Turns that started and did not end.
     pub started: Vec<Started>,
-    /// Whether the process that had it before was cut off. Not so if this very process had it:
-    /// turns that began under it killed nothing.
+    /// Whether the previous process crashed. False if this process had the agent before: its
+    /// turns caused no crash.
     pub was_cut_off: bool,
 }
 
@@ -175,78 +180,78 @@ pub struct Recovered {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnId(pub u64);
 
-/// How a handler ended.
+/// The result of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnResult {
-    /// It did what it wanted.
+    /// It succeeded.
     Done,
-    /// It gave an error; `is_final` if trying again is of no use.
+    /// It failed.
     Failed {
         /// A stable code.
         code: String,
-        /// What it said.
+        /// The error's text.
         error: String,
-        /// Whether trying again is of no use.
+        /// Whether a retry is useless.
         is_final: bool,
     },
-    /// It was cancelled: by its time, or because the agent stops.
+    /// It was cancelled: by its timeout, or because the agent stops.
     Cancelled,
 }
 
-/// Why a write was not made.
+/// Why a write failed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CommitFault {
     /// Another owner has the agent.
     Fenced,
-    /// The state was changed since the turn read it.
+    /// The state changed since the turn read it.
     Conflict,
-    /// Nothing was written, and it may go better later.
+    /// Nothing was written, and a retry may succeed.
     Unavailable,
-    /// It is not known whether it was written.
+    /// Whether it was written is unknown.
     InDoubt,
-    /// It can never be written: it is too large, or says something else than before.
+    /// The write can never succeed: it is too large, or contradicts an earlier one.
     Refused,
 }
 
-/// What happened.
+/// An event that the driver reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// The next event of the stream; `deliver` if it passes the agent's filter.
+    /// The next event of the stream.
     Event {
-        /// Its place.
+        /// Its sequence number.
         seq: Seq,
-        /// Whether the agent sees it.
+        /// Whether it passes the agent's filter.
         deliver: bool,
     },
-    /// A timer is due, or an event came that is in no log, or a hook is to be run.
+    /// A timer is due, an ephemeral event arrived, or a hook must run.
     Trigger(Trigger),
     /// A start was recorded.
     Recorded(TurnId),
     /// A start was not recorded.
     NotRecorded(TurnId, CommitFault),
-    /// The attempt of a turn ended: the turn, which attempt, how. Any but the newest is
-    /// ignored.
+    /// An attempt ended: the turn, the number of the attempt, and the result. Only the newest
+    /// attempt counts.
     Ended(TurnId, u32, TurnResult),
-    /// A commit was made.
+    /// A commit succeeded.
     Committed(TurnId),
-    /// A commit was not made.
+    /// A commit failed.
     NotCommitted(TurnId, CommitFault),
-    /// Progress was kept.
+    /// Progress was stored.
     Saved,
-    /// Progress was not kept.
+    /// Progress was not stored.
     NotSaved(CommitFault),
     /// Time has passed.
     Time,
-    /// No more turns are begun; those that run may end.
+    /// Begin no more turns; running ones may end.
     Drain,
-    /// Turns that run are cancelled too.
+    /// Cancel running turns too.
     Halt,
 }
 
 /// How a turn is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// With what it changed.
+    /// With its changes.
     Done,
     /// Given up: without its changes, with a dead letter.
     Dead {
@@ -254,82 +259,82 @@ pub enum TurnEnd {
         code: String,
         /// The last error.
         error: String,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
     },
-    /// Cut off in a mode that runs it once: without its changes.
+    /// Interrupted in a mode that runs it once: without its changes.
     Lost,
 }
 
 /// Why an agent stops.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// It was asked to, and is done.
+    /// It was asked to stop, and all turns have ended.
     Drained,
     /// Another owner has it.
     Fenced,
-    /// A turn was given up, and the policy is to stop.
+    /// A turn was given up under [`OnDead::Stop`].
     Dead,
-    /// It must be read again from the store: what was written last is not known.
+    /// It must be loaded again: the outcome of the last write is unknown.
     Reload,
 }
 
-/// What must be done.
+/// An action for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Record that a turn begins.
+    /// Record the start of a turn.
     Record {
         /// The turn.
         turn: TurnId,
-        /// What it answers to.
+        /// The event, timer or hook that triggered the turn.
         trigger: Trigger,
-        /// How often it began, this time included; without it once that is taken back.
+        /// How often the turn started, this time included unless the start is withdrawn.
         attempt: u32,
-        /// The stream is done with it already.
+        /// Progress that already includes the turn's event.
         progress: Option<Progress>,
     },
     /// Run the handler.
     Run {
         /// The turn.
         turn: TurnId,
-        /// What it answers to.
+        /// The event, timer or hook that triggered the turn.
         trigger: Trigger,
-        /// Which run of this activation it is, from 1: those after a conflict count too.
+        /// The number of this run in the activation, from 1, including reruns after conflicts.
         attempt: u32,
     },
-    /// Cancel the handler; its end is still told.
+    /// Cancel the handler; its end is still reported.
     Cancel(TurnId),
-    /// Commit the turn. What an attempt changed goes in with [`TurnEnd::Done`] only.
+    /// Commit the turn. An attempt's changes are included only with [`TurnEnd::Done`].
     Commit {
         /// The turn.
         turn: TurnId,
-        /// What it answers to.
+        /// The event, timer or hook that triggered the turn.
         trigger: Trigger,
-        /// How.
+        /// How the turn ends.
         end: TurnEnd,
-        /// How far the stream is done then; none where it is unchanged.
+        /// The resulting progress; `None` if it is unchanged.
         progress: Option<Progress>,
     },
-    /// Keep the progress, of which no turn is part.
+    /// Store progress that is part of no turn.
     Save(Progress),
-    /// Tell the machine when this time has come; replaces the earlier one.
+    /// Report when this time has come; replaces the earlier time.
     WakeAt(Millis),
-    /// These turns were cut off and are not run again. They are committed as lost, one after
-    /// the other; tell the agent.
+    /// These turns were interrupted and will not be retried. They are committed as lost, one
+    /// after the other; inform the agent.
     Lost(Vec<Trigger>),
-    /// The agent stops. Nothing follows.
+    /// The agent stops. No command follows.
     Stop(StopReason),
 }
 
 impl Command {
-    /// Whether it may be done only when every turn that was told as committed is kept. A
-    /// commit that joins those of turns before it need not wait.
+    /// Whether the command must wait until all turns reported as committed are durable. A
+    /// commit that joins their group commit need not wait.
     #[must_use]
     pub fn needs_kept(&self) -> bool {
         match self {
             Command::Record { .. } | Command::Commit { .. } | Command::Save(_) => true,
             Command::Stop(reason) => *reason == StopReason::Drained,
-            // Whether a timer still stands is looked at when its turn begins.
+            // A turn of a timer checks in the store whether the timer still exists.
             Command::Run { trigger, .. } => trigger.seq().is_none(),
             Command::Cancel(_) | Command::WakeAt(_) | Command::Lost(_) => false,
         }

@@ -1,10 +1,10 @@
-//! Nesting of JSON text that is kept.
+//! Nesting depth of stored JSON text.
 
-/// Nesting levels of JSON that is kept, at most. `serde_json` reads up to 127: deeper text could
-/// be written and never be read, and frames that carry a value add some levels.
+/// Maximum nesting levels of stored JSON. `serde_json` reads up to 127: deeper text could be
+/// written and never read. Frames that carry a value add some levels.
 pub const MAX_JSON_DEPTH: usize = 120;
 
-/// How deep a JSON text is nested.
+/// The nesting depth of a JSON text.
 #[must_use]
 pub fn json_depth(json: &str) -> usize {
     let (mut now, mut most) = (0_usize, 0);
@@ -17,7 +17,7 @@ pub fn json_depth(json: &str) -> usize {
             }
             b']' | b'}' => now = now.saturating_sub(1),
             b'"' => {
-                // To the end of the string; an escape may hide a quotation mark.
+                // Skip the string; an escape may hide a quotation mark.
                 while let Some(byte) = bytes.next()
                     && byte != b'"'
                 {

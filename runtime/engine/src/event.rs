@@ -1,4 +1,4 @@
-//! Events of channels: what is in the log, what passes by, and who sent it.
+//! Events of channels: logged and ephemeral events, and their senders.
 
 use crate::key::{Millis, Seq};
 use serde::{Deserialize, Serialize};
@@ -6,45 +6,45 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// How an event came to whoever sees it.
+/// How an event reached its receiver.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// It is in the log, and was there before the agent was awake.
+    /// It was in the log before the agent woke.
     Replay,
-    /// It is in the log, and came while the agent was awake.
+    /// It was appended to the log while the agent was awake.
     Persisted,
-    /// It is in no log, and is seen by those who are there.
+    /// It is in no log and reaches only present participants.
     Ephemeral,
 }
 
-/// Who sent an event, as the host knows it: senders cannot write it.
+/// The sender of an event. The host sets it; senders cannot forge it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The participant.
+    /// The participant's identity.
     pub id: Uuid,
-    /// Its name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// `panel` for people, `agent` for agents, others as a host likes.
+    /// `panel` for people, `agent` for agents, or a kind that the host defines.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// By which it is addressed, without `@`.
+    /// The handle by which others address it, without `@`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
 }
 
-/// Bytes that belong to an event.
+/// Bytes attached to an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// Which of the event's it is.
+    /// The attachment's identity within the event.
     pub id: String,
     /// Its media type.
     pub mime_type: String,
-    /// A name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The bytes; a list of numbers as JSON.
+    /// The bytes; in JSON a list of numbers.
     #[serde(with = "bytes")]
     pub data: Vec<u8>,
 }
@@ -64,30 +64,30 @@ mod bytes {
 /// An event of a channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its identity, `eventId` as JSON. Publishing again under the same one does nothing.
+    /// The event's identity, `eventId` in JSON. Publishing again under it has no effect.
     #[serde(rename = "eventId")]
     pub id: Uuid,
-    /// Its place in the log; none for what is in no log.
+    /// The sequence number in the log; `None` for an ephemeral event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
-    /// How it came.
+    /// How it reached the receiver.
     pub kind: EventKind,
-    /// When the host took it.
+    /// When the host received it.
     pub ts: Millis,
-    /// Who sent it.
+    /// The sender.
     pub sender: Arc<Sender>,
-    /// How many agents stand between it and whoever began; the host counts.
+    /// Number of agents that the chain of events passed through; the host counts.
     #[serde(default)]
     pub hops: u8,
-    /// What it says.
+    /// The content.
     #[serde(flatten)]
     pub body: Body,
-    /// Bytes that belong to it.
+    /// Attached bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
 
-/// What an event says. `type` in its JSON form tells which.
+/// The content of an event. `type` in its JSON form names the variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
@@ -95,134 +95,134 @@ pub struct Event {
     rename_all_fields = "camelCase"
 )]
 pub enum Body {
-    /// Somebody says something.
+    /// A message.
     Message(Message),
-    /// More of a message, or its end. The content is appended.
+    /// More content of a message, or its end. The content is appended.
     UpdateMessage {
-        /// The message.
+        /// The message's identity.
         id: Uuid,
-        /// What is appended.
+        /// The appended text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<String>,
-        /// Whether the message is whole now.
+        /// Whether the message is complete now.
         #[serde(default, skip_serializing_if = "is_false")]
         complete: bool,
-        /// The kind of content from here on.
+        /// The content type from here on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content_type: Option<String>,
     },
     /// A message failed.
     Error {
-        /// The message.
+        /// The message's identity.
         id: Uuid,
-        /// What went wrong.
+        /// The error's text.
         error: String,
         /// A stable code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
     },
-    /// A participant is asked to do something.
+    /// A call of a participant's method.
     MethodCall {
-        /// The call.
+        /// The call's identity.
         call_id: Uuid,
-        /// The method.
+        /// The method's name.
         method_name: String,
-        /// Who is asked.
+        /// The callee.
         provider_id: Uuid,
-        /// With what.
+        /// The arguments.
         #[serde(default)]
         args: Value,
     },
-    /// An answer, or a part of one.
+    /// A method's answer, or a part of it.
     MethodResult {
-        /// The call.
+        /// The call's identity.
         call_id: Uuid,
         /// The answer, or the part.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
-        /// Whether it is the last.
+        /// Whether this is the last part.
         #[serde(default)]
         complete: bool,
-        /// Whether it says what went wrong.
+        /// Whether the content is an error.
         #[serde(default, skip_serializing_if = "is_false")]
         is_error: bool,
-        /// How far it is, 0 to 100.
+        /// Progress of the method, 0 to 100.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         progress: Option<f64>,
     },
-    /// A call is not wanted any more. Agents never see it.
+    /// Cancels a call. Agents never see it.
     MethodCancel {
-        /// The call.
+        /// The call's identity.
         call_id: Uuid,
     },
-    /// Work on a message is paused, goes on, or is given up.
+    /// Work on a message is paused, resumed or cancelled.
     ExecutionPause {
-        /// The message.
+        /// The message's identity.
         message_id: Uuid,
-        /// What happens to it.
+        /// The new status.
         status: PauseStatus,
-        /// Why.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A participant comes, goes, or says something else about itself.
+    /// A participant joins, leaves or updates its metadata.
     Presence {
-        /// What it does.
+        /// The participant's action.
         action: PresenceAction,
-        /// How it went.
+        /// The reason for leaving.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         leave_reason: Option<String>,
-        /// What it says about itself.
+        /// The participant's metadata.
         #[serde(default)]
         metadata: Map<String, Value>,
     },
-    /// Asks who has a group of tools.
+    /// Asks which participants provide a group of tools.
     ToolRoleRequest {
-        /// The group.
+        /// The group's name.
         group: String,
-        /// Who asks.
+        /// The asking participant.
         requester_id: Uuid,
-        /// Of which kind.
+        /// Its kind.
         requester_type: String,
     },
-    /// Answers that.
+    /// Answers a request for a group of tools.
     ToolRoleResponse {
-        /// The group.
+        /// The group's name.
         group: String,
-        /// Whether it is given.
+        /// Whether the request is granted.
         accepted: bool,
-        /// To whom.
+        /// The new provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         handoff_to: Option<Uuid>,
     },
-    /// A group of tools goes to another.
+    /// Announces that a group of tools moves to another provider.
     ToolRoleHandoff {
-        /// The group.
+        /// The group's name.
         group: String,
-        /// From whom.
+        /// The previous provider.
         from: Uuid,
-        /// To whom.
+        /// The new provider.
         to: Uuid,
     },
-    /// What an agent prints, and when it starts and stops. No agent sees it.
+    /// Output of an agent, and its starts and stops. Agents never see it.
     AgentDebug {
-        /// What happened.
+        /// The debug information.
         payload: Value,
     },
-    /// A type of the host's or of an agent's own.
+    /// A custom type of a host or an agent.
     Custom {
-        /// The type.
+        /// The type's name.
         name: String,
-        /// What it says.
+        /// The content.
         payload: Value,
     },
 }
 
-/// Somebody says something.
+/// A message of a participant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
-    /// The message's identity, under which it is updated. That of the event if it is nil.
+    /// The identity under which the message is updated; the event's identity if it is nil.
     #[serde(default)]
     pub id: Uuid,
     /// The text.
@@ -230,13 +230,13 @@ pub struct Message {
     /// The message that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Uuid>,
-    /// `thinking`, `action`, `typing`, `inline_ui`; text if there is none.
+    /// `thinking`, `action`, `typing`, `inline_ui`; text by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// To whom; to everybody if nobody is named.
+    /// The addressees; empty for everybody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<Uuid>,
-    /// Whatever else the sender says.
+    /// Further metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
 }
@@ -251,27 +251,27 @@ impl Message {
     }
 }
 
-/// What happens to the work on a message.
+/// The status of work on a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PauseStatus {
-    /// It waits.
+    /// The work is paused.
     Paused,
-    /// It goes on.
+    /// The work continues.
     Resumed,
-    /// It was given up.
+    /// The work was cancelled.
     Cancelled,
 }
 
-/// What a participant does.
+/// A presence change of a participant.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PresenceAction {
-    /// It comes.
+    /// It joins.
     Join,
-    /// It goes.
+    /// It leaves.
     Leave,
-    /// It says something else about itself.
+    /// It updates its metadata.
     Update,
 }
 
@@ -280,7 +280,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Body {
-    /// Whether agents may be woken by it: presence and debugging wake nobody.
+    /// Whether the event can wake agents: presence and debug events do not.
     #[must_use]
     pub fn wakes(&self) -> bool {
         !matches!(
@@ -289,7 +289,7 @@ impl Body {
         )
     }
 
-    /// The type, as `type` says it.
+    /// The name of the type in JSON.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {

@@ -1,31 +1,31 @@
-//! Filters of events: what an agent sees of its channel.
+//! Filters of events: the part of its channel that an agent sees.
 //!
-//! They look at what the host knows of sender and receiver and at the event's addressees;
-//! nothing that a sender writes about itself decides.
+//! They use the host's record of sender and receiver and the event's addressees; the sender's
+//! claims about itself decide nothing.
 
 use crate::event::{Body, Event, EventKind};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// What an agent wants to see.
+/// The events that an agent wants.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventOptions {
-    /// Messages that name others only are left out; those that name nobody are not.
+    /// Excludes messages addressed to others only; messages without addressees pass.
     pub targeted_only: bool,
-    /// With `targeted_only`: all messages, while only people are there beside the agent.
+    /// With `targeted_only`: all messages pass while all other participants are people.
     pub respond_when_solo: bool,
-    /// What came before the agent was awake.
+    /// Includes events from before the agent woke.
     pub include_replay: bool,
-    /// What is in no log.
+    /// Includes ephemeral events.
     pub include_ephemeral: bool,
-    /// What the agent said itself is left out.
+    /// Excludes the agent's messages.
     pub skip_own_messages: bool,
-    /// Calls of its methods reach `on_event` too.
+    /// Also delivers calls of its methods to `on_event`.
     pub observe_calls: bool,
 }
 
 impl Default for EventOptions {
-    /// All of the log but the agent's own messages; nothing that is in no log.
+    /// The whole log except the agent's messages, without ephemeral events.
     fn default() -> EventOptions {
         EventOptions {
             targeted_only: false,
@@ -38,19 +38,19 @@ impl Default for EventOptions {
     }
 }
 
-/// Who looks, and who is there beside.
+/// The receiving agent and its channel.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterContext {
-    /// The agent's participant; none before it is known.
+    /// The agent's participant; `None` before it is known.
     pub self_id: Option<Uuid>,
-    /// Whether everybody else on the channel is a person (type `panel`).
+    /// Whether all other participants of the channel are people (type `panel`).
     pub is_solo: bool,
 }
 
-/// Whether an event reaches the agent.
+/// Whether an event passes the agent's filter.
 ///
-/// In order: own messages, what is in no log, what came before; then a message that names
-/// addressees, where only those are wanted.
+/// The order of the checks is: the agent's messages, ephemeral events, replayed events, then
+/// the addressees of a message if only targeted ones are wanted.
 #[must_use]
 pub fn should_yield_event(event: &Event, options: EventOptions, context: FilterContext) -> bool {
     let is_own = context.self_id == Some(event.sender.id);
@@ -76,7 +76,7 @@ pub fn should_yield_event(event: &Event, options: EventOptions, context: FilterC
     }
 }
 
-/// Whether an event is about agents' output and lives: no agent sees those.
+/// Whether an event is debug output of agents, which no agent sees.
 #[must_use]
 pub fn is_agent_debug_event(event: &Event) -> bool {
     matches!(event.body, Body::AgentDebug { .. })

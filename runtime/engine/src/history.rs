@@ -1,7 +1,7 @@
-//! Histories of agents: what was seen of them, judged by what their delivery promises.
+//! Histories of agents: observed facts, judged against the delivery guarantees.
 //!
-//! A simulation or a test of a real host writes down facts in the order in which they became
-//! true; [`check`] finds every promise that was broken.
+//! A simulation or a test of a real host records facts in the order in which they became true;
+//! [`check`] finds every broken guarantee.
 
 mod judge;
 #[cfg(test)]
@@ -13,150 +13,150 @@ use crate::delivery::{Delivery, OnDead, Progress, TurnEnd};
 use crate::key::{Epoch, Millis, Seq, Trigger};
 use std::fmt;
 
-/// How an agent of a history is delivered.
+/// The delivery settings of an agent in a history.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// What it can rely on.
+    /// The delivery guarantee.
     pub delivery: Delivery,
-    /// Turns that run at the same time.
+    /// Maximum concurrent turns.
     pub concurrency: u32,
     /// How often a turn is tried.
     pub max_attempts: u32,
-    /// After so many deaths a turn is given up.
+    /// Number of crashes after which a turn is given up.
     pub max_deaths: u32,
-    /// What happens then.
+    /// The reaction to a turn that was given up.
     pub on_dead: OnDead,
 }
 
-/// An operation by which an agent sends.
+/// A send operation of an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Send {
-    /// Durable: one in each turn that was done.
+    /// Durable: one in each turn that is done.
     Reply,
     /// Immediate.
     Now,
 }
 
-/// What an event of a log is.
+/// The origin of a logged event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Published: what it adds to the state, and the agents that see it.
+    /// Published: the number that it adds to the state, and the agents that see it.
     Published(u64, Vec<usize>),
     /// Sent by an agent in a turn.
     Sent(usize, Trigger, Send),
 }
 
-/// How a turn was committed.
+/// The commit of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The agent.
+    /// The agent's index.
     pub agent: usize,
-    /// In which epoch.
+    /// The owner's epoch.
     pub epoch: Epoch,
-    /// What it answers to.
+    /// The trigger of the turn.
     pub trigger: Trigger,
-    /// How it ended.
+    /// How the turn ended.
     pub end: TurnEnd,
-    /// Of which run of the handler it holds the changes.
+    /// The run of the handler whose changes it holds.
     pub run: u32,
-    /// What it adds to the state.
+    /// The number that it adds to the state.
     pub value: u64,
-    /// How far the stream is done.
+    /// The resulting progress.
     pub progress: Option<Progress>,
-    /// What it sends; all stand in a log in the end.
+    /// The events that it sends; eventually all are in a log.
     pub sends: Vec<Send>,
-    /// Timers that it sets (with when they are due) and removes.
+    /// Timers that it sets (with their due times) and removes.
     pub timers: Vec<(String, Option<Millis>)>,
-    /// It answers to a timer that was gone when it ran, and changes nothing.
+    /// Whether its timer was gone when it ran, so that it changes nothing.
     pub was_gone: bool,
 }
 
-/// Something that became true.
+/// An observed fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// An owner opened the store.
     Opened(Epoch),
-    /// It closed it, with nothing under way.
+    /// An owner closed the store, with no work in flight.
     Closed(Epoch),
-    /// An event stands in the log.
+    /// An event was appended to the log.
     Appended(Seq, Origin),
     /// A start was recorded.
     Recorded(usize, Epoch, Trigger, Option<Progress>),
-    /// A handler began: which run of the activation it is.
+    /// A handler began; the number is its run in the activation.
     Began(usize, Epoch, Trigger, u32),
-    /// An attempt counted as failed; whether for good.
+    /// An attempt failed; the flag says whether permanently.
     Failed(usize, Epoch, Trigger, bool),
-    /// A handler did something elsewhere.
+    /// A handler had an external effect.
     Effect(usize, Trigger),
-    /// A step of a turn was made.
+    /// A step of a turn ran.
     Step(usize, Trigger),
-    /// Its answer was kept.
+    /// The answer of a step was journaled.
     StepKept(usize, Trigger),
     /// A turn was committed.
     Committed(Committed),
-    /// Progress was kept.
+    /// Progress was stored.
     Saved(usize, Epoch, Progress),
-    /// It is not known how a write ended. A start that it may have recorded counts as a death
-    /// until the agent is read again.
+    /// The outcome of a write is unknown. A start that it may have recorded counts as a crash
+    /// until the agent is loaded again.
     InDoubt(usize, Epoch),
 }
 
-/// What is kept of an agent in the end.
+/// An agent's stored data at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Final {
-    /// How far its stream is done.
+    /// The processed part of its stream.
     pub progress: Progress,
-    /// What its turns added up to.
+    /// The sum that its turns computed.
     pub sum: u64,
-    /// Whether it stands still before a turn that was given up.
+    /// Whether it stopped before a turn that was given up.
     pub is_stopped: bool,
 }
 
-/// All that was seen of some agents on one channel.
+/// All observations of some agents on one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// The agents.
     pub agents: Vec<Setup>,
-    /// What became true, in order.
+    /// The facts, in order.
     pub facts: Vec<Fact>,
-    /// What is kept in the end; one for each agent.
+    /// The stored data at the end, one for each agent.
     pub finals: Vec<Final>,
-    /// Whether everything came to rest.
+    /// Whether all work came to rest.
     pub is_settled: bool,
 }
 
-/// What kind of promise was broken.
+/// The kind of a broken guarantee.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// An event that was passed has no end.
+    /// A passed event has no end.
     Lost,
     /// A turn was committed twice.
     Duplicated,
-    /// Turns of one at a time were committed out of order.
+    /// Sequential turns were committed out of order.
     OutOfOrder,
-    /// The state is not the sum of what was done.
+    /// The state is not the sum of the committed turns.
     WrongState,
-    /// Something that was to be sent is in no log.
+    /// A committed send is in no log.
     SendMissing,
-    /// Something was sent twice.
+    /// A send appears twice.
     SendDuplicated,
-    /// What was sent stands in another order than it was committed in.
+    /// Sends are in another order than their commits.
     SendOutOfOrder,
-    /// Something was sent before its turn was committed, or by one that never was.
+    /// A send appears before the commit of its turn, or without one.
     SentEarly,
     /// Progress went back.
     ProgressBack,
-    /// Progress claims what is not in the log.
+    /// Progress passes the end of the log.
     BeyondHead,
-    /// Progress claims what is not done.
+    /// Progress claims unprocessed events.
     ClaimsUndone,
-    /// The log has a hole.
+    /// The log has a gap.
     LogHole,
     /// An owner wrote after another had opened the store.
     OldOwner,
-    /// A step was made again after its answer was kept.
+    /// A step ran again after its answer was journaled.
     StepRepeated,
-    /// A turn was given up before it was tried as often as it may be.
+    /// A turn was given up before its last attempt.
     DeadEarly,
     /// A timer fired twice.
     TimerTwice,
@@ -166,24 +166,24 @@ pub enum Kind {
     TimerNever,
     /// An at-most-once turn ran twice.
     RanTwice,
-    /// A turn was done without doing elsewhere what it does.
+    /// A turn ended without its external effect.
     EffectMissing,
-    /// What an attempt changed was committed after another had begun.
+    /// Changes of an attempt were committed after another attempt had begun.
     Outlived,
-    /// A turn acted before what the one before it changed was kept.
+    /// A turn acted before the changes of earlier turns were durable.
     ActedAhead,
-    /// A turn is called lost in a mode that runs it again.
+    /// A turn is listed as lost in a mode that retries it.
     LostAgain,
-    /// It does not come to rest.
+    /// The agent does not come to rest.
     Stuck,
 }
 
-/// A promise that was broken.
+/// A broken guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The kind of the broken guarantee.
     pub kind: Kind,
-    /// By what.
+    /// A description of the violation.
     pub text: String,
 }
 

@@ -1,26 +1,27 @@
-//! Keys of agents: which agent, on which channel, under which handle.
+//! Keys of agents: agent, channel and handle.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Shards that keys are spread over. It is part of every store and never changes.
+/// Number of shards of the key space. It is part of every store and never changes.
 pub const SHARDS: u16 = 1024;
 
-/// Bytes of a part of a key, at most.
+/// Maximum bytes of a part of a key.
 pub const MAX_PART_BYTES: usize = 128;
 
-/// The namespace of all identities that are derived here (RFC 9562, section 5.5).
+/// The namespace of all derived identities (RFC 9562, section 5.5).
 const NAMESPACE: Uuid = Uuid::from_u128(0x9a3b_5c0e_41d2_4f6e_8b7a_a990_5f1c_2d43);
 
-/// Place of an event in its channel: 1 for the first, without holes. 0 is before all.
+/// Sequence number of an event in its channel: 1 for the first, without gaps. 0 is before all.
 pub type Seq = u64;
 
 /// Milliseconds since the Unix epoch.
 pub type Millis = u64;
 
-/// How often the owner of a shard changed. What an earlier owner writes is refused.
+/// Fencing token of a shard: the number of its ownership changes. Writes of earlier owners are
+/// refused.
 #[derive(
     Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -33,7 +34,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Which agent, on which channel, under which handle: `agent/channel/handle` as text.
+/// An agent's key, `agent/channel/handle` as text.
 ///
 /// ```
 /// use a99_runtime_engine::AgentKey;
@@ -47,14 +48,13 @@ impl fmt::Display for Epoch {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentKey {
-    /// The whole text.
     text: Arc<str>,
     /// Where the channel and the handle begin.
     channel: u16,
     handle: u16,
 }
 
-/// What is no key.
+/// An invalid key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError(String);
 
@@ -74,7 +74,7 @@ impl fmt::Display for KeyError {
 
 impl std::error::Error for KeyError {}
 
-/// Judges a part of a key: an agent's name, a channel or a handle.
+/// Checks a part of a key: an agent's name, a channel or a handle.
 ///
 /// # Errors
 /// If it is empty, longer than [`MAX_PART_BYTES`], or has a `/` or a control character.
@@ -95,7 +95,7 @@ pub fn check_part(what: &str, part: &str) -> Result<(), KeyError> {
 }
 
 impl AgentKey {
-    /// A key of its parts; an `@` before the handle is left out.
+    /// Builds a key from its parts; an `@` before the handle is removed.
     ///
     /// # Errors
     /// Those of [`check_part`].
@@ -112,19 +112,19 @@ impl AgentKey {
         })
     }
 
-    /// The agent's name, as the host knows it.
+    /// The agent's name.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.text[..usize::from(self.channel) - 1]
     }
 
-    /// The channel it listens to.
+    /// The agent's channel.
     #[must_use]
     pub fn channel(&self) -> &str {
         &self.text[usize::from(self.channel)..usize::from(self.handle) - 1]
     }
 
-    /// By which others address it, without the `@`.
+    /// The handle by which others address it, without `@`.
     #[must_use]
     pub fn handle(&self) -> &str {
         &self.text[usize::from(self.handle)..]
@@ -136,21 +136,21 @@ impl AgentKey {
         &self.text
     }
 
-    /// The shard that it belongs to, by FNV-1a of its text.
+    /// The agent's shard, by FNV-1a of the key's text.
     #[must_use]
     pub fn shard(&self) -> u16 {
         let hash = digest(self.text.as_bytes());
         u16::try_from(hash % u64::from(SHARDS)).unwrap_or_default()
     }
 
-    /// Who it is on its channel: the same in every process and after every start.
+    /// The agent's identity on its channel: the same in every process and after every restart.
     #[must_use]
     pub fn participant(&self) -> Uuid {
         derived(&["participant", self.as_str()])
     }
 }
 
-/// FNV-1a, 64 bits: it tells apart what differs by accident.
+/// 64-bit FNV-1a. It detects accidental differences, not malicious ones.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -158,24 +158,25 @@ pub fn digest(bytes: &[u8]) -> u64 {
     })
 }
 
-/// The identity of what somebody publishes under a key: the same whoever appends it.
+/// The identity of an event published under an idempotency key: it does not depend on the
+/// process that appends it.
 #[must_use]
 pub fn published(channel: &str, sender: Uuid, key: &str) -> Uuid {
     derived(&["publish", channel, &sender.to_string(), key])
 }
 
-/// An identity that nothing else has, of random bytes (UUID version 4).
+/// A unique identity from random bytes (UUID version 4).
 #[must_use]
 pub fn unique(random: [u8; 16]) -> Uuid {
     uuid::Builder::from_random_bytes(random).into_uuid()
 }
 
-/// An identity that follows from texts: the same texts, the same identity (UUID version 5).
+/// A deterministic identity of some texts (UUID version 5).
 #[must_use]
 pub fn derived(parts: &[&str]) -> Uuid {
     let mut name = String::new();
     for part in parts {
-        // Lengths, so that no two lists give one name.
+        // Lengths keep different lists from giving the same name.
         name.push_str(&part.len().to_string());
         name.push(':');
         name.push_str(part);
@@ -225,21 +226,20 @@ impl From<AgentKey> for String {
     }
 }
 
-/// What a turn answers to.
+/// The trigger of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
     /// An event of the channel's log.
     Event(Seq),
-    /// An occurrence of a timer: its name and when it was due.
+    /// An occurrence of a timer: its name and due time.
     Timer(String, Millis),
-    /// An event without a place in the log, or a hook of the agent's, under an identity of
-    /// its own.
+    /// An ephemeral event, or a hook of the agent, under a unique identity.
     Once(Uuid),
 }
 
 impl fmt::Display for Trigger {
-    /// The form that stores and identities use: `event:7`, `timer:1700000000000:name`,
+    /// Writes the form that stores and identities use: `event:7`, `timer:1700000000000:name`,
     /// `once:` with a UUID.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -271,24 +271,24 @@ impl std::str::FromStr for Trigger {
 }
 
 impl Trigger {
-    /// The identity of an operation of a turn: the same each time that the turn is run.
+    /// The identity of an operation of a turn: the same at every retry.
     #[must_use]
     pub fn operation(&self, key: &AgentKey, name: &str) -> Uuid {
         derived(&[key.as_str(), &self.to_string(), name])
     }
 
     /// The identity of an operation of a turn after an operator set the agent's progress
-    /// `replays` times: a turn that runs anew by that is another one.
+    /// `replays` times: a turn that is handled anew is a different turn.
     #[must_use]
     pub fn replayed(&self, key: &AgentKey, replays: u64, name: &str) -> Uuid {
         match replays {
             0 => self.operation(key, name),
-            // Names of operations begin with their kind, which is never this one.
+            // Names of operations begin with their kind, which is never `replay`.
             replays => self.operation(key, &format!("replay {replays}/{name}")),
         }
     }
 
-    /// Its place in the log, if it has one.
+    /// The sequence number of a logged event.
     #[must_use]
     pub fn seq(&self) -> Option<Seq> {
         match self {

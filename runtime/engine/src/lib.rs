@@ -1,8 +1,7 @@
-//! Rules of agents that live: keys, events, filters, migrations, and the delivery state
+//! Rules of long-lived agents: keys, events, filters, migrations, and the delivery state
 //! machine. Events go in, commands come out; there is no clock, no randomness and no I/O.
 //!
-//! `a99-runtime` is the host that does what the commands say, with stores of
-//! `a99-runtime-stores`.
+//! `a99-runtime` is the host that executes the commands, with stores of `a99-runtime-stores`.
 
 #![warn(unreachable_pub)]
 

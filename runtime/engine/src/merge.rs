@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-/// `over` laid over `defaults`: members of objects are merged one by one, at every depth;
-/// anything else of `over`, `null` and lists too, takes the place of what was there. What
-/// only one of the two has is kept.
+/// Merges `over` into `defaults`: objects merge member by member, at every depth; any other
+/// value of `over`, including `null` and lists, replaces the default. Members of only one side
+/// remain.
 ///
 /// ```
 /// use a99_runtime_engine::deep_merge;
@@ -20,8 +20,8 @@ pub fn deep_merge(defaults: &Value, over: &Value) -> Value {
     merged
 }
 
-/// [`deep_merge`] in place. It recurses no further than either side is nested, which readers
-/// of JSON bound at 128.
+/// [`deep_merge`] in place. The recursion is as deep as the nesting, which readers of JSON
+/// limit to 128.
 pub fn deep_merge_into(target: &mut Value, over: &Value) {
     match (target, over) {
         (Value::Object(target), Value::Object(over)) => {
@@ -36,8 +36,8 @@ pub fn deep_merge_into(target: &mut Value, over: &Value) {
     }
 }
 
-/// `over` without the members that `known` has not, at the first level: what a host's
-/// configuration may say of settings.
+/// `over` without the first-level members that `known` lacks: the part of a host's
+/// configuration that applies to settings.
 #[must_use]
 pub fn restricted(over: &Value, known: &Value) -> Value {
     let (Value::Object(over), Value::Object(known)) = (over, known) else {

@@ -1,16 +1,16 @@
-//! Retries: how often an attempt is made again, and when.
+//! Retries: the number of attempts, and the back-off between them.
 
 use crate::key::Millis;
 use serde::{Deserialize, Serialize};
 
-/// How often a turn is tried, and how long it waits between.
+/// The retry policy of a turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// Attempts in all; at least one.
+    /// Maximum attempts, at least one.
     pub max_attempts: u32,
-    /// Before the second attempt. It doubles each time.
+    /// The pause before the second attempt. It doubles each time.
     pub first: Millis,
-    /// At most.
+    /// The maximum pause.
     pub most: Millis,
 }
 
@@ -26,7 +26,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Milliseconds to wait after this many attempts that failed; none if there is no other.
+    /// Milliseconds to wait after this many failed attempts; `None` after the last.
     #[must_use]
     pub fn after(&self, failed: u32) -> Option<Millis> {
         (failed < self.max_attempts).then(|| {

@@ -1,4 +1,4 @@
-//! Tables of agents: SQL of an agent's own, within one turn.
+//! Tables of agents: an agent's SQL tables within one turn.
 
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 type Reply<'a, T> = crate::store::BoxFuture<'a, Result<T, StoreError>>;
 
-/// What a statement that changes rows did.
+/// The result of a statement that changes rows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Rows that it changed.
+    /// Number of changed rows.
     pub changes: u64,
-    /// The row that was inserted last.
+    /// The rowid of the last insert.
     pub last_insert_rowid: i64,
 }
 
-/// A row by the names of its columns; of two columns with one name the last counts.
+/// A row by column names; of columns with the same name the last one counts.
 pub type Row = Map<String, Value>;
 
-/// Steps of SQLite's machine that statements took, and how many they may take together.
+/// Counts and limits the steps of SQLite's machine across statements.
 #[derive(Debug)]
 pub struct StepCount {
     taken: AtomicU64,
@@ -28,7 +28,7 @@ pub struct StepCount {
 }
 
 impl StepCount {
-    /// None yet, of so many at most.
+    /// A count of zero with a limit.
     #[must_use]
     pub const fn up_to(most: u64) -> StepCount {
         StepCount {
@@ -37,7 +37,7 @@ impl StepCount {
         }
     }
 
-    /// Counts some.
+    /// Adds steps.
     pub fn add(&self, steps: u64) {
         let add = |now: u64| Some(now.saturating_add(steps));
         // The closure never refuses.
@@ -46,63 +46,63 @@ impl StepCount {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// All so far.
+    /// Steps so far.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// How many are left.
+    /// Steps left.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.most.saturating_sub(self.taken())
     }
 }
 
-/// A statement of an agent's.
+/// A statement of an agent.
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// The SQL.
     pub sql: String,
-    /// Values of its parameters, in their order: nothing, booleans (kept as 0 and 1), numbers,
-    /// texts, and `{"$blob": "..."}` with bytes in base64.
+    /// Parameter values in order: null, booleans (stored as 0 and 1), numbers, texts, and
+    /// `{"$blob": "..."}` with bytes in base64.
     pub params: Vec<Value>,
-    /// What counts and bounds its steps.
+    /// Counts and limits its steps.
     pub steps: Option<Arc<StepCount>>,
-    /// Whether it gives the same each time that it is run on the same tables: functions of the
-    /// time and of chance are refused.
+    /// Whether the result must depend on the tables only: functions of time and chance are
+    /// refused.
     pub is_repeatable: bool,
 }
 
 /// The tables of an agent in one turn: a transaction that begins with the first statement and
 /// ends with the commit of the turn ([`TurnCommit::tables`](crate::TurnCommit::tables)).
 ///
-/// Errors of statements: [`Input`](crate::StoreCode::Input) for SQL that is wrong or not
-/// allowed, [`Constraint`](crate::StoreCode::Constraint),
-/// [`TooLarge`](crate::StoreCode::TooLarge), [`Interrupted`](crate::StoreCode::Interrupted),
-/// [`Fenced`](crate::StoreCode::Fenced) and faults of the disk.
+/// Errors of statements: [`Input`](crate::StoreCode::Input) for invalid or forbidden SQL,
+/// [`Constraint`](crate::StoreCode::Constraint), [`TooLarge`](crate::StoreCode::TooLarge),
+/// [`Interrupted`](crate::StoreCode::Interrupted), [`Fenced`](crate::StoreCode::Fenced) and
+/// disk errors.
 pub trait TableTurn: Send + Sync {
     /// The number of the transaction.
     fn id(&self) -> u64;
 
-    /// Statements without parameters, one after the other.
+    /// Runs statements without parameters, in order.
     fn exec(&self, statements: Statement) -> Reply<'_, ()>;
 
-    /// One statement that changes rows.
+    /// Runs one statement that changes rows.
     fn run(&self, statement: Statement) -> Reply<'_, RunResult>;
 
     /// The rows of a query: all, or the first.
     fn query(&self, statement: Statement, first: bool) -> Reply<'_, Vec<Row>>;
 
-    /// Refuses more statements, and stops the one that runs.
+    /// Refuses further statements, and interrupts the running one.
     fn end(&self);
 
-    /// The same, and nothing of it is kept.
+    /// Ends the turn and rolls back.
     fn abandon(&self);
 
-    /// Whether what it changed can still be committed: not after SQLite undid it.
+    /// Checks that the changes can still be committed: they cannot after SQLite rolled back.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason.
     fn check(&self) -> Result<(), StoreError>;
 }

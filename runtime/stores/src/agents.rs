@@ -1,4 +1,4 @@
-//! Agents of a store: what [`AgentStore`] asks for, each in a transaction.
+//! Agents of a store: the operations of [`AgentStore`], each in one transaction.
 
 use crate::commit::{self, RowChange, kept, progress, put_row};
 use crate::fault::{Fault, fault};
@@ -16,7 +16,7 @@ use a99_runtime_engine::{
 use a99_sqlite::rusqlite::{Row, params};
 use std::sync::Arc;
 
-/// Runs what may fail before there is work for a thread.
+/// A reply that already failed, before any work for a thread.
 pub(crate) fn refused<'a, T: Send + 'a>(error: StoreError) -> Reply<'a, T> {
     Box::pin(std::future::ready(Err(error)))
 }
@@ -61,11 +61,11 @@ fn load(cx: &Cx<'_>, key: &AgentKey) -> Result<Option<AgentRow>, Fault> {
 }
 
 impl SqliteRuntime {
-    /// Lets an agent go on from the end of its channel's log, after events were lost that it
-    /// had done: the way out of the error of
-    /// [`load`](a99_runtime_engine::AgentStore::load). Gives that place.
+    /// Moves an agent's checkpoint back to the head of its channel's log after processed events
+    /// were lost: the repair for that error of [`load`](a99_runtime_engine::AgentStore::load).
+    /// Gives the head.
     ///
-    /// Errors: [`StoreCode::NotFound`] if nothing is kept of the agent.
+    /// Errors: [`StoreCode::NotFound`] if the store has no row of the agent.
     #[must_use = "it is done when its future is"]
     pub fn set_back(&self, key: &AgentKey) -> Reply<'_, Seq> {
         let key = key.clone();
@@ -87,13 +87,13 @@ impl SqliteRuntime {
         self.settled(named, |store| store.write(work))
     }
 
-    /// Sets how far the stream of an agent is done, forwards or back, for an operator. Events
-    /// that are not done then are handled as new ones: what their turns send has new
-    /// identities, and starts and journals of turns that were under way are discarded. Gives
-    /// how many of those there were. The agent must not be awake.
+    /// Sets an agent's progress, forwards or back, for an operator. Events after it are handled
+    /// as new: their turns send events with new identities, and starts and journals of
+    /// interrupted turns are discarded. Gives the number of discarded turns. The agent must not
+    /// be awake.
     ///
-    /// Errors: [`StoreCode::NotFound`] if nothing is kept of the agent, [`StoreCode::Input`]
-    /// for a place beyond the log of its channel.
+    /// Errors: [`StoreCode::NotFound`] if the store has no row of the agent,
+    /// [`StoreCode::Input`] for a sequence number after the head of its channel.
     #[must_use = "it is done when its future is"]
     pub fn set_progress(&self, key: &AgentKey, progress: Progress) -> Reply<'_, u64> {
         let key = key.clone();
@@ -124,7 +124,8 @@ impl SqliteRuntime {
         self.settled(named, |store| store.write(work))
     }
 
-    /// The states of an agent from before its migrations, with their versions, oldest first.
+    /// The archived states of an agent from before its migrations, with their versions, oldest
+    /// first.
     ///
     /// Errors are those of reading.
     #[must_use = "it is done when its future is"]
@@ -341,7 +342,7 @@ impl AgentStore for SqliteRuntime {
 
     fn behind(&self) -> Reply<'_, Vec<AgentKey>> {
         self.read(|cx| {
-            // The channel of a key is its second part.
+            // A registration's channel is a part of its key.
             let sql = "SELECT key FROM channel_agent
                        LEFT JOIN agent_state USING (key)
                        LEFT JOIN channel ON channel.name = channel_agent.channel

@@ -1,4 +1,4 @@
-//! Channels of a store: what [`ChannelStore`] asks for, each in a transaction.
+//! Channels of a store: the operations of [`ChannelStore`], each in one transaction.
 
 use crate::agents::refused;
 use crate::fault::{Fault, fault, unreadable};
@@ -26,7 +26,7 @@ fn config(cx: &Cx<'_>, channel: &str) -> Result<Option<Map<String, Value>>, Faul
 }
 
 impl SqliteRuntime {
-    /// Whether channels lie here.
+    /// Fails if this store does not hold channels.
     fn check_channels(&self) -> Result<(), StoreError> {
         match self.shared().options.has_channels {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! Check of a store: the file, the chains of its logs, and what agents have done of them.
+//! Check of a store: the file, the hash chains of its logs, and the agents' progress.
 
 use crate::fault::{Fault, fault, of_file};
 use crate::log;
@@ -8,8 +8,8 @@ use a99_runtime_engine::StoreCode;
 use a99_sqlite::Durability;
 
 impl SqliteRuntime {
-    /// Reads the whole file: whether it is damaged, whether the places of each log are dense
-    /// and its hashes those of its events, and whether no agent has done more than there is.
+    /// Checks the whole file for damage, for dense sequence numbers and matching hashes in each
+    /// log, and that no agent's progress passes the end of its log.
     ///
     /// Errors: [`StoreCode::Unreadable`] with the first fault, and those of reading.
     #[must_use = "it is done when its future is"]
@@ -22,8 +22,7 @@ impl SqliteRuntime {
         })
     }
 
-    /// What flushing does: waits for what was asked for before, and in
-    /// [`Durability::Relaxed`] for the disk.
+    /// Flushes: waits for earlier requests, and in [`Durability::Relaxed`] also for the disk.
     pub(crate) fn flushed(&self) -> Reply<'_, ()> {
         match self.shared().options.durability {
             Durability::Relaxed => {

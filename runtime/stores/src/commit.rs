@@ -1,4 +1,4 @@
-//! Commit of a turn: state, progress, events, timers and the end of its start, in one
+//! Commit of a turn: state, progress, events, timers and the removal of its start, in one
 //! transaction.
 
 use crate::fault::{Fault, fault};
@@ -13,7 +13,7 @@ use a99_runtime_engine::{
 };
 use a99_sqlite::rusqlite::params;
 
-/// Bytes that a commit writes, about.
+/// Approximate bytes that a commit writes.
 pub(crate) fn size(commit: &TurnCommit, outbox: &[Packed]) -> usize {
     let state = commit.state.as_ref().map_or(0, |state| state.json.len());
     let settings = commit.settings.as_ref().map_or(0, String::len);
@@ -21,7 +21,7 @@ pub(crate) fn size(commit: &TurnCommit, outbox: &[Packed]) -> usize {
     state + settings + outbox
 }
 
-/// What is read of an agent with each commit.
+/// The columns of an agent that each commit reads.
 struct Found {
     revision: u64,
     progress: Progress,
@@ -43,7 +43,7 @@ impl Found {
     }
 }
 
-/// Progress as it is kept.
+/// Parses stored progress.
 pub(crate) fn progress(checkpoint: i64, done: Option<&str>) -> Result<Progress, Fault> {
     Ok(Progress {
         checkpoint: uint(checkpoint)?,
@@ -54,7 +54,7 @@ pub(crate) fn progress(checkpoint: i64, done: Option<&str>) -> Result<Progress, 
     })
 }
 
-/// What both have done.
+/// The union of two progresses.
 fn joined(mut one: Progress, other: &Progress) -> Progress {
     if other.checkpoint > one.checkpoint {
         one.checkpoint = other.checkpoint;
@@ -66,14 +66,14 @@ fn joined(mut one: Progress, other: &Progress) -> Progress {
     };
     let done = one.done.iter().chain(&other.done);
     done.for_each(|seq| all.add(*seq));
-    // One that is done may close a gap behind those that were added before it.
+    // A number added later may close the gap before earlier ones.
     while all.done.remove(&(all.checkpoint + 1)) {
         all.checkpoint += 1;
     }
     all
 }
 
-/// What changes in the row of an agent.
+/// Changes of an agent's row.
 #[derive(Default)]
 pub(crate) struct RowChange<'a> {
     pub(crate) progress: Option<&'a Progress>,
@@ -81,11 +81,11 @@ pub(crate) struct RowChange<'a> {
     pub(crate) settings: Option<&'a str>,
 }
 
-/// Changes the row of an agent, or makes it; gives the revision.
+/// Updates or inserts an agent's row, and gives the revision.
 ///
 /// # Errors
-/// [`StoreCode::Conflict`] if the state is not based on what is there;
-/// [`StoreCode::TooLarge`]; [`StoreCode::Input`] for JSON that is nested too deep.
+/// [`StoreCode::Conflict`] if the state is not based on the stored revision;
+/// [`StoreCode::TooLarge`]; [`StoreCode::Input`] for JSON that is nested too deeply.
 pub(crate) fn put_row(
     cx: &Cx<'_>,
     fence: &Fence,
@@ -182,7 +182,7 @@ pub(crate) fn put_row(
     };
     match changed {
         1 => Ok(revision),
-        // What changes no row is no commit.
+        // A commit must change exactly one row.
         _ => Err(conflict(key, before, before)),
     }
 }
@@ -194,11 +194,11 @@ fn conflict(key: &AgentKey, base: u64, found: u64) -> Fault {
     )
 }
 
-/// Ends a turn.
+/// Commits a turn.
 ///
 /// # Errors
 /// [`StoreCode::Fenced`], [`StoreCode::Conflict`], [`StoreCode::ChangedBody`],
-/// [`StoreCode::TooLarge`], and those of the file. Then nothing is kept.
+/// [`StoreCode::TooLarge`], and those of the file. The store is then unchanged.
 pub(crate) fn commit(
     cx: &Cx<'_>,
     commit: TurnCommit,
@@ -251,7 +251,7 @@ pub(crate) fn commit(
     })
 }
 
-/// Whether starts or steps of an agent's turns are kept.
+/// Whether the store has starts or steps of an agent's turns.
 fn has_begun(cx: &Cx<'_>, key: &AgentKey) -> Result<bool, Fault> {
     let sql = "SELECT EXISTS (SELECT 1 FROM agent_inflight WHERE key = ?1)
                    OR EXISTS (SELECT 1 FROM agent_journal WHERE key = ?1)";
@@ -259,7 +259,7 @@ fn has_begun(cx: &Cx<'_>, key: &AgentKey) -> Result<bool, Fault> {
     Ok(found == Some(true))
 }
 
-/// Forgets that a turn began, and its steps.
+/// Deletes the start and the steps of a turn.
 fn end_turn(cx: &Cx<'_>, key: &AgentKey, trigger: &Trigger) -> Result<(), Fault> {
     let (key, trigger) = (key.as_str(), trigger.to_string());
     for sql in [
@@ -271,7 +271,7 @@ fn end_turn(cx: &Cx<'_>, key: &AgentKey, trigger: &Trigger) -> Result<(), Fault>
     Ok(())
 }
 
-/// Appends events whose channels lie here, and keeps others for whoever carries them.
+/// Appends events to channels of this store, and puts others into the outbox for forwarding.
 fn send(
     cx: &Cx<'_>,
     fence: &Fence,
@@ -304,7 +304,7 @@ fn send(
     Ok(Vec::new())
 }
 
-/// An event of the outbox as it is kept.
+/// Parses an event of the outbox.
 pub(crate) fn kept(channel: String, event: &str) -> Result<NewEvent, Fault> {
     Ok(NewEvent {
         channel,

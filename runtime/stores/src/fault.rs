@@ -1,9 +1,9 @@
-//! Faults of the file as those of a store.
+//! Faults of transactions, and their mapping to errors of a store.
 
 use a99_runtime_engine::{KeyError, StoreCode, StoreError};
 use a99_sqlite::{SqliteCode, SqliteError, rusqlite};
 
-/// What goes wrong in a transaction: something that the store says, or something of the file.
+/// A fault in a transaction: an error of the store or of its file.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Store(StoreError),
@@ -26,7 +26,7 @@ impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Fault {
         use rusqlite::Error;
         match error {
-            // Another program wrote there, or the file is damaged.
+            // Another program wrote the value, or the file is damaged.
             Error::InvalidColumnType(..)
             | Error::FromSqlConversionFailure(..)
             | Error::IntegralValueOutOfRange(..)
@@ -52,7 +52,7 @@ pub(crate) fn fault(code: StoreCode, message: impl Into<String>) -> Fault {
     Fault::Store(StoreError::new(code, message))
 }
 
-/// What is kept is not what this program writes.
+/// The error for stored data that this program would not write.
 pub(crate) fn unreadable(what: impl std::fmt::Display) -> Fault {
     fault(
         StoreCode::Unreadable,
@@ -60,7 +60,7 @@ pub(crate) fn unreadable(what: impl std::fmt::Display) -> Fault {
     )
 }
 
-/// The error of reading, or of opening.
+/// Maps an error of reading or opening.
 pub(crate) fn of_file(error: &SqliteError) -> StoreError {
     let code = match error.code() {
         SqliteCode::Input => StoreCode::TooLarge,
@@ -73,7 +73,8 @@ pub(crate) fn of_file(error: &SqliteError) -> StoreError {
     StoreError::new(code, error.to_string())
 }
 
-/// The error of writing: when the disk failed, a part may be found after a start.
+/// Maps an error of writing. After an I/O error a restart may find a part of the write, so the
+/// outcome is in doubt.
 pub(crate) fn of_write(error: &SqliteError) -> StoreError {
     match error.code() {
         SqliteCode::Io => StoreError::new(StoreCode::InDoubt, error.to_string()),

@@ -1,12 +1,10 @@
-//! Home of a store: the file in which an owner opened it last, by path, device and inode. A
-//! store that is found in another file was copied, moved or restored, and the other one may be
-//! at work.
+//! Home of a store: path, device and inode of the file that an owner opened last. A store in a
+//! different file was copied, moved or restored, and the original may be in use.
 
 use a99_sqlite::rusqlite::{OptionalExtension as _, params};
 use a99_sqlite::{SqliteError, Tx};
 use std::path::Path;
 
-/// The table that keeps it.
 pub(crate) const HOME: &str = "CREATE TABLE store_home (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     path BLOB NOT NULL,
@@ -14,7 +12,7 @@ pub(crate) const HOME: &str = "CREATE TABLE store_home (
     inode INTEGER NOT NULL
 ) STRICT";
 
-/// The file of a store.
+/// The identity of a store's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Home {
     path: Vec<u8>,
@@ -23,7 +21,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// The file of a path, where files have identities.
+    /// The identity of the file at a path, on systems where files have one.
     pub(crate) fn of(store: &Path) -> Option<Home> {
         let (device, inode) = crate::place::inode(store)?;
         Some(Home {
@@ -33,8 +31,8 @@ impl Home {
         })
     }
 
-    /// Why this is another file than the one that an owner opened last, if it is: it may have
-    /// been renamed on its disk, and a disk may have another number after a start.
+    /// Why this is not the file that an owner opened last. Renaming a file on its disk is
+    /// allowed, and so is a disk with a new device number after a reboot.
     pub(crate) fn moved(&self, tx: &Tx<'_>) -> Result<Option<String>, SqliteError> {
         let sql = "SELECT path, device, inode FROM store_home";
         let last = tx.query_row(sql, [], |row| {
@@ -48,12 +46,11 @@ impl Home {
         Ok(last.and_then(|last| self.differs(&last)))
     }
 
-    /// The inode of the file.
     pub(crate) fn inode(&self) -> u64 {
         self.inode.cast_unsigned()
     }
 
-    /// The path, to be read by people.
+    /// The path for messages.
     pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }
@@ -76,7 +73,7 @@ impl Home {
         })
     }
 
-    /// Notes that an owner opened it.
+    /// Stores the identity at an opening.
     pub(crate) fn keep(&self, tx: &Tx<'_>) -> Result<(), SqliteError> {
         let sql = "INSERT INTO store_home (id, path, device, inode) VALUES (1, ?1, ?2, ?3)
                    ON CONFLICT DO UPDATE SET path = excluded.path, device = excluded.device,

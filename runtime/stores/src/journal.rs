@@ -6,7 +6,7 @@ use crate::runtime::{Cx, present};
 use a99_runtime_engine::{AgentKey, JournalRow, JournalStatus, StepClass, StoreCode, Trigger};
 use a99_sqlite::rusqlite::{Row, params};
 
-/// Keeps that a turn began, and how often.
+/// Records the start of a turn and the number of its attempt.
 pub(crate) fn start(
     cx: &Cx<'_>,
     key: &AgentKey,
@@ -21,7 +21,7 @@ pub(crate) fn start(
     change(cx, sql, row).map(drop)
 }
 
-/// Turns that began and did not end.
+/// Turns that started and did not end.
 pub(crate) fn started(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<(Trigger, u32)>, Fault> {
     let sql = "SELECT trigger, attempt FROM agent_inflight WHERE key = ?1
                ORDER BY started_at, trigger";
@@ -61,7 +61,7 @@ fn status(
     }
 }
 
-/// The steps of a turn, in the order in which they began.
+/// The steps of a turn, in the order of their starts.
 pub(crate) fn steps(
     cx: &Cx<'_>,
     key: &AgentKey,
@@ -80,10 +80,11 @@ pub(crate) fn steps(
     })
 }
 
-/// Keeps a step.
+/// Records a step.
 ///
 /// # Errors
-/// [`StoreCode::ChangedBody`] if another stands under its name, or it ended otherwise.
+/// [`StoreCode::ChangedBody`] if the name belongs to a different step, or the step ended
+/// differently.
 pub(crate) fn record(cx: &Cx<'_>, key: &AgentKey, step: &JournalRow) -> Result<(), Fault> {
     let (status, result, error) = match &step.status {
         JournalStatus::Started => ("started", None, None),
@@ -126,7 +127,7 @@ pub(crate) fn record(cx: &Cx<'_>, key: &AgentKey, step: &JournalRow) -> Result<(
     Err(fault(StoreCode::ChangedBody, message))
 }
 
-/// Discards starts and steps of turns that answer to events, and gives the number of turns.
+/// Discards starts and steps of turns that handle events, and gives the number of turns.
 pub(crate) fn discard_events(cx: &Cx<'_>, key: &AgentKey) -> Result<u64, Fault> {
     let key = key.as_str();
     let count = "SELECT count(*) FROM (
@@ -143,11 +144,11 @@ pub(crate) fn discard_events(cx: &Cx<'_>, key: &AgentKey) -> Result<u64, Fault> 
     uint(count.unwrap_or_default())
 }
 
-/// How often an operator set how far an agent is.
+/// How often an operator set the agent's progress.
 pub(crate) const REPLAYS: &str =
     "ALTER TABLE agent_state ADD COLUMN replays INTEGER NOT NULL DEFAULT 0";
 
-/// Keeps that the state of an agent was another, before a migration.
+/// Archives the states from before a migration.
 pub(crate) fn back_up(
     cx: &Cx<'_>,
     key: &AgentKey,

@@ -1,6 +1,6 @@
-//! Kill points: places between two durable actions, at which tests let the process die.
+//! Kill points: places between two durable actions at which tests kill the process.
 
-/// Dies here, if the environment says so: `A99_KILL_POINT` is a name and which pass of it.
+/// Kills the process here if `A99_KILL_POINT` has this name and the number of this pass.
 #[cfg(feature = "testing")]
 pub(crate) fn point(name: &str) {
     use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Stores of agents that live and their channels, in one file of SQLite.
+//! Stores of long-lived agents and their channels in one SQLite file.
 //!
 //! ```
 //! use a99_runtime_engine::{AgentStore, Fence, NewState, TurnCommit};
@@ -22,9 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One process owns a store: locks on the file and on one beside it see to that. Each owner
-//! raises the epochs of all shards, so that what an earlier owner still writes is refused
-//! even past the locks. Any number of others read meanwhile
+//! One process owns a store, which locks on the file and on one beside it enforce. Each owner
+//! increments the epochs of all shards as a fencing token, so that late writes of an earlier
+//! owner are refused even if the locks fail. Any number of other processes can read meanwhile
 //! ([`SqliteRuntime::open_reader`]).
 
 #![warn(unreachable_pub)]

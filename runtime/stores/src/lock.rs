@@ -1,10 +1,10 @@
-//! Lock of a store: one process at a time owns its file, by whatever path it came to it.
+//! Lock of a store: one process at a time owns its file, by any path.
 //!
-//! Two locks are taken. The one on `<file>.lock` carries the owner's process id, then the
-//! [tokens](crate::token) of the store, each after the inode of its file, a line each; versions
-//! that know no other lock respect it. On Linux the store's file itself is locked as well, so that
-//! hard links and a lock file that was deleted lead to no second owner; elsewhere, and on file
-//! systems of a network, `flock` on it would keep SQLite's own locks out.
+//! There are two locks. The one on `<file>.lock` carries the owner's process id, then the
+//! [tokens](crate::token) of the store, one a line, each after the inode of its file; versions
+//! that know no other lock respect it. On Linux the store's file itself is locked as well, so
+//! that hard links and a deleted lock file admit no second owner. On other systems and on
+//! network file systems `flock` on the file would block SQLite's own locks.
 
 use crate::token::LENGTH;
 use a99_runtime_engine::{StoreCode, StoreError};
@@ -13,17 +13,17 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a lock file that are read.
+/// Maximum bytes read of a lock file.
 const MAX_NOTE: u64 = 1_024;
 
-/// A path with more at its end: the name of a file beside another.
+/// Appends to a file name: the path of a file beside another.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);
     PathBuf::from(name)
 }
 
-/// The path of a store without symbolic links; it need not exist, but its folder must.
+/// The path of a store without symbolic links. The file need not exist, but its folder must.
 ///
 /// # Errors
 /// Those of the file system.
@@ -44,7 +44,6 @@ pub fn canonical_path(path: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// The error of a path.
 pub(crate) fn failed(path: &Path, error: &std::io::Error) -> StoreError {
     let code = match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::IsADirectory => StoreCode::NotFound,
@@ -53,7 +52,7 @@ pub(crate) fn failed(path: &Path, error: &std::io::Error) -> StoreError {
     StoreError::new(code, format!("{}: {error}", path.display()))
 }
 
-/// Opens a file to lock it, and makes it for its owner alone if there is none.
+/// Opens a file for locking; a new one is readable by its user only.
 fn open(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -62,22 +61,22 @@ fn open(path: &Path) -> Result<File, StoreError> {
     options.open(path).map_err(|error| failed(path, &error))
 }
 
-/// A file that is locked for as long as this lives, or its process. The file stays: a lock on
-/// a file without a name would exclude no one.
+/// A file that is locked until this is dropped or the process ends. The file is never deleted:
+/// a lock on an unlinked file would exclude no other process.
 #[derive(Debug)]
 struct Locked(File);
 
 impl Drop for Locked {
-    /// Closing the file is not enough: a process that this one is just starting has it open,
-    /// too, for a moment.
+    /// Closing is not enough: a child process that is being spawned may briefly share the
+    /// descriptor.
     fn drop(&mut self) {
-        // It is released with the file at the latest.
+        // Closing releases it at the latest.
         drop(self.0.unlock());
     }
 }
 
 impl Locked {
-    /// Locks a file; without one if another has it, then the file is given back.
+    /// Locks a file; gives the file back if another process holds the lock.
     fn take(path: &Path, file: File) -> Result<Result<Locked, File>, StoreError> {
         match file.try_lock() {
             Ok(()) => Ok(Ok(Locked(file))),
@@ -90,22 +89,22 @@ impl Locked {
 /// Ownership of a store's file.
 #[derive(Debug)]
 pub(crate) struct FileLock {
-    // Closed in this order, and after SQLite's descriptors: closing one of a file drops all
-    // `fcntl` locks that the process has on it.
+    // Field order is drop order, after SQLite's descriptors: closing any descriptor of a file
+    // drops all `fcntl` locks that the process has on it.
     note: Locked,
     path: PathBuf,
-    /// The tokens that the lock file had, each with its file's inode.
+    /// The tokens of the lock file, each with its file's inode.
     tokens: Vec<(u64, String)>,
     #[cfg(target_os = "linux")]
     _file: inode::Owned,
 }
 
 impl FileLock {
-    /// Takes the lock of a store by its [canonical](canonical_path) path, and notes who has it.
+    /// Locks a store by its [canonical](canonical_path) path, and records the owner.
     ///
     /// # Errors
-    /// [`StoreCode::Locked`] with the process that has it; [`StoreCode::Unavailable`] for a
-    /// file with several names, and for faults of the disk.
+    /// [`StoreCode::Locked`] with the owning process; [`StoreCode::Unavailable`] for a file
+    /// with several names, and for disk errors.
     pub(crate) fn take(store: &Path) -> Result<FileLock, StoreError> {
         let path = beside(store, ".lock");
         let note = match Locked::take(&path, open(&path)?)? {
@@ -126,13 +125,13 @@ impl FileLock {
         Ok(lock)
     }
 
-    /// The tokens that the lock file knew of a store's file when it was locked.
+    /// The tokens that the lock file had for a store's file when it was locked.
     pub(crate) fn tokens(&self, inode: u64) -> impl Iterator<Item = &str> {
         let of_file = self.tokens.iter().filter(move |(of, _)| *of == inode);
         of_file.map(|(_, token)| token.as_str())
     }
 
-    /// Notes the tokens that a store's file may have.
+    /// Writes the valid tokens of a store's file.
     ///
     /// # Errors
     /// Those of the file system.
@@ -141,7 +140,7 @@ impl FileLock {
         self.write()
     }
 
-    /// Waits until the disk has what was noted.
+    /// Waits until the tokens are on disk.
     ///
     /// # Errors
     /// Those of the file system.
@@ -163,7 +162,7 @@ impl FileLock {
     }
 }
 
-/// What a lock file says; nothing where locked files cannot be read.
+/// The content of a lock file; empty on systems where locked files cannot be read.
 fn text(mut file: &File) -> String {
     let mut text = String::new();
     let read = file
@@ -172,7 +171,7 @@ fn text(mut file: &File) -> String {
     read.map(|_| text).unwrap_or_default()
 }
 
-/// The tokens in the text of a lock file. Incomplete lines are skipped.
+/// Parses the tokens of a lock file. Incomplete lines are skipped.
 fn tokens(text: &str) -> Vec<(u64, String)> {
     let token = |line: &str| {
         let (inode, token) = line.strip_suffix('\n')?.split_once(' ')?;
@@ -182,12 +181,12 @@ fn tokens(text: &str) -> Vec<(u64, String)> {
     text.split_inclusive('\n').filter_map(token).collect()
 }
 
-/// The process that is noted in a lock file.
+/// The owner recorded in a lock file.
 fn holder(file: &File) -> String {
     let text = text(file);
     match text.lines().next().unwrap_or_default().parse::<u32>() {
         Ok(pid) => format!("process {pid}"),
-        // Between locking and writing, or where locked files cannot be read.
+        // The owner has not written it yet, or locked files cannot be read.
         _ => "another process".to_owned(),
     }
 }
@@ -200,8 +199,8 @@ fn is_locked(store: &Path, holder: &str) -> StoreError {
     StoreError::new(StoreCode::Locked, message)
 }
 
-/// Refuses a file with several names: SQLite keeps the log of a file beside its name, so that
-/// by another name the last commits are missing, and what is written there damages the file.
+/// Refuses a file with several names. SQLite names the log after the file: under another name
+/// the last commits are missing, and writes damage the file.
 ///
 /// # Errors
 /// [`StoreCode::Unavailable`]
@@ -233,21 +232,21 @@ mod inode {
     use std::path::Path;
     use std::sync::{Mutex, PoisonError};
 
-    /// Files that this process owns, by device and inode. They are not opened again, for
-    /// closing a descriptor would drop the locks that SQLite has.
+    /// Files that this process owns, by device and inode. They are not opened again, because
+    /// closing a descriptor would drop SQLite's locks.
     static OWNED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
-    /// File systems of a network, whose clients turn a `flock` into a lock of the whole file at
-    /// the server: it conflicts with the `fcntl` locks that SQLite takes there. Numbers of
-    /// `statfs(2)`: NFS, SMB, CIFS, SMB2 and 9P.
+    /// Network file systems whose clients turn a `flock` into a lock of the whole file at the
+    /// server, where it conflicts with SQLite's `fcntl` locks. Numbers of `statfs(2)`: NFS,
+    /// SMB, CIFS, SMB2 and 9P.
     const NETWORK: [u32; 5] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997];
 
-    /// Whether a file is on one of these. One that cannot say so is not.
+    /// Whether a file is on one of these; false if `statfs` fails.
     fn is_on_network(file: &File) -> bool {
         rustix::fs::fstatfs(file).is_ok_and(|found| is_network(found.f_type))
     }
 
-    /// The number has 32 bits, in a word whose size and sign differ by machine.
+    /// The number has 32 bits, in a word whose size and sign depend on the machine.
     fn is_network(kind: impl Into<i128>) -> bool {
         let kind = kind.into() & i128::from(u32::MAX);
         NETWORK.iter().any(|network| i128::from(*network) == kind)
@@ -276,7 +275,7 @@ mod inode {
             let file = open(store)?;
             let inode = of(&file.metadata().map_err(io)?);
             if is_on_network(&file) {
-                // The lock file and the process's own list are left.
+                // The lock file and the in-process list still protect the store.
                 owned.insert(inode);
                 return Ok(Owned { file: None, inode });
             }

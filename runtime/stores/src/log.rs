@@ -1,4 +1,4 @@
-//! Log of a channel: appending at its head, once for each identity, and reading it.
+//! Log of a channel: idempotent appends at its head, and reads.
 
 use crate::fault::{Fault, fault, unreadable};
 use crate::packed::{Link, Packed};
@@ -10,7 +10,7 @@ use a99_runtime_engine::{
 use a99_sqlite::rusqlite::{Params, Row, params};
 use std::sync::Arc;
 
-/// A channel whose log is being appended to.
+/// A channel that is being appended to.
 struct Head {
     name: String,
     id: i64,
@@ -19,7 +19,7 @@ struct Head {
 }
 
 impl Head {
-    /// Takes a channel, which is made if there is none, for an agent.
+    /// Opens a channel for an agent; a missing channel is created.
     ///
     /// # Errors
     /// [`StoreCode::Fenced`] if a later epoch of the agent wrote to it.
@@ -53,13 +53,13 @@ impl Head {
     }
 }
 
-/// Makes a channel without events.
+/// Creates an empty channel.
 pub(crate) fn make(cx: &Cx<'_>, name: &str) -> Result<(), Fault> {
     let sql = "INSERT INTO channel (name, head, hash, config) VALUES (?1, 0, ?2, '{}')";
     change(cx, sql, params![name, Hash::default()]).map(drop)
 }
 
-/// Keeps the highest epoch that an agent sends under, and refuses lower ones.
+/// Records the highest epoch under which an agent writes, and refuses lower ones.
 fn admit(cx: &Cx<'_>, channel: i64, fence: &Fence) -> Result<(), Fault> {
     let (key, epoch) = (fence.key.as_str(), int(fence.epoch.0));
     let find = "SELECT epoch FROM channel_epoch WHERE channel = ?1 AND key = ?2";
@@ -78,7 +78,7 @@ fn admit(cx: &Cx<'_>, channel: i64, fence: &Fence) -> Result<(), Fault> {
     }
 }
 
-/// Appends events in order, or none.
+/// Appends all events in order, or none.
 ///
 /// # Errors
 /// [`StoreCode::Fenced`], [`StoreCode::ChangedBody`], and those of the file.
@@ -156,7 +156,7 @@ fn append_one(
     })
 }
 
-/// What stands in the log under the identity of an event, if it says the same.
+/// The logged event with the same identity, provided that the contents are equal.
 fn repeated(cx: &Cx<'_>, head: &Head, packed: Packed) -> Result<Appended, Fault> {
     let id = packed.event.id;
     let event = find(cx, &packed.channel, id)?;
@@ -207,7 +207,7 @@ fn put_attachments(cx: &Cx<'_>, channel: i64, seq: Seq, packed: &Packed) -> Resu
     Ok(())
 }
 
-/// A query for events of a channel, whose name is the first parameter.
+/// A query for events of a channel; the channel's name is the first parameter.
 macro_rules! select {
     ($end:literal) => {
         concat!(
@@ -219,7 +219,7 @@ macro_rules! select {
     };
 }
 
-/// Events after a place.
+/// Events after a sequence number.
 pub(crate) fn after(
     cx: &Cx<'_>,
     channel: &str,
@@ -230,7 +230,7 @@ pub(crate) fn after(
     events(cx, sql, params![channel, int(after), limit(most)])
 }
 
-/// Events before a place, the newest first.
+/// Events before a sequence number, newest first.
 pub(crate) fn before(
     cx: &Cx<'_>,
     channel: &str,
@@ -241,20 +241,20 @@ pub(crate) fn before(
     events(cx, sql, params![channel, int(before), limit(most)])
 }
 
-/// The event of an identity.
+/// The event with this identity.
 pub(crate) fn find(cx: &Cx<'_>, channel: &str, id: Uuid) -> Result<Option<Arc<Event>>, Fault> {
     let sql = select!("AND id = ?2");
     Ok(events(cx, sql, params![channel, id.as_bytes()])?.pop())
 }
 
-/// The place of the last event.
+/// The sequence number of the last event.
 pub(crate) fn head(cx: &Cx<'_>, channel: &str) -> Result<Seq, Fault> {
     let sql = "SELECT head FROM channel WHERE name = ?1";
     let head = one(cx, sql, [channel], |row| row.get(0))?;
     uint(head.unwrap_or_default())
 }
 
-/// Fails if an agent is done further than the log of its channel goes.
+/// Fails if an agent's progress passes the end of its channel's log.
 ///
 /// # Errors
 /// [`StoreCode::Unreadable`]
@@ -297,10 +297,10 @@ fn event(cx: &Cx<'_>, row: &Row<'_>) -> Result<Event, Fault> {
     })
 }
 
-/// The place and the hash that the rows of a log lead to.
+/// The sequence number and hash to which the rows of a log lead.
 ///
 /// # Errors
-/// [`StoreCode::Unreadable`] if a place is missing.
+/// [`StoreCode::Unreadable`] if a sequence number is missing.
 pub(crate) fn chain(cx: &Cx<'_>, channel: &str) -> Result<(Seq, Hash), Fault> {
     let (mut last, mut hash) = (0, Hash::default());
     all(cx, select!("ORDER BY seq"), [channel], |row| {
@@ -318,7 +318,7 @@ pub(crate) fn chain(cx: &Cx<'_>, channel: &str) -> Result<(Seq, Hash), Fault> {
             ts: event.ts,
             id: event.id,
             hops: event.hops,
-            // As it stands there: numbers have more than one text.
+            // Hash the stored text: a number has several JSON forms.
             body: digest(text(7)?.as_bytes()),
             sender: text(5)?,
             attachments: &event.attachments,

@@ -2,38 +2,37 @@
 
 use a99_sqlite::Durability;
 
-/// How a [`SqliteRuntime`](crate::SqliteRuntime) works.
+/// Options of a [`SqliteRuntime`](crate::SqliteRuntime).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// What a power cut may take. A process that is killed loses nothing that was
-    /// acknowledged, in any case: each commit is acknowledged after the transaction that it
-    /// shares with others was committed.
+    /// How much a power failure may lose. A killed process never loses acknowledged data: each
+    /// commit is acknowledged after the transaction of its group committed.
     ///
-    /// - [`Durability::Relaxed`]: the disk is never waited for but in
-    ///   [`flush`](a99_runtime_engine::AgentStore::flush). A power cut may take all since
-    ///   the last one, and damage the file.
-    /// - [`Durability::Process`]: the disk is waited for when the log is copied into the
-    ///   file. A power cut may take the last moments, whole commits.
-    /// - [`Durability::Power`]: each group of commits waits for the disk. Nothing is lost.
+    /// - [`Durability::Relaxed`]: only [`flush`](a99_runtime_engine::AgentStore::flush) waits
+    ///   for the disk. A power failure may lose everything since the last flush, and damage the
+    ///   file.
+    /// - [`Durability::Process`]: checkpoints of the write-ahead log wait for the disk. A power
+    ///   failure may lose the last moments, in whole commits.
+    /// - [`Durability::Power`]: each group commit waits for the disk. Nothing is lost.
     pub durability: Durability,
-    /// What may be kept.
+    /// Size limits of stored data.
     pub limits: StoreLimits,
-    /// Whether the logs of channels lie in this file. Events that agents send go into its
-    /// outbox otherwise, for whoever carries them to another store.
+    /// Whether this file holds the logs of channels. Otherwise events that agents send go into
+    /// its outbox, to be forwarded to another store.
     pub has_channels: bool,
-    /// Bytes of the file at most, beside its log; no limit if there is none.
+    /// Maximum bytes of the file, without its write-ahead log; `None` for no limit.
     pub max_file_bytes: Option<u64>,
-    /// What agents may keep in tables of their own.
+    /// Limits of agents' SQL tables.
     pub tables: TableLimits,
-    /// Whether a file is refused ([`StoreCode::Copied`](a99_runtime_engine::StoreCode::Copied))
-    /// that is not the one which an owner opened last: a copy, a restored backup, a file from
-    /// another disk. Otherwise it is taken, and the host's log says so once. A file that was
-    /// renamed is the same one.
+    /// Whether to refuse ([`StoreCode::Copied`](a99_runtime_engine::StoreCode::Copied)) a file
+    /// other than the one that an owner opened last: a copy, a restored backup, a file from
+    /// another disk. Otherwise it is accepted, and the host logs it once. A renamed file is the
+    /// same file.
     pub refuses_copies: bool,
 }
 
 impl Default for StoreOptions {
-    /// [`Durability::Process`], with channels, in a file as large as the disk.
+    /// [`Durability::Process`], with channels, without a file size limit.
     fn default() -> StoreOptions {
         StoreOptions {
             durability: Durability::Process,
@@ -46,23 +45,23 @@ impl Default for StoreOptions {
     }
 }
 
-/// What a store keeps at most. What is more is refused as
+/// Size limits of a store; larger data is refused as
 /// [`StoreCode::TooLarge`](a99_runtime_engine::StoreCode::TooLarge).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Bytes of a state, and of settings, as JSON text.
+    /// Maximum bytes of a state, and of settings, as JSON text.
     pub max_state_bytes: usize,
-    /// Bytes of the body of an event that lie with it; a longer one is a blob.
+    /// Maximum bytes of an event's body in its row; a longer body is a blob.
     pub max_inline_bytes: usize,
-    /// Bytes of a body and of an attachment.
+    /// Maximum bytes of a body and of an attachment.
     pub max_blob_bytes: usize,
-    /// Timers of an agent.
+    /// Maximum timers of an agent.
     pub max_timers: usize,
 }
 
 #[cfg(feature = "testing")]
 impl StoreLimits {
-    /// Small ones, for the [suite](crate::suite).
+    /// Small limits for the [suite](crate::suite).
     pub const SMALL: StoreLimits = StoreLimits {
         max_state_bytes: 8 << 10,
         max_inline_bytes: 4 << 10,
@@ -83,26 +82,26 @@ impl Default for StoreLimits {
     }
 }
 
-/// What an agent's tables and its statements may take at most. What is more is refused as
+/// Limits of an agent's tables and statements; larger data is refused as
 /// [`StoreCode::TooLarge`](a99_runtime_engine::StoreCode::TooLarge).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct TableLimits {
-    /// Bytes of the file of an agent, beside its log.
+    /// Maximum bytes of an agent's file, without its write-ahead log.
     pub max_file_bytes: u64,
-    /// Bytes of a value, and of a row. What a function does with one value is not stopped in
-    /// the middle: with larger ones that takes long.
+    /// Maximum bytes of a value, and of a row. An SQL function on a single value cannot be
+    /// interrupted, so larger values delay interrupts.
     pub max_value_bytes: usize,
-    /// Bytes of a text of SQL.
+    /// Maximum bytes of an SQL text.
     pub max_sql_bytes: usize,
-    /// Rows of a result.
+    /// Maximum rows of a result.
     pub max_rows: usize,
-    /// Bytes of a result.
+    /// Maximum bytes of a result.
     pub max_result_bytes: usize,
-    /// Bytes that SQLite may take in memory while a statement runs, beside those that it had
-    /// then, for all files of the process together. A statement that goes on beyond it is
-    /// stopped ([`StoreCode::Interrupted`](a99_runtime_engine::StoreCode::Interrupted)).
+    /// Bytes that SQLite may allocate while a statement runs, on top of earlier allocations,
+    /// counted for all files of the process together. A statement that continues beyond it is
+    /// interrupted ([`StoreCode::Interrupted`](a99_runtime_engine::StoreCode::Interrupted)).
     pub max_memory_bytes: u64,
-    /// Files that are open at a time, beside those of turns that run; each takes a thread.
+    /// Maximum open files apart from those of running turns; each takes a thread.
     pub max_open: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Events on their way into a log: as texts and digests, made before the transaction.
+//! Events encoded for a log: texts and digests, computed before the transaction.
 
 use crate::options::StoreLimits;
 use crate::rows::{Hash, digest, json};
@@ -7,7 +7,7 @@ use a99_runtime_engine::{
 };
 use sha2::{Digest, Sha256};
 
-/// Judges the name of a channel as keys of agents do.
+/// Checks the name of a channel by the rules of agent keys.
 ///
 /// # Errors
 /// [`StoreCode::Input`]
@@ -16,16 +16,16 @@ pub(crate) fn check_channel(name: &str) -> Result<(), StoreError> {
     named.map_err(|error| StoreError::new(StoreCode::Input, error.to_string()))
 }
 
-/// An event with its texts.
+/// An encoded event.
 pub(crate) struct Packed {
     pub(crate) channel: String,
     pub(crate) event: Event,
     pub(crate) body: String,
     pub(crate) sender: String,
     pub(crate) body_digest: Hash,
-    /// Of the data of each attachment.
+    /// Digests of the attachments' data.
     pub(crate) attachments: Vec<Hash>,
-    /// Whether the body is a blob.
+    /// Whether the body is stored as a blob.
     pub(crate) is_blob: bool,
 }
 
@@ -36,7 +36,7 @@ impl Packed {
         self.body.len() + self.sender.len() + attachments.sum::<usize>()
     }
 
-    /// Packs an event.
+    /// Encodes an event.
     ///
     /// # Errors
     /// [`StoreCode::TooLarge`], and [`StoreCode::Input`] if it has no JSON form.
@@ -71,7 +71,7 @@ impl Packed {
         })
     }
 
-    /// The link of the event at a place of a log.
+    /// The event's link in the hash chain, at a sequence number.
     pub(crate) fn link(&self, seq: Seq, ts: Millis) -> Link<'_> {
         Link {
             seq,
@@ -86,22 +86,22 @@ impl Packed {
     }
 }
 
-/// What an event adds to the chain of a log.
+/// An event's contribution to the hash chain of a log.
 pub(crate) struct Link<'a> {
     pub(crate) seq: Seq,
     pub(crate) ts: Millis,
     pub(crate) id: Uuid,
     pub(crate) hops: u8,
-    /// The digest of its text.
+    /// The digest of the body's text.
     pub(crate) body: Hash,
     pub(crate) sender: &'a str,
     pub(crate) attachments: &'a [Attachment],
-    /// The digests of their data.
+    /// Digests of the attachments' data.
     pub(crate) data: &'a [Hash],
 }
 
 impl Link<'_> {
-    /// The hash of the chain after the one with the hash `last`.
+    /// The hash of the chain that continues from `last`.
     pub(crate) fn after(&self, last: &Hash) -> Hash {
         let mut hash = Sha256::new();
         hash.update(last);

@@ -1,4 +1,4 @@
-//! Place of a store's files: whether they are still those that were opened.
+//! Place of a store's files: detects files that were moved while open.
 
 use crate::lock::beside;
 use a99_runtime_engine::{StoreCode, StoreError};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Device and inode of a file.
 type Inode = (u64, u64);
 
-/// The file of a store, its log and the index of that, as they were when it was opened.
+/// The store's file, its write-ahead log and shared-memory index, as they were when opened.
 pub(crate) struct Place(Vec<(PathBuf, Option<Inode>)>);
 
 impl Place {
@@ -21,8 +21,8 @@ impl Place {
         Place(files.collect())
     }
 
-    /// Refuses files that were deleted, renamed or replaced: what is written goes to files that
-    /// no one finds again.
+    /// Refuses files that were deleted, renamed or replaced: data written to them would be
+    /// unreachable.
     ///
     /// # Errors
     /// [`StoreCode::NotFound`]

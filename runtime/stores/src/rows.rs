@@ -1,4 +1,4 @@
-//! Columns of rows: whole numbers, keys, JSON and digests as SQLite has them.
+//! Columns of rows: integers, keys, JSON and digests as SQLite stores them.
 
 use crate::fault::{Fault, unreadable};
 use a99_runtime_engine::{AgentKey, MAX_JSON_DEPTH, StoreCode, StoreError, json_depth};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 pub(crate) type Hash = [u8; 32];
 
-/// A number as SQLite keeps it. None that means something is as large as its bound.
+/// Converts to SQLite's signed integers, saturating; no valid value reaches the bound.
 pub(crate) fn int(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -22,7 +22,7 @@ pub(crate) fn uint32(n: i64) -> Result<u32, Fault> {
     u32::try_from(n).map_err(|_| unreadable(format!("{n} is no version or number")))
 }
 
-/// A number of rows as a limit.
+/// Converts a row count to a `LIMIT`.
 pub(crate) fn limit(most: usize) -> i64 {
     i64::try_from(most).unwrap_or(i64::MAX)
 }
@@ -31,10 +31,10 @@ pub(crate) fn agent_key(row: &Row<'_>, at: usize) -> Result<AgentKey, Fault> {
     Ok(row.get_ref(at)?.as_str().map_err(unreadable)?.parse()?)
 }
 
-/// A value as the JSON text that is kept of it.
+/// Encodes a value as JSON text.
 ///
 /// # Errors
-/// [`StoreCode::Input`] if it has none, or is nested too deep.
+/// [`StoreCode::Input`] if it has no JSON form, or is nested too deeply.
 pub(crate) fn json(what: &str, value: &impl Serialize) -> Result<String, StoreError> {
     let input = |message| StoreError::new(StoreCode::Input, message);
     let text = serde_json::to_string(value);
@@ -43,7 +43,7 @@ pub(crate) fn json(what: &str, value: &impl Serialize) -> Result<String, StoreEr
     Ok(text)
 }
 
-/// Refuses JSON text that is nested too deep to be read again.
+/// Refuses JSON text that is nested too deeply to be read again.
 ///
 /// # Errors
 /// [`StoreCode::Input`]
@@ -57,12 +57,12 @@ pub(crate) fn check_depth(what: &str, text: &str) -> Result<(), StoreError> {
     }
 }
 
-/// SHA-256 of some bytes.
+/// The SHA-256 of these bytes.
 pub(crate) fn digest(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }
 
-/// All rows of a query, each read by `f`.
+/// All rows of a query, each converted by `f`.
 pub(crate) fn all<T>(
     tx: &Tx<'_>,
     sql: &str,
@@ -78,7 +78,7 @@ pub(crate) fn all<T>(
     Ok(found)
 }
 
-/// The rows of a query that can be read; what is wrong with one concerns it alone.
+/// The rows of a query that convert without error; a damaged row hides only itself.
 pub(crate) fn readable<T>(
     tx: &Tx<'_>,
     sql: &str,
@@ -103,7 +103,7 @@ pub(crate) fn one<T>(
     Ok(tx.prepare_cached(sql)?.query_row(params, f).optional()?)
 }
 
-/// Changes rows, and gives how many.
+/// Changes rows, and gives their number.
 pub(crate) fn change(tx: &Tx<'_>, sql: &str, params: impl Params) -> Result<usize, Fault> {
     Ok(tx.prepare_cached(sql)?.execute(params)?)
 }

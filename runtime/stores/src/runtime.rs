@@ -1,4 +1,4 @@
-//! Store in a file: opening, owning and closing it, and work on its threads.
+//! Store in a file: opens, owns and closes it, and runs work on its threads.
 
 use crate::fault::{Fault, fault, of_file, of_write};
 use crate::home::Home;
@@ -21,16 +21,16 @@ use std::time::{Duration, Instant};
 
 pub(crate) type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Bytes of work that is small: written in less time than a thread needs to wake.
+/// Bytes of work that is written faster inline than a thread wakes.
 const SMALL: usize = 64 * 1024;
 
-/// How long a reader waits for a process that is making the store.
+/// How long a reader waits for a process that is creating the store.
 const MAKING: Duration = Duration::from_secs(2);
 
-/// Pause between two looks at it.
+/// Poll interval of that wait.
 const MAKING_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a reader waits for SQLite's locks, which are held for moments.
+/// How long a reader waits for SQLite's locks, which are held briefly.
 const READER_BUSY: Duration = Duration::from_secs(10);
 
 static RUNTIME: Component = Component {
@@ -46,22 +46,22 @@ static RUNTIME: Component = Component {
     ],
 };
 
-/// Agents and channels in a file; clones share it and its threads.
+/// Agents and channels in a file. Clones share it and its threads.
 ///
-/// Work begins when a method is called, in the order of the calls, and need not be waited
-/// for at once. A future that is dropped leaves a write done or not done.
+/// Work starts when a method is called, in the order of the calls; the future need not be
+/// awaited at once. Dropping a future leaves its write done or not done.
 ///
-/// Commits that are asked for at the same time share a transaction: it takes all that wait
-/// when the one before is over. What a read sees is whatever was acknowledged before it was
-/// asked for, and perhaps more.
+/// Concurrent commits share a transaction (group commit): when one ends, the next takes all
+/// waiting commits. A read sees everything acknowledged before it was requested, and possibly
+/// more.
 ///
-/// If the last clone is dropped, what was asked for is still done, and the file closed; only
-/// [`SqliteRuntime::close`] says that nothing was cut off.
+/// Dropping the last clone completes the requested work and closes the file; only
+/// [`SqliteRuntime::close`] records a clean shutdown.
 #[derive(Clone)]
 pub struct SqliteRuntime(Arc<Inner>);
 
 struct Inner {
-    // Closed before what they agree with.
+    // Dropped before the database that they must agree with.
     tables: TableFiles,
     database: Database,
     shared: Arc<Shared>,
@@ -69,20 +69,19 @@ struct Inner {
     lock: Mutex<Option<FileLock>>,
 }
 
-/// What work on the threads needs of the handle.
+/// The parts of the handle that work on the threads needs.
 pub(crate) struct Shared {
     pub(crate) options: StoreOptions,
-    /// Of each shard, since this handle opened the file.
+    /// The epoch of each shard at the opening.
     epochs: Vec<u64>,
     pub(crate) was_cut_off: bool,
-    /// Why it is another file than before, if it is.
+    /// Why the file differs from the one that an owner had last.
     pub(crate) moved: Option<String>,
-    /// Whether this handle only reads.
     is_reader: bool,
 }
 
 impl Drop for Inner {
-    /// The lock is left when nothing is written any more.
+    /// Releases the lock once nothing is written any more.
     fn drop(&mut self) {
         self.tables.close();
         self.database.clone().close();
@@ -113,7 +112,7 @@ impl<'a> Deref for Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// Goes on only if nobody opened the file after this handle.
+    /// Fails if the file was opened by a later owner.
     ///
     /// # Errors
     /// [`StoreCode::Fenced`]
@@ -129,7 +128,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The same, and only under the epoch that an activation began with.
+    /// Fails if the file was opened by a later owner, or the activation began under another
+    /// epoch.
     ///
     /// # Errors
     /// [`StoreCode::Fenced`]
@@ -158,16 +158,16 @@ impl Shared {
 }
 
 impl SqliteRuntime {
-    /// Opens a file as its owner, and makes one, for this user alone, if there is none. It and
-    /// `<path>.lock` beside it are locked for as long as it is open; symbolic links are
-    /// followed first. Blocks for some milliseconds.
+    /// Opens a file as its owner; a missing file is created, for this user alone. The file and
+    /// `<path>.lock` beside it stay locked while it is open. Symbolic links are resolved first.
+    /// Blocks for some milliseconds.
     ///
     /// # Errors
-    /// [`StoreCode::Locked`] if a process owns it, this one too, with its number;
-    /// [`StoreCode::Unreadable`] if the file is damaged, another's or of a later version;
-    /// [`StoreCode::NotFound`] if there is no such folder; [`StoreCode::Unavailable`] if it
-    /// cannot be read and written, or has several names (hard links); [`StoreCode::Copied`] if
-    /// the options refuse copies.
+    /// [`StoreCode::Locked`] with the process id if a process owns it, this one included;
+    /// [`StoreCode::Unreadable`] if the file is damaged, not a store, or of a later version;
+    /// [`StoreCode::NotFound`] if the folder does not exist; [`StoreCode::Unavailable`] if the
+    /// file cannot be read and written, or has several names (hard links);
+    /// [`StoreCode::Copied`] if the options refuse copies.
     pub fn open(
         path: impl AsRef<Path>,
         options: StoreOptions,
@@ -178,14 +178,14 @@ impl SqliteRuntime {
         SqliteRuntime::start(&path, options, Some(lock))
     }
 
-    /// Opens a file only to read it, whether a process owns it or not: takes no lock, raises no
-    /// epoch, changes nothing in it. What asks to write fails. After a crash the tables of an
-    /// agent may be one turn ahead of what is read here, until an owner opens the file.
+    /// Opens a file read-only, whether or not a process owns it. It takes no lock, increments
+    /// no epoch and changes nothing. Writes fail. After a crash an agent's tables may be one
+    /// turn ahead of the data read here, until an owner opens the file.
     ///
     /// # Errors
-    /// [`StoreCode::NotFound`] if there is no such file, or nothing in it;
-    /// [`StoreCode::Unreadable`] if it is damaged, another's, or of an earlier or later
-    /// version; [`StoreCode::Unavailable`] if it cannot be read, or has several names.
+    /// [`StoreCode::NotFound`] if the file is missing or empty; [`StoreCode::Unreadable`] if it
+    /// is damaged, not a store, or of an earlier or later version; [`StoreCode::Unavailable`]
+    /// if it cannot be read, or has several names.
     pub fn open_reader(
         path: impl AsRef<Path>,
         options: StoreOptions,
@@ -222,10 +222,10 @@ impl SqliteRuntime {
         })))
     }
 
-    /// Opens a file that may be open, so that two handles contend for it.
+    /// Opens a file without the lock, so that tests can make two owners compete.
     ///
     /// # Errors
-    /// Those of [`SqliteRuntime::open`] but [`StoreCode::Locked`].
+    /// Those of [`SqliteRuntime::open`] except [`StoreCode::Locked`].
     #[cfg(feature = "testing")]
     pub fn open_past_lock(
         path: impl AsRef<Path>,
@@ -249,7 +249,7 @@ impl SqliteRuntime {
         let (moved, was_cut_off, epochs) = match take(&database, path, &options, lock.as_mut()) {
             Ok(taken) => taken,
             Err(error) => {
-                // Before the lock is left.
+                // Close the file before the lock is released.
                 database.close();
                 return Err(error);
             }
@@ -272,18 +272,18 @@ impl SqliteRuntime {
         Ok(store)
     }
 
-    /// Whether this handle is still the owner of the file at its path.
+    /// Checks that this handle still owns the file at its path.
     ///
     /// # Errors
-    /// [`StoreCode::NotFound`] if the file was deleted, renamed or replaced, its log or the
-    /// index of that too; [`StoreCode::Fenced`] if there is another owner; those of reading.
+    /// [`StoreCode::NotFound`] if the file, its write-ahead log or the log's index was deleted,
+    /// renamed or replaced; [`StoreCode::Fenced`] if there is another owner; those of reading.
     pub async fn check_owned(&self) -> Result<(), StoreError> {
         self.check_place()?;
         self.read(|cx| cx.own(0).map(drop)).await
     }
 
-    /// The part of [`SqliteRuntime::check_owned`] that costs three looks at the folder: to be
-    /// asked before something is acknowledged.
+    /// The cheap part of [`SqliteRuntime::check_owned`], three `stat` calls: use it before data
+    /// is acknowledged.
     ///
     /// # Errors
     /// [`StoreCode::NotFound`]
@@ -291,11 +291,11 @@ impl SqliteRuntime {
         self.0.place.check()
     }
 
-    /// Notes that nothing was cut off, ends the threads after what they were asked for, and
-    /// leaves the lock. What other clones ask for later fails. Blocks meanwhile.
+    /// Completes the requested work, records a clean shutdown, ends the threads and releases
+    /// the lock. Later requests of other clones fail. Blocks meanwhile.
     ///
     /// # Errors
-    /// Those of writing; the file is closed all the same, as if it had been cut off.
+    /// Those of writing; the file is then closed as after a crash.
     pub fn close(self) -> Result<(), StoreError> {
         let noted = match self.0.shared.is_reader {
             true => Ok(0),
@@ -338,7 +338,7 @@ impl SqliteRuntime {
         Epoch(self.0.shared.epoch(key.shard()))
     }
 
-    /// Does work in a transaction that may write.
+    /// Runs work in a write transaction.
     pub(crate) fn write_now<T, F>(&self, f: F) -> Asked<T>
     where
         T: Send + 'static,
@@ -360,8 +360,8 @@ impl SqliteRuntime {
         Box::pin(self.write_now(f).answer())
     }
 
-    /// The same for work that writes about so many bytes: where they are few, on this thread
-    /// if that is quicker.
+    /// Runs work that writes about this many bytes in a write transaction; inline on this
+    /// thread if that is faster.
     pub(crate) fn write_bytes<T, F>(&self, bytes: usize, f: F) -> Reply<'_, T>
     where
         T: Send + 'static,
@@ -379,7 +379,7 @@ impl SqliteRuntime {
         Box::pin(asked.answer())
     }
 
-    /// Does work in a transaction that reads.
+    /// Runs work in a read transaction.
     pub(crate) fn read<T, F>(&self, f: F) -> Reply<'_, T>
     where
         T: Send + 'static,
@@ -414,7 +414,7 @@ impl SqliteRuntime {
             f(&cx).map_err(|fault| match fault {
                 Fault::File(error) => error,
                 Fault::Store(error) => {
-                    // The database takes errors of its own, and undoes the work for any.
+                    // The database accepts only its own error type; any error rolls back.
                     let stands_in = SqliteError::new(SqliteCode::Failed, error.to_string());
                     *locked(&tell) = Some(error);
                     stands_in
@@ -425,10 +425,10 @@ impl SqliteRuntime {
     }
 }
 
-/// What the store says of work that it did not do.
+/// The store's error for work that was rolled back.
 type Told = Arc<Mutex<Option<StoreError>>>;
 
-/// Work that was asked for.
+/// Requested work.
 pub(crate) struct Asked<T> {
     task: Task<T>,
     fault: Told,
@@ -453,7 +453,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the file of a store to read it.
+/// Opens a store's file read-only.
 fn reader(path: &Path) -> Result<Database, StoreError> {
     let options = SqliteOptions {
         is_read_only: true,
@@ -475,8 +475,8 @@ fn reader(path: &Path) -> Result<Database, StoreError> {
     Err(StoreError::new(code, format!("{}: {text}", path.display())))
 }
 
-/// Makes the tables and takes the store for this process: why it is another file than before,
-/// whether the last owner was cut off, and the epochs of its shards.
+/// Creates the tables and takes ownership. Gives why the file differs from the last owner's,
+/// whether the last owner was interrupted, and the epochs of its shards.
 fn take(
     database: &Database,
     path: &Path,
@@ -505,7 +505,7 @@ fn take(
     Ok((moved, was_cut_off, epochs))
 }
 
-/// Why a store is another file than the one that an owner had last, if it is.
+/// Why the file differs from the one that an owner had last.
 fn moved(
     database: &Database,
     home: &Home,
@@ -519,7 +519,7 @@ fn moved(
     }
 }
 
-/// Takes all shards: whether the last owner was cut off, and their epochs.
+/// Takes all shards. Gives whether the last owner was interrupted, and the shards' epochs.
 fn take_over(tx: &Tx<'_>) -> Result<(bool, Vec<u64>), SqliteError> {
     let owner = format!("process {}", std::process::id());
     let raise = "UPDATE shard SET epoch = epoch + 1, owner = ?1, expires = NULL";
@@ -543,7 +543,7 @@ fn take_over(tx: &Tx<'_>) -> Result<(bool, Vec<u64>), SqliteError> {
     }
 }
 
-/// The present of the machine, for what people read.
+/// The machine's current time, for display only.
 pub(crate) fn present() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -6,13 +6,14 @@ use crate::runtime::Cx;
 use a99_runtime_engine::{AgentKey, Millis, StoreCode, TimerChange, TimerRow};
 use a99_sqlite::rusqlite::{Row, params};
 
-/// Through how many agents an event went before a timer was set.
+/// The hop count of the turn that set the timer.
 pub(crate) const HOPS: &str = "ALTER TABLE agent_timers ADD COLUMN hops INTEGER NOT NULL DEFAULT 1";
 
-/// When a timer was set that was given from then on.
+/// The time to which a relative timer refers.
 pub(crate) const SET_AT: &str = "ALTER TABLE agent_timers ADD COLUMN set_at INTEGER";
 
-/// Takes an occurrence, whose timer goes or comes again; whether it was still there.
+/// Takes an occurrence: removes the timer or sets its next occurrence. Gives whether it was
+/// still there.
 pub(crate) fn take(
     cx: &Cx<'_>,
     key: &AgentKey,
@@ -39,7 +40,7 @@ pub(crate) fn take(
 /// Sets and removes timers, in order.
 ///
 /// # Errors
-/// [`StoreCode::TooLarge`] if the agent has too many then.
+/// [`StoreCode::TooLarge`] if the agent then has too many.
 pub(crate) fn change_all(
     cx: &Cx<'_>,
     key: &AgentKey,
@@ -102,7 +103,7 @@ pub(crate) fn timer(row: &Row<'_>) -> Result<TimerRow, Fault> {
     })
 }
 
-/// Timers that are due until then, earliest first.
+/// Timers due at a time, earliest first.
 pub(crate) fn due(
     cx: &Cx<'_>,
     until: Millis,
@@ -115,14 +116,14 @@ pub(crate) fn due(
     })
 }
 
-/// All timers of an agent that can be read, by name.
+/// All readable timers of an agent, by name.
 pub(crate) fn of_agent(cx: &Cx<'_>, key: &AgentKey) -> Result<Vec<TimerRow>, Fault> {
     let sql = "SELECT key, name, due, cron, zone, payload, hops, set_at FROM agent_timers
                WHERE key = ?1 ORDER BY name";
     readable(cx, sql, [key.as_str()], timer)
 }
 
-/// When the next is due.
+/// The earliest due time.
 pub(crate) fn next_due(cx: &Cx<'_>) -> Result<Option<Millis>, Fault> {
     let due: Option<Option<i64>> = one(cx, "SELECT min(due) FROM agent_timers", [], |row| {
         row.get(0)

@@ -1,11 +1,12 @@
-//! Token of a store: new whenever an owner opens or closes it, in its file and in its lock file.
-//! A file with a token that the lock file does not know was put in the place of the one that
-//! was closed last, though it has the same inode: `cp backup.db agents.db`.
+//! Token of a store: renewed whenever an owner opens or closes it, in its file and in its lock
+//! file. A file with a token that the lock file does not know replaced the one that was closed
+//! last, even with the same inode: `cp backup.db agents.db`.
 //!
-//! A cut between two writes raises no false alarm. Before a token is in the store's file, the
-//! lock file knows it beside those before it, and the disk has that; only when the disk has the
-//! store's file, the lock file forgets those before. A lock file without tokens knows all. Where
-//! the disk is never waited for (`relaxed`), the token stays.
+//! A crash between two writes raises no false alarm. Before a new token is written to the
+//! store's file, the lock file on disk has it beside the earlier ones. Only when the store's
+//! file is on disk, the earlier ones are removed from the lock file. A lock file without tokens
+//! accepts any. With `relaxed` durability, which never waits for the disk, the token stays the
+//! same.
 
 use crate::home::Home;
 use crate::lock::FileLock;
@@ -13,17 +14,15 @@ use a99_sqlite::rusqlite::OptionalExtension as _;
 use a99_sqlite::{Database, SqliteError, Tx};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The column that keeps it.
 pub(crate) const TOKEN: &str = "ALTER TABLE store_home ADD COLUMN token TEXT";
 
 /// Characters of a token.
 pub(crate) const LENGTH: usize = 32;
 
-/// Tokens that a lock file knows at most: where the disk did not take the last ones, the token
-/// stays.
+/// Maximum tokens in a lock file. If the disk refused the last ones, the token stays the same.
 const MOST: usize = 8;
 
-/// One that no other opening has: a process opens no file twice in a nanosecond.
+/// A unique token: a process opens no file twice in a nanosecond.
 fn fresh() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanos = since.map_or(0, |since| since.as_nanos());
@@ -39,7 +38,7 @@ fn read(tx: &Tx<'_>) -> Result<Option<String>, SqliteError> {
     Ok(token.flatten())
 }
 
-/// Why a store is another file than the one that was here last, though it has its inode.
+/// Why the store is not the file that was here last, although it has its inode.
 pub(crate) fn replaced(
     database: &Database,
     home: &Home,
@@ -59,10 +58,10 @@ pub(crate) fn replaced(
     }))
 }
 
-/// Writes to a store, and gives it a new token with that.
+/// Writes to a store together with a new token.
 ///
 /// # Errors
-/// Those of the write. Where only the lock file cannot be written, the token stays.
+/// Those of the write. If only the lock file cannot be written, the token stays the same.
 pub(crate) fn renewed<T: Send + 'static>(
     database: &Database,
     home: Option<&Home>,
@@ -88,7 +87,7 @@ pub(crate) fn renewed<T: Send + 'static>(
     });
     let written = written.wait()?;
     if database.checkpoint_now().wait() == Ok(true) {
-        // It knows more than one otherwise.
+        // On failure the lock file keeps several tokens, which is harmless.
         drop(lock.note(inode, vec![next]));
     }
     Ok(written)

@@ -6,7 +6,7 @@ use flate2::write::DeflateEncoder;
 use proptest::prelude::*;
 use tempfile::{TempDir, tempdir};
 
-/// What the files hold, by their names.
+/// The contents of the files, by name.
 const CONTENT: [(&str, &[u8]); 2] = [("weights", &[7; 5000]), ("words", b"a\nb\n")];
 
 /// Their hashes.

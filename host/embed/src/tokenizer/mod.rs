@@ -1,6 +1,6 @@
 //! WordPiece: texts as the numbers of a vocabulary's pieces.
 //!
-//! What a text says is never a special token: `[SEP]` in it is three words.
+//! A text never produces special tokens: `[SEP]` in it is three words.
 
 mod normalize;
 mod vocabulary;
@@ -9,12 +9,12 @@ pub(crate) use vocabulary::Vocabulary;
 
 use normalize::{is_punctuation, normalized};
 
-/// Characters of a word that is cut into pieces; a longer one is unknown as a whole.
+/// Maximum characters of a word that is split into pieces; a longer one is unknown.
 const MAX_WORD_CHARS: usize = 100;
 
 impl Vocabulary {
-    /// The tokens of a text between those of its beginning and end, at most `max` with
-    /// them: what is beyond is cut off.
+    /// The tokens of a text with those of its beginning and end, at most `max`: the rest is cut
+    /// off.
     pub(crate) fn encode(&self, text: &str, max: usize) -> Vec<u32> {
         let mut tokens = Tokens {
             vocabulary: self,
@@ -44,15 +44,15 @@ impl Vocabulary {
     }
 }
 
-/// Tokens while a text is read.
+/// The tokens of a text that is being read.
 struct Tokens<'v> {
     vocabulary: &'v Vocabulary,
     ids: Vec<u32>,
-    /// Tokens there may be before the last one.
+    /// Maximum tokens before the last one.
     room: usize,
-    /// The word that is being read, as far as it may be cut into pieces.
+    /// The current word, as far as it may be split into pieces.
     word: String,
-    /// Its characters.
+    /// Number of its characters.
     chars: usize,
 }
 
@@ -77,8 +77,8 @@ impl Tokens<'_> {
         self.chars = 0;
     }
 
-    /// Cuts the word into the longest pieces that the vocabulary has, from its
-    /// beginning on; false if some part has none.
+    /// Splits the word from its beginning into the longest pieces of the vocabulary; false if a
+    /// part has none.
     fn cut(&mut self) -> bool {
         let mut rest = self.word.as_str();
         let mut is_first = true;

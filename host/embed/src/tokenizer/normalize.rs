@@ -1,11 +1,11 @@
-//! The normalisation that BERT's uncased models were trained with: control
-//! characters leave, ideographs stand alone, accents leave, letters are small.
+//! The normalisation of BERT's uncased models: control characters are removed, ideographs
+//! become separate words, accents are removed, letters become lower-case.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_normalization::UnicodeNormalization;
 
-/// The characters of a text after normalisation. It is made as it is read, so that
-/// of a long text only the beginning is worked on.
+/// The characters of a text after normalisation. The iterator is lazy, so only the beginning of
+/// a long text is processed.
 pub(super) fn normalized(text: &str) -> impl Iterator<Item = char> + '_ {
     text.chars()
         .filter_map(clean)
@@ -15,8 +15,7 @@ pub(super) fn normalized(text: &str) -> impl Iterator<Item = char> + '_ {
         .flat_map(char::to_lowercase)
 }
 
-/// Nothing for control characters and the replacement character, a blank for
-/// white space.
+/// `None` for control characters and the replacement character, a blank for white space.
 fn clean(c: char) -> Option<char> {
     match c {
         '\t' | '\n' | '\r' => Some(' '),
@@ -27,7 +26,7 @@ fn clean(c: char) -> Option<char> {
     }
 }
 
-/// Ideographs between blanks, which makes each a word.
+/// Puts blanks around ideographs, which makes each a word.
 fn spaced(c: char) -> impl Iterator<Item = char> {
     let blank = is_ideograph(c).then_some(' ');
     blank.into_iter().chain([c]).chain(blank)
@@ -45,8 +44,8 @@ fn is_nonspacing_mark(c: char) -> bool {
     !c.is_ascii() && get_general_category(c) == GeneralCategory::NonspacingMark
 }
 
-/// The blocks of Chinese characters, as BERT has them: Hangul, Hiragana and
-/// Katakana are written with blanks or in words, and are none.
+/// Whether a character is in BERT's blocks of Chinese characters. Hangul, Hiragana and Katakana
+/// form words and do not count.
 fn is_ideograph(c: char) -> bool {
     matches!(
         u32::from(c),
@@ -61,8 +60,8 @@ fn is_ideograph(c: char) -> bool {
     )
 }
 
-/// Whether a character is a word of its own: what ASCII has beside letters and
-/// digits, and Unicode's punctuation.
+/// Whether a character is a separate word: ASCII other than letters and digits, and Unicode's
+/// punctuation.
 pub(super) fn is_punctuation(c: char) -> bool {
     use GeneralCategory as G;
     if c.is_ascii() {

@@ -1,20 +1,20 @@
-//! The vocabulary of a model: a piece a line, whose number is the line's.
+//! The vocabulary of a model: one piece a line, numbered by line.
 
 use crate::error::{EmbedCode, EmbedError};
 use std::collections::HashMap;
 
-/// What marks a piece that goes on with a word.
+/// The prefix of a piece that continues a word.
 const CONTINUATION: &str = "##";
 
-/// Bytes of a piece at most.
+/// Maximum bytes of a piece.
 const MAX_PIECE_BYTES: usize = 512;
 
-/// Pieces of words with their numbers.
+/// Word pieces with their numbers.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     first: HashMap<Box<str>, u32>,
     following: HashMap<Box<str>, u32>,
-    /// Bytes of the longest piece, without its mark.
+    /// Bytes of the longest piece, without its prefix.
     longest: usize,
     start: u32,
     end: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Reads the text of `vocab.txt`, which has `size` lines.
+    /// Parses the text of `vocab.txt`, which has `size` lines.
     pub(crate) fn parse(text: &str, size: usize) -> Result<Vocabulary, EmbedError> {
         let wrong = |what: String| EmbedError::new(EmbedCode::Vocabulary, what);
         let mut vocabulary = Vocabulary {
@@ -71,22 +71,22 @@ impl Vocabulary {
         })
     }
 
-    /// Where a text begins.
+    /// The token for the beginning of a text.
     pub(crate) fn start(&self) -> u32 {
         self.start
     }
 
-    /// Where a text ends.
+    /// The token for the end of a text.
     pub(crate) fn end(&self) -> u32 {
         self.end
     }
 
-    /// What stands for a word that has no pieces.
+    /// The token for a word without pieces.
     pub(crate) fn unknown(&self) -> u32 {
         self.unknown
     }
 
-    /// What the tables hold, about.
+    /// Approximate bytes of the tables.
     pub(crate) fn memory_bytes(&self) -> usize {
         let entry = size_of::<(Box<str>, u32)>() + 1;
         let tables = [&self.first, &self.following];
@@ -97,7 +97,7 @@ impl Vocabulary {
         tables.iter().map(of_table).sum()
     }
 
-    /// The longest piece that a text begins with, and its bytes.
+    /// The longest piece at the beginning of a text, and its bytes.
     pub(super) fn longest(&self, text: &str, is_first: bool) -> Option<(u32, usize)> {
         let pieces = if is_first {
             &self.first

@@ -1,4 +1,4 @@
-//! A turn as Anthropic's messages have it.
+//! Turns in Anthropic's messages format.
 
 use super::Said;
 use super::openai::{pieces, written};
@@ -9,7 +9,7 @@ use a99_core::value::{Map, Value};
 /// The signature of all thinking.
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 
-/// Tokens in the wire's parts: those of a cache are beside the others.
+/// Usage in this format, where cached tokens are not part of the others.
 fn usage(usage: Usage) -> Value {
     let number = |n: u64| Value::Number(n as f64);
     let (cached, written) = (usage.cached_tokens, usage.written_tokens);
@@ -50,7 +50,7 @@ fn message(model: &str, number: usize, content: Vec<Value>, tokens: Usage) -> Ma
     message
 }
 
-/// Blocks, each of which begins before its first piece and ends after its last.
+/// Writes content blocks with their start and stop events.
 struct Blocks {
     at: u32,
     open: Option<&'static str>,
@@ -61,7 +61,7 @@ impl Blocks {
         ("index", f64::from(self.at).into())
     }
 
-    /// Ends the block that is open, if it is of another kind.
+    /// Ends the open block if it is of another kind.
     fn close(&mut self, kind: Option<&str>) -> Option<String> {
         let open = self.open?;
         if kind == Some(open) {

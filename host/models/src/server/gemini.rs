@@ -1,4 +1,4 @@
-//! A turn as Gemini's `generateContent` has it.
+//! Turns in Gemini's `generateContent` format.
 
 use super::Said;
 use crate::wire::map;

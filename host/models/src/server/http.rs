@@ -1,5 +1,5 @@
-//! The HTTP/1.1 that a model server speaks: one request a connection, within bounds, and
-//! bodies in chunks that end wherever a script wants.
+//! The mock server's HTTP/1.1: one request a connection, with size limits, and chunked bodies
+//! that can end early.
 
 use a99_core::value::Value;
 use std::future::{Future, poll_fn};
@@ -9,16 +9,15 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bytes of a request's head, at most.
+/// Maximum bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// Bytes of a request's body, at most.
+/// Maximum bytes of a request's body.
 const MAX_BODY_BYTES: usize = 64 << 20;
 
-/// Bytes that are sent together.
+/// Write buffer in bytes.
 const BUFFER_BYTES: usize = 32 << 10;
 
-/// A request.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
@@ -26,7 +25,7 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
 }
 
-/// Reads a request: it, or the status that says what is wrong with it.
+/// Reads a request, or gives the status that rejects it.
 pub(super) async fn read(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> io::Result<Result<Request, u16>> {
@@ -87,7 +86,7 @@ pub(super) async fn read(
     Ok(Ok(request))
 }
 
-/// Request line and headers.
+/// Parses the request line and headers.
 fn head(bytes: &[u8]) -> Option<Request> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.split("\r\n");
@@ -109,12 +108,12 @@ fn head(bytes: &[u8]) -> Option<Request> {
     })
 }
 
-/// A body in chunks, of which some bytes were read.
+/// Reads a chunked body; `bytes` were read before.
 async fn chunks(
     stream: &mut (impl AsyncRead + Unpin),
     mut bytes: Vec<u8>,
 ) -> io::Result<Result<Vec<u8>, u16>> {
-    /// Bytes of a line that says a length.
+    /// Maximum bytes of a chunk-size line.
     const MAX_LINE: usize = 1024;
     let mut body = Vec::new();
     loop {
@@ -134,7 +133,7 @@ async fn chunks(
         }
         bytes.drain(..end + 2);
         if length == 0 {
-            // Trailers say nothing here.
+            // Trailers are ignored.
             return Ok(Ok(body));
         }
         while bytes.len() < length + 2 {
@@ -150,7 +149,7 @@ async fn chunks(
     }
 }
 
-/// The standard's word for a status.
+/// The standard reason phrase of a status.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -200,7 +199,7 @@ impl Answer {
     }
 }
 
-/// A body in chunks, cut after so many bytes.
+/// A chunked body that may be cut after a number of bytes.
 pub(super) struct Body<W> {
     to: W,
     waiting: Vec<u8>,
@@ -224,7 +223,7 @@ impl<W: AsyncWrite + Unpin> Body<W> {
         self.to.write_all(head.as_bytes()).await
     }
 
-    /// Takes bytes. Tells whether the body goes on: not beyond where it is cut.
+    /// Writes bytes. Gives whether the body continues, which it does not after the cut.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let most = self.left.unwrap_or(usize::MAX);
         let fits = bytes.len() < most;
@@ -237,7 +236,7 @@ impl<W: AsyncWrite + Unpin> Body<W> {
         Ok(fits)
     }
 
-    /// Sends what waits.
+    /// Flushes the buffer.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         if !self.waiting.is_empty() {
             let head = format!("{:x}\r\n", self.waiting.len());
@@ -249,7 +248,7 @@ impl<W: AsyncWrite + Unpin> Body<W> {
         self.to.flush().await
     }
 
-    /// Ends the body as a whole one.
+    /// Ends the body regularly.
     pub(super) async fn finish(&mut self) -> io::Result<()> {
         self.flush().await?;
         self.to.write_all(b"0\r\n\r\n").await?;
@@ -257,15 +256,15 @@ impl<W: AsyncWrite + Unpin> Body<W> {
     }
 }
 
-/// Waits until the other side closes the connection.
+/// Waits until the client closes the connection.
 pub(super) async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     let mut buffer = [0; 256];
-    // What comes after a request is not read.
+    // Bytes after a request are ignored.
     while stream.read(&mut buffer).await? > 0 {}
     Ok(())
 }
 
-/// Whichever future is ready first.
+/// The result of the future that is ready first.
 pub(super) async fn first<T>(a: impl Future<Output = T>, b: impl Future<Output = T>) -> T {
     let (mut a, mut b) = (pin!(a), pin!(b));
     poll_fn(|cx| match a.as_mut().poll(cx) {

@@ -1,5 +1,5 @@
-//! A model server that plays a script: what a service would answer, over HTTP on the
-//! loopback, so that agents are tried without a model and without a network.
+//! A mock model server that plays a script over HTTP on the loopback, so that agents can be
+//! tested without a model or a network.
 
 mod anthropic;
 mod gemini;
@@ -26,28 +26,28 @@ use tokio::time::timeout;
 /// The name of the only model.
 pub const MODEL: &str = "scripted";
 
-/// Connections at once, at most.
+/// Maximum concurrent connections.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How long a request may take to come.
+/// Timeout for receiving a request.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 
-/// Requests that are kept.
+/// Maximum recorded requests.
 const MAX_KEPT: usize = 1_000;
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, PartialEq)]
 pub struct ModelRequest {
-    /// What it asked for, such as `/v1/messages`.
+    /// The requested path, such as `/v1/messages`.
     pub path: String,
-    /// Its headers, with names in lower case.
+    /// The headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// Its body as JSON, `undefined` if it is none.
+    /// The body as JSON, `undefined` if it is not JSON.
     pub body: Value,
 }
 
 impl ModelRequest {
-    /// A header.
+    /// The value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
@@ -59,7 +59,7 @@ impl ModelRequest {
 
 impl fmt::Debug for ModelRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A key is among the headers.
+        // The headers contain a key.
         f.debug_struct("ModelRequest")
             .field("path", &self.path)
             .field("body", &self.body)
@@ -89,18 +89,19 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A server that answers each request with the next turn of a [`ModelScript`] that is for it,
-/// and with 503 after the last. It speaks all wires, streamed and whole:
+/// A mock server that answers each request with the next matching turn of a [`ModelScript`],
+/// and with 503 after the last. It speaks all wire formats, streamed and whole:
 ///
 /// | request | answer |
 /// |---|---|
-/// | `POST /v1/chat/completions` | a turn as OpenAI has it |
-/// | `POST /v1/messages` | a turn as Anthropic has it |
-/// | `POST /v1/responses` | a turn as OpenAI's responses have it |
-/// | `POST /v1/models/MODEL:generateContent`, `:streamGenerateContent` | a turn as Gemini has it, under `/v1beta` too |
-/// | `GET /v1/models` | the only model, [`MODEL`]; any name is answered, though |
+/// | `POST /v1/chat/completions` | a turn in OpenAI's format |
+/// | `POST /v1/messages` | a turn in Anthropic's format |
+/// | `POST /v1/responses` | a turn in the format of OpenAI's responses |
+/// | `POST /v1/models/MODEL:generateContent`, `:streamGenerateContent` | a turn in Gemini's
+/// format, under `/v1beta` too |
+/// | `GET /v1/models` | the only model, [`MODEL`]; requests may use any name |
 ///
-/// It listens on the loopback only, and ends when it is dropped.
+/// It listens on the loopback only. Dropping it stops it.
 pub struct ModelServer {
     addr: SocketAddr,
     state: Arc<State>,
@@ -108,15 +109,15 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Begins to play a script on a free port.
+    /// Starts to play a script on a free port.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no port is free.
     pub async fn start(script: ModelScript) -> io::Result<ModelServer> {
         ModelServer::start_on(0, script).await
     }
 
-    /// The same on this port.
+    /// Starts to play a script on this port.
     ///
     /// # Errors
     /// If the port is taken.
@@ -131,13 +132,13 @@ impl ModelServer {
         Ok(ModelServer { addr, state, task })
     }
 
-    /// Where it listens.
+    /// The listening address.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The address that a configuration names: `http://127.0.0.1:PORT/v1`.
+    /// The address for a configuration: `http://127.0.0.1:PORT/v1`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.addr)
@@ -149,13 +150,13 @@ impl ModelServer {
         lock(&self.state.requests).iter().cloned().collect()
     }
 
-    /// The number of answers that are not finished and that somebody still reads.
+    /// Number of unfinished answers with a connected client.
     #[must_use]
     pub fn open_answers(&self) -> usize {
         self.state.open.load(Ordering::SeqCst)
     }
 
-    /// Turns that nobody asked for yet.
+    /// Number of turns not played yet.
     #[must_use]
     pub fn turns_left(&self) -> usize {
         lock(&self.state.turns).len()
@@ -177,14 +178,14 @@ impl fmt::Debug for ModelServer {
 }
 
 async fn serve(listener: TcpListener, state: Arc<State>) {
-    // What connections run in ends with this task.
+    // Dropping the set with this task ends all connections.
     let mut connections = tokio::task::JoinSet::new();
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        // It is never closed, which is the one way not to get a permit.
+        // The semaphore is never closed, the only cause of an error.
         let place = Arc::clone(&room).acquire_owned().await.ok();
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, most likely: some will be free soon.
+            // Most likely out of file descriptors: some will be free soon.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -192,13 +193,13 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
         let state = Arc::clone(&state);
         connections.spawn(async move {
             let _place = place;
-            // Whoever is gone needs no answer.
+            // A failed connection needs no answer.
             let _ = connection(stream, &state).await;
         });
     }
 }
 
-/// Answers one request; connections are not kept.
+/// Answers one request; connections are not kept alive.
 async fn connection(mut stream: TcpStream, state: &State) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let request = match timeout(REQUEST_TIME, http::read(&mut stream)).await {
@@ -320,7 +321,7 @@ fn is_gemini(path: &str) -> bool {
     matches!(method, Some("generateContent" | "streamGenerateContent"))
 }
 
-/// Whether a text in a value, which is as deep as JSON may be here, has this in it.
+/// Whether a text inside a value contains this text. JSON limits the recursion.
 fn says(value: &Value, text: &str) -> bool {
     match value {
         Value::Array(items) => items.iter().any(|item| says(item, text)),
@@ -329,7 +330,7 @@ fn says(value: &Value, text: &str) -> bool {
     }
 }
 
-/// An answer that is not finished.
+/// Counts an unfinished answer.
 struct Open<'a>(&'a AtomicUsize);
 
 impl<'a> Open<'a> {
@@ -350,7 +351,7 @@ struct Part {
     bytes: Vec<u8>,
     /// Whether it begins a piece of the turn.
     begins_piece: bool,
-    /// Whether it is part of none.
+    /// Whether it follows the last piece.
     ends: bool,
 }
 
@@ -364,13 +365,13 @@ impl Part {
     }
 }
 
-/// What a model's events are made of.
+/// The source of a model's events.
 enum Said {
     /// Before the first piece.
     Start(String),
     /// The events of a piece.
     Piece(Vec<String>),
-    /// After the last.
+    /// After the last piece.
     End(String),
 }
 
@@ -418,8 +419,7 @@ fn whole(wire: Wire, turn: &ModelTurn, model: &str, prompt_bytes: usize, number:
     value.to_json_string().into_bytes()
 }
 
-/// The body of an answer as it is sent when nothing goes wrong: for tests that have no
-/// network.
+/// The body of an answer without faults, for tests without a network.
 #[must_use]
 pub fn body(wire: Wire, turn: &ModelTurn, stream: bool) -> Vec<u8> {
     match stream {
@@ -431,10 +431,10 @@ pub fn body(wire: Wire, turn: &ModelTurn, stream: bool) -> Vec<u8> {
     }
 }
 
-/// What is no event of any wire.
+/// Data that is invalid in every wire format.
 const NO_EVENT: &[u8] = b"data: {\"this is\": no event\n\n";
 
-/// Sends the parts of an answer, with what goes wrong in it.
+/// Sends the parts of an answer with the turn's fault.
 async fn play(
     stream: &mut TcpStream,
     turn: &ModelTurn,
@@ -451,7 +451,7 @@ async fn play(
     let playing = async {
         body.head(media).await?;
         let mut pieces = 0;
-        // What is sent at once goes in one write, as from a quick service.
+        // Buffer parts without a delay in one write, like a fast service.
         for part in parts {
             let ends = part.begins_piece || part.ends;
             match turn.fault {
@@ -486,7 +486,7 @@ async fn play(
             None => body.finish().await,
         }
     };
-    // Who leaves is noticed, also while nothing is sent.
+    // Notice a client that disconnects, even while no data is sent.
     let left = http::until_closed(&mut reading);
     http::first(playing, left).await
 }

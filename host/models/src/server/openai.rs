@@ -1,29 +1,29 @@
-//! A turn as OpenAI's chat completions have it.
+//! Turns in OpenAI's chat completions format.
 
 use super::Said;
 use crate::wire::map;
 use a99_capabilities::ai::{ModelTurn, StopReason, StreamEvent, ToolUse, Usage};
 use a99_core::value::{Map, Value};
 
-/// When the answers were made: a day of the past, so that they are the same every time.
+/// A fixed creation time in the past, which keeps answers reproducible.
 const CREATED: f64 = 1_700_000_000.0;
 
-/// The reason of an answer's end, and the text that stopped it.
+/// The finish reason, and the stop sequence.
 fn reason(stop: &StopReason) -> (&str, Option<&str>) {
     match stop {
         StopReason::EndTurn => ("stop", None),
-        // As vLLM has it: the wire itself does not tell which it was.
+        // As in vLLM: the wire format itself does not report which sequence it was.
         StopReason::StopSequence => ("stop", Some("STOP")),
         StopReason::MaxTokens => ("length", None),
         StopReason::ToolUse => ("tool_calls", None),
-        // The words of a refusal are a member of their own.
+        // The text of a refusal is a separate member.
         StopReason::Refusal => ("stop", None),
         StopReason::ContentFilter => ("content_filter", None),
         other => (other.name(), None),
     }
 }
 
-/// The member that has a turn's text.
+/// The member with a turn's text.
 fn said_as(turn: &ModelTurn) -> &'static str {
     match turn.stop_reason() {
         StopReason::Refusal => "refusal",
@@ -64,7 +64,7 @@ pub(super) fn written(used: &ToolUse) -> String {
 
 /// A text in pieces, as models write it.
 pub(super) fn pieces(text: &str) -> Vec<&str> {
-    /// Bytes of a piece, about.
+    /// Approximate bytes of a piece.
     const PIECE: usize = 12;
     let mut pieces = Vec::new();
     let mut rest = text;

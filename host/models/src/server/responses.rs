@@ -1,4 +1,4 @@
-//! A turn as OpenAI's responses have it.
+//! Turns in the format of OpenAI's responses.
 
 use super::Said;
 use super::openai::{pieces, written};
@@ -116,7 +116,7 @@ pub(super) fn events(
     ]);
     let created = event("response.created", vec![("response", start)]);
     let mut said = vec![Said::Start(created)];
-    // Places of items: thinking, text, then tools.
+    // Item indices: thinking, text, then tools.
     let text_at = u32::from(!turn.thinking.is_empty());
     let mut tool_at = text_at + u32::from(!turn.text.concat().is_empty());
     let at = |n: u32| ("output_index", f64::from(n).into());

@@ -16,16 +16,16 @@ use a99_capabilities::ai::{
 use a99_core::value::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Tokens of an answer if nobody says: the wire wants a number.
+/// Default maximum tokens of an answer: the wire format requires a number.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 
-/// How an answer of JSON is asked for, for which there is no member without a schema.
+/// The instruction for JSON answers without a schema, for which the wire format has no member.
 const ONLY_JSON: &str = "Answer with one JSON object and nothing else.";
 
-/// How an answer is asked for whose schema the service does not take.
+/// The instruction for answers whose schema the service does not accept.
 const ONLY_FORM: &str = "Answer with one JSON value and nothing else. Its JSON Schema: ";
 
-/// The wire has no seeds.
+/// The wire format has no seeds.
 const SAMPLING: Sampling = Sampling {
     temperature: ("temperature", 1.0),
     top_p: "top_p",
@@ -166,8 +166,8 @@ impl Protocol for Anthropic {
     }
 }
 
-/// Marks the ends of what repeats from one request to the next: tools, system, and the
-/// conversation so far. The service keeps up to each mark, and takes four marks at most.
+/// Marks the ends of the parts that repeat between requests: tools, system, and the
+/// conversation so far. The service caches up to each mark, and accepts at most four marks.
 fn mark_for_cache(body: &mut Map) {
     if let Some(Value::Array(tools)) = body.get_mut("tools") {
         mark_last(tools);
@@ -197,7 +197,7 @@ fn mark_content(content: &mut Value) {
     }
 }
 
-/// Marks the last block that may be: thinking may not, nor an empty text.
+/// Marks the last block that may have a mark: not thinking and not an empty text.
 fn mark_last(blocks: &mut [Value]) {
     let may_be = |block: &&mut Value| {
         let text = block.get("text").and_then(Value::as_text);
@@ -208,8 +208,8 @@ fn mark_last(blocks: &mut [Value]) {
     }
 }
 
-/// The message of a turn; none if nothing is in it, which the wire does not take. All results
-/// of a round are in one, before the rest.
+/// The message of a turn; `None` if it is empty, which the service refuses. All results of a
+/// round come first, in one message.
 fn message(ask: &Ask<'_>, turn: &Turn<'_>) -> Option<Value> {
     let (role, content) = match turn.role {
         Role::User => {
@@ -244,12 +244,12 @@ fn message(ask: &Ask<'_>, turn: &Turn<'_>) -> Option<Value> {
     (!empty).then(|| map([("role", role.into()), ("content", content)]))
 }
 
-/// Whether a text has nothing but white space, which the wire refuses.
+/// Whether a text is only white space, which the service refuses.
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// An answer that the model is to go on with must not end in white space.
+/// An answer that the model continues must not end in white space.
 fn trim_last(messages: &mut [Value]) {
     let Some(Value::Object(last)) = messages.last_mut() else {
         return;
@@ -275,9 +275,9 @@ fn is_text(block: &Value) -> bool {
     block.get("type").and_then(Value::as_str) == Some("text")
 }
 
-/// The blocks of a message of the model, opaque ones at their places.
+/// The content blocks of an assistant message, with opaque ones at their places.
 fn blocks(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
-    // Thinking that the program wrote itself, in the form of other wires' services.
+    // Thinking that the program wrote, in the form of other wire formats.
     for (_, thinking) in ask.opaque_members(message, &Place::Message) {
         let blocks = thinking.as_array().unwrap_or_default();
         out.extend(blocks.iter().filter(|block| is_thinking(block)).cloned());
@@ -299,7 +299,7 @@ fn is_thinking(block: &Value) -> bool {
 }
 
 fn tool_use(used: &ToolUse) -> Value {
-    // The wire takes objects only.
+    // The wire format accepts objects only.
     let input = match &used.input {
         input @ Value::Object(_) => input.clone(),
         other => map([("input", other.clone())]),
@@ -312,7 +312,7 @@ fn tool_use(used: &ToolUse) -> Value {
     ])
 }
 
-/// A part of what the user says.
+/// A part of a user message.
 fn part(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text(text) if is_blank(text) => return None,
@@ -361,22 +361,22 @@ fn result(part: &Part) -> Option<Value> {
 #[derive(Debug, Default)]
 struct Events {
     tools: Pieces,
-    /// Blocks that go back unchanged, by index.
+    /// Blocks to send back unchanged, by index.
     opaque: BTreeMap<u64, Block>,
     /// Bytes of text so far.
     said: usize,
     usage: Usage,
-    /// Tokens of the prompt that have nothing to do with the cache.
+    /// Tokens of the prompt outside of the cache.
     fresh: u64,
     stopped: bool,
 }
 
-/// A block that goes back unchanged.
+/// A block to send back unchanged.
 #[derive(Debug)]
 struct Block {
     place: Place,
     members: Map,
-    /// Members that come in pieces.
+    /// Members that arrive in pieces.
     thinking: String,
     signature: String,
     input: String,
@@ -432,7 +432,7 @@ impl Events {
                 let usage = member("message").get("usage");
                 self.take_usage(usage.unwrap_or(&Value::Undefined), out);
             }
-            // Nothing of the answer comes after its end.
+            // Content after the end is ignored.
             "content_block_start" | "content_block_delta" | "content_block_stop"
                 if self.stopped => {}
             "content_block_start" => {
@@ -451,7 +451,7 @@ impl Events {
                 }
             }
             "message_stop" => out.push(Step::End),
-            // The documentation wants other kinds to be passed over; some have an error.
+            // The documentation asks clients to ignore unknown kinds; some carry an error.
             _ if super::error_in(value).is_some() => return Err(told(value, None)),
             _ => {}
         }
@@ -532,7 +532,7 @@ impl Events {
         Ok(())
     }
 
-    /// A block is whole. One that is not does not go back: its signature is missing.
+    /// Completes a block. An incomplete one is not sent back: its signature is missing.
     fn close(&mut self, at: u64, out: &mut Vec<Step>) {
         self.tools.close(at, out);
         if let Some(block) = self.opaque.remove(&at) {
@@ -540,7 +540,7 @@ impl Events {
         }
     }
 
-    /// The reason of a message's end, if it has one.
+    /// The stop reason of a message, if it has one.
     fn stop(&mut self, of: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
         let reason = text(of, "stop_reason")?;
         if !reason.is_empty() {
@@ -552,7 +552,7 @@ impl Events {
         Ok(())
     }
 
-    /// Usage as far as it is told. Each counter grows: some services repeat one as 0 at the
+    /// Takes reported usage. Counters only grow, because some services repeat one as 0 at the
     /// end.
     fn take_usage(&mut self, usage: &Value, out: &mut Vec<Step>) {
         let input = count(usage, "input_tokens");

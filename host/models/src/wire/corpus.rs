@@ -1,4 +1,4 @@
-//! What public services are known to send: each case of `tests/corpus/answers.jsonl` is read
+//! Known answers of public services: each case of `tests/corpus/answers.jsonl` is read
 //! whole, byte by byte, and cut at each of its events.
 //!
 //! The cases are written here, by forms that services document or that public reports show
@@ -7,7 +7,7 @@
 //! | group | source |
 //! |---|---|
 //! | openai | OpenAI's reference of chat completions and of their chunks |
-//! | openai-responses | OpenAI's reference of responses and of their streaming events; for events that are passed over, its list of 2026 |
+//! | openai-responses | OpenAI's reference of responses and of their streaming events; for ignored events, its list of 2026 |
 //! | azure | langchain#18977 and autogen#6465 (a chunk without `delta`), mentat#429 (no choices first), langchain4j#2385 |
 //! | anthropic, cache and citations | Anthropic's reference of messages, types of its SDK; adk-python#5394 for reasons of the end |
 //! | openrouter, openrouter-anthropic | OpenRouter's pages on streaming and errors; rig#2236 (the prompt counted at the end) |
@@ -15,7 +15,7 @@
 //! | mistral | spring-ai#5020, prism#862 and braintrust-sdk-javascript#1857 (thinking among the content) |
 //! | groq | Groq's reference, vercel/ai#1651 (usage under `x_groq`), litellm#19849 (`reasoning`) |
 //! | deepseek | DeepSeek's guide of its reasoning model and reference of finish reasons |
-//! | xai | litellm#17136 and langchain(elixir)#626 (usage before the last chunk); reports of reasoning beside the answer |
+//! | xai | litellm#17136 and langchain(elixir)#626 (usage before the last chunk); reports of reasoning counted outside of the answer |
 //! | ollama | ollama#7881 (no index) and #15457 (all calls with index 0) |
 //! | vllm, sglang | litellm#24019 and #22573 (`reasoning`), vllm#40816 |
 //!
@@ -53,7 +53,7 @@ impl Case {
         self.value.get(key).and_then(Value::as_str)
     }
 
-    /// Whether an answer is the one that is expected; what differs.
+    /// Compares an answer with the expected one, and gives the difference.
     fn judge(&self, read: &Result<TextResult, AiError>) -> Result<(), String> {
         let result = match (read, self.text("error")) {
             (Err(error), Some(code)) if error.code.name() == code => return Ok(()),
@@ -110,7 +110,7 @@ impl Case {
 }
 
 impl Case {
-    /// What an answer of a stream that was cut lacks, though it is given as a whole one.
+    /// The part that a cut answer lacks although it was reported as complete.
     fn half(&self, cut: &TextResult) -> Option<String> {
         let expected = self.value.get("calls").and_then(Value::as_array);
         let is_whole = self.text("text") == Some(&*cut.text)

@@ -1,4 +1,4 @@
-//! Gemini's own wire: `generateContent`, and `streamGenerateContent` for events.
+//! Gemini's wire format: `generateContent`, and `streamGenerateContent` for events.
 
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
@@ -135,8 +135,8 @@ impl Protocol for Gemini {
     }
 }
 
-/// How much a model is to think. Those before Gemini 3 take a number of tokens: the ones that
-/// the service's own wire of OpenAI's kind makes of an effort.
+/// The thinking configuration for an effort. Models before Gemini 3 take a number of tokens;
+/// these are the numbers of the service's OpenAI-compatible interface.
 fn thinking(model: &str, effort: Effort) -> Value {
     let name = model.rsplit('/').next().unwrap_or(model);
     match name.starts_with("gemini-2") || effort == Effort::None {
@@ -145,7 +145,7 @@ fn thinking(model: &str, effort: Effort) -> Value {
     }
 }
 
-/// How the answer is to be made.
+/// The generation configuration.
 fn config(ask: &Ask<'_>) -> Map {
     let request = ask.request;
     let mut config = Map::new();
@@ -165,7 +165,7 @@ fn config(ask: &Ask<'_>) -> Map {
     config
 }
 
-/// The content of a turn; none if nothing is in it.
+/// The content of a turn; `None` if it is empty.
 fn content(ask: &Ask<'_>, turn: &Turn<'_>) -> Option<Value> {
     let mut parts = Vec::new();
     let role = match turn.role {
@@ -207,7 +207,7 @@ fn part(part: &Part) -> Option<Value> {
     })
 }
 
-/// The result of a tool. The wire wants its name, which the call has.
+/// The result of a tool. The wire format requires the tool's name, which the call has.
 fn result(ask: &Ask<'_>, part: &Part) -> Option<Value> {
     let Part::ToolResult {
         id,
@@ -239,7 +239,7 @@ fn result(ask: &Ask<'_>, part: &Part) -> Option<Value> {
     Some(map([("functionResponse", response.into())]))
 }
 
-/// The id that the service itself gave a call.
+/// The id that the service gave to a call.
 fn own_id(ask: &Ask<'_>, message: &Message, used: &ToolUse) -> Option<Value> {
     let place = Place::Call(used.id.clone());
     let members = ask.opaque_members(message, &place);
@@ -247,13 +247,13 @@ fn own_id(ask: &Ask<'_>, message: &Message, used: &ToolUse) -> Option<Value> {
     call.and_then(|(_, call)| call.get("id")).cloned()
 }
 
-/// What stands for the signature of a call that has none: one of another service, or one that the
-/// program wrote. Gemini 3 refuses a message whose first call has no signature
+/// The placeholder signature of a call without one: from another service, or written by the
+/// program. Gemini 3 refuses a message whose first call has no signature
 /// (`https://ai.google.dev/gemini-api/docs/thought-signatures`).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// Whether a model wants signatures, by its name: those from Gemini 3 on, and the names that go
-/// along with the newest.
+/// Whether a model requires signatures, by its name: models from Gemini 3 on, and the aliases
+/// of the newest.
 fn wants_signatures(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     name.strip_prefix("gemini-").is_some_and(|rest| {
@@ -265,7 +265,7 @@ fn wants_signatures(model: &str) -> bool {
     })
 }
 
-/// The parts of a message of the model, with signatures.
+/// The parts of an assistant message, with signatures.
 fn model_parts(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
     let mut unsigned = wants_signatures(ask.model).then_some(UNSIGNED);
     let texts = texts_of(message);
@@ -276,7 +276,7 @@ fn model_parts(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
             Woven::Call(used) => {
                 let mut call = Map::new();
                 call.insert("name", used.name.as_str());
-                // The wire takes objects only.
+                // The wire format accepts objects only.
                 let args = match &used.input {
                     input @ Value::Object(_) => input.clone(),
                     other => map([("input", other.clone())]),
@@ -286,7 +286,7 @@ fn model_parts(ask: &Ask<'_>, message: &Message, out: &mut Vec<Value>) {
                 part.insert("functionCall", call);
                 let place = Place::Call(used.id.clone());
                 merge(&mut part, ask.opaque_members(message, &place));
-                // Of calls at once, only the first is signed.
+                // Of parallel calls, only the first is signed.
                 if let Some(unsigned) = unsigned.take()
                     && !part.contains("thoughtSignature")
                 {
@@ -305,7 +305,7 @@ struct Chunks {
     calls: u64,
     /// Bytes of text so far.
     said: usize,
-    /// The last reason to end.
+    /// The last stop reason.
     stop: Option<StopReason>,
 }
 
@@ -318,7 +318,7 @@ impl Decoder for Chunks {
         Ok(out)
     }
 
-    /// Calls may follow a reason that spoke of none.
+    /// Calls may follow a stop reason that did not mention them.
     fn end(&mut self) -> Vec<Step> {
         let mut out = Vec::new();
         if let Some(stop) = self.stop.take() {
@@ -345,7 +345,7 @@ impl Chunks {
         if let Some(candidate) = first {
             self.candidate(candidate, out)?;
         }
-        // A prompt that is blocked has no candidate.
+        // A blocked prompt has no candidate.
         let blocked = chunk
             .get("promptFeedback")
             .and_then(|of| of.get("blockReason"));
@@ -393,7 +393,7 @@ impl Chunks {
             return self.call(call, signature, out);
         }
         let Some(words) = part.get("text").and_then(text_of) else {
-            // Code that ran at the service, and what it made.
+            // Code that ran at the service, and its output.
             if part.as_object().is_some_and(|part| !part.is_empty()) {
                 Step::opaque(out, Opaque::new(place, part.clone()));
             }
@@ -416,7 +416,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// A call, which comes whole.
+    /// A call, which arrives whole.
     fn call(
         &mut self,
         call: &Value,
@@ -446,7 +446,7 @@ impl Chunks {
     }
 }
 
-/// Usage; nothing if no number of it is one.
+/// Usage; `None` without any valid number.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |key: &str| count(usage, key);
     let sum = |parts: [Option<u64>; 2]| {

@@ -1,16 +1,16 @@
-//! JSON of the wires: read within limits, and members of it.
+//! JSON of the wire formats: parsing within limits, and access to members.
 
 use super::{AiError, malformed};
 use a99_core::json::{Document, Limits};
 use a99_core::value::{Map, Value};
 
-/// Levels of JSON.
+/// Maximum nesting levels.
 const MAX_DEPTH: u32 = 512;
 
-/// Values and keys of one JSON text.
+/// Maximum values and keys of one JSON text.
 const MAX_NODES: u32 = 1 << 20;
 
-/// Reads JSON.
+/// Parses JSON within the limits.
 pub(crate) fn parse(text: &str) -> Option<Value> {
     let limits = Limits {
         max_bytes: text.len(),
@@ -21,8 +21,8 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
     Some(document.to_value(document.root()))
 }
 
-/// The JSON objects of an event's data, several where a service ends events by one line
-/// break. Data that is no object, such as that of a keep-alive, has none.
+/// The JSON objects of an event's data. There are several if a service ends events with one
+/// line break, and none in other data such as a keep-alive.
 pub(super) fn objects(text: &str) -> Result<Vec<Value>, AiError> {
     let text = text.trim();
     if !text.starts_with('{') {
@@ -37,7 +37,7 @@ pub(super) fn objects(text: &str) -> Result<Vec<Value>, AiError> {
     objects.ok_or_else(|| malformed("an event is not JSON"))
 }
 
-/// A text; half of a surrogate pair becomes U+FFFD.
+/// A text; a lone surrogate becomes U+FFFD.
 pub(crate) fn text_of(value: &Value) -> Option<String> {
     let text = value.as_text()?;
     Some(text.to_string_lossy().into_owned())
@@ -51,25 +51,25 @@ pub(super) fn text(of: &Value, key: &str) -> Result<String, AiError> {
     }
 }
 
-/// A number of tokens or an index: nothing if it is none.
+/// A number of tokens or an index, if valid.
 pub(super) fn count(of: &Value, key: &str) -> Option<u64> {
     count_of(of.get(key)?)
 }
 
-/// An index, which some services send as a text.
+/// An index, which some services send as text.
 pub(super) fn index(of: &Value) -> Option<u64> {
     let index = of.get("index")?;
     count_of(index).or_else(|| index.as_str()?.trim().parse().ok())
 }
 
 fn count_of(value: &Value) -> Option<u64> {
-    /// The largest number up to which doubles count by one.
+    /// The largest number up to which doubles represent every integer.
     const MAX: f64 = 9_007_199_254_740_992.0;
     let number = value.as_f64()?;
     (number.fract() == 0.0 && (0.0..=MAX).contains(&number)).then_some(number as u64)
 }
 
-/// The items of a member; none if it is absent or null.
+/// The items of a member; empty if it is absent or null.
 pub(super) fn items<'v>(of: &'v Value, key: &str) -> Result<&'v [Value], AiError> {
     match of.get(key) {
         None | Some(Value::Null | Value::Undefined) => Ok(&[]),

@@ -1,4 +1,4 @@
-//! Wires: how a service of models is asked and how it answers, a file for each.
+//! Wire formats of model services: requests and answers, a file for each format.
 
 mod anthropic;
 mod gemini;
@@ -26,29 +26,29 @@ use json::text_of;
 pub(crate) use pieces::CallIds;
 use sampling::Sampling;
 
-/// What a service speaks.
+/// The wire format of a service.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
-    /// Chat completions, as OpenAI has them, and LM Studio, Ollama, vLLM, llama.cpp and many
+    /// OpenAI's chat completions, also spoken by LM Studio, Ollama, vLLM, llama.cpp and many
     /// more: `POST {url}/chat/completions`.
     #[default]
     OpenAi,
     /// Anthropic's messages: `POST {url}/messages`.
     Anthropic,
-    /// Gemini's own: `POST {url}/models/MODEL:generateContent`, and
-    /// `:streamGenerateContent` for events.
+    /// Gemini's format: `POST {url}/models/MODEL:generateContent`, and `:streamGenerateContent`
+    /// for events.
     Gemini,
     /// OpenAI's responses: `POST {url}/responses`.
     Responses,
 }
 
 impl Wire {
-    /// All of them.
+    /// All wire formats.
     pub const ALL: &'static [Wire] =
         &[Wire::OpenAi, Wire::Anthropic, Wire::Gemini, Wire::Responses];
 
-    /// The name, as configurations have it.
+    /// The name in configurations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,21 +69,21 @@ impl Wire {
     }
 }
 
-/// What is asked of a model.
+/// A request to a model.
 pub(crate) struct Ask<'a> {
     pub(crate) request: &'a TextRequest,
     pub(crate) model: &'a str,
-    /// The service that is asked.
+    /// The service's name.
     pub(crate) service: &'a str,
     /// Whether the service gets the opaque parts of its answers back.
     pub(crate) send_opaque: bool,
-    /// Whether the service is asked to keep the prompt in its cache.
+    /// Whether to request prompt caching.
     pub(crate) prompt_cache: bool,
-    /// Whether events shall come.
+    /// Whether to stream the answer.
     pub(crate) stream: bool,
-    /// Tokens of the answer at most, if the request does not say.
+    /// Default maximum tokens of the answer.
     pub(crate) max_tokens: Option<u32>,
-    /// The name under which the service takes that, if it is not the usual one.
+    /// The service's name for the maximum tokens, if it differs from the usual one.
     pub(crate) max_tokens_name: Option<&'a str>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Ask<'a> {
         maps.flat_map(Map::iter).collect()
     }
 
-    /// A message of the model with the opaque parts of its content at their places.
+    /// An assistant message with the opaque parts of its content at their places.
     fn woven(&self, message: &'a Message, texts: &'a str) -> Vec<Woven<'a>> {
         let mut opaque: Vec<(usize, usize, &Value)> = self
             .opaque(message)
@@ -152,7 +152,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Adds members to an object, and members of objects to those that are there.
+/// Adds members to an object, merging objects.
 fn merge(to: &mut Map, members: Vec<(&Text, &Value)>) {
     for (key, value) in members {
         let there = key.to_string_lossy();
@@ -177,8 +177,8 @@ fn texts_of(message: &Message) -> String {
     texts.collect()
 }
 
-/// One turn of a conversation: a message of the model, or all of the user's up to the
-/// model's next one, the results of tools first, as services want them after the calls.
+/// One turn of a conversation: an assistant message, or all user messages up to the next one.
+/// Tool results come first, because services expect them directly after the calls.
 struct Turn<'a> {
     role: Role,
     results: Vec<&'a Part>,
@@ -206,18 +206,17 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     turns
 }
 
-/// A wire's form.
+/// The implementation of a wire format.
 pub(crate) trait Protocol: Send + Sync {
     /// The path below the service's address.
     fn path(&self) -> &'static str;
 
-    /// The path of a service whose address has none.
+    /// The default path of an address without one.
     fn version(&self) -> &'static str {
         "/v1"
     }
 
-    /// Where a request goes: the service's address, in which `{model}` stands for the model's
-    /// name, and the path.
+    /// The address of a request: the service's address, with `{model}` replaced, and the path.
     fn address(&self, base: &str, model: &str, stream: bool) -> String {
         let _ = stream;
         let base = base.replace("{model}", &path_segment(model));
@@ -227,13 +226,13 @@ pub(crate) trait Protocol: Send + Sync {
     /// The header of the key.
     fn key_header(&self) -> &'static str;
 
-    /// Headers beside it.
+    /// Further headers.
     fn headers(&self) -> &'static [(&'static str, &'static str)];
 
-    /// What it has of a request's options.
+    /// The supported options of a request.
     fn sampling(&self) -> &'static Sampling;
 
-    /// The smallest cap of an answer that services of the wire take, in tokens.
+    /// The smallest limit of an answer's tokens that services accept.
     fn least_answer(&self) -> u32 {
         1
     }
@@ -241,21 +240,21 @@ pub(crate) trait Protocol: Send + Sync {
     /// The body of a request.
     fn body(&self, ask: &Ask<'_>) -> Map;
 
-    /// Reads a stream of events.
+    /// A decoder for a stream of events.
     fn decoder(&self, ids: CallIds) -> Box<dyn Decoder>;
 
-    /// Reads an answer that came as one JSON value.
+    /// Reads an answer that is one JSON value.
     fn whole(&self, answer: &Value, ids: CallIds) -> Result<Vec<Step>, AiError>;
 }
 
-/// Reads the events of one answer.
+/// Decodes the events of one answer.
 pub(crate) trait Decoder: Send {
-    /// What an event says, in order. Content may follow [`Step::Stop`]: some services send a
-    /// reason with each chunk, and the last one counts.
+    /// The steps of an event, in order. Content may follow [`Step::Stop`]: some services send a
+    /// stop reason with each chunk, and the last one counts.
     fn event(&mut self, event: &Event) -> Result<Vec<Step>, AiError>;
 
-    /// What was held back until the stream ended, and the reason again; nothing if no reason
-    /// came.
+    /// The steps held back until the stream's end, and the stop reason again; empty without a
+    /// stop reason.
     fn end(&mut self) -> Vec<Step> {
         Vec::new()
     }
@@ -266,28 +265,28 @@ pub(crate) trait Decoder: Send {
 pub(crate) enum Step {
     /// Text, thinking, a tool, usage.
     Event(StreamEvent),
-    /// A part of a tool, which is no event yet.
+    /// A part of a tool, which produces no event yet.
     Part,
-    /// The answer is whole for this reason, unless more of it comes.
+    /// The answer is complete for this reason, unless content follows.
     Stop(StopReason),
-    /// Nothing comes any more.
+    /// The answer has ended.
     End,
 }
 
 impl Step {
-    /// A piece of text; nothing if it is empty.
+    /// Adds a piece of text, unless it is empty.
     fn text(out: &mut Vec<Step>, piece: String) {
         if !piece.is_empty() {
             out.push(Step::Event(StreamEvent::Text(piece)));
         }
     }
 
-    /// A part that goes back to the service.
+    /// Adds a part that goes back to the service.
     fn opaque(out: &mut Vec<Step>, part: Opaque) {
         out.push(Step::Event(StreamEvent::Opaque(part)));
     }
 
-    /// A piece of thinking; nothing if it is empty.
+    /// Adds a piece of thinking, unless it is empty.
     fn thinking(out: &mut Vec<Step>, piece: String) {
         if !piece.is_empty() {
             out.push(Step::Event(StreamEvent::Thinking(piece)));
@@ -295,7 +294,7 @@ impl Step {
     }
 }
 
-/// A model's name as a part of a path, of which it neither ends nor leaves one.
+/// Escapes a model's name for one path segment.
 fn path_segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     if name.bytes().all(|b| b == b'.') {
@@ -312,7 +311,7 @@ fn path_segment(name: &str) -> String {
     segment
 }
 
-/// What a service's word for the end of an answer means.
+/// Maps a service's stop reason.
 fn stop_reason(word: &str) -> StopReason {
     match &*word.to_ascii_lowercase() {
         "stop" | "end_turn" | "end" | "eos" | "eos_token" | "stop_token" | "complete"
@@ -332,7 +331,7 @@ fn stop_reason(word: &str) -> StopReason {
     }
 }
 
-/// The error in a value that is an answer otherwise, if it has one.
+/// The error in a value that is otherwise an answer.
 fn error_in(value: &Value) -> Option<&Value> {
     let error = value.get("error")?;
     let is_empty = match error {
@@ -345,14 +344,14 @@ fn error_in(value: &Value) -> Option<&Value> {
     (!is_empty).then_some(error)
 }
 
-/// What came has not the form that it should.
+/// The error for a malformed answer.
 pub(crate) fn malformed(what: &str) -> AiError {
     let text = format!("what the model's service sends is no answer: {what}");
     AiError::new(AiCode::Malformed, text)
 }
 
-/// The error that a service tells in place of an answer, or within its stream, with the
-/// service's own message.
+/// The error that a service sends instead of an answer, or within its stream, with the
+/// service's message.
 pub(crate) fn told(body: &Value, status: Option<u16>) -> AiError {
     // Gemini's streams are lists, and so are their errors.
     let body = body.as_array().and_then(<[Value]>::first).unwrap_or(body);
@@ -372,8 +371,8 @@ pub(crate) fn told(body: &Value, status: Option<u16>) -> AiError {
     AiError::new(code(status, &kinds), message).retry_after(retry_delay(error))
 }
 
-/// How long an error of Google's services asks clients to wait: they send no `Retry-After`,
-/// but a detail `google.rpc.RetryInfo` with a time such as `45.8s`.
+/// The wait that an error of Google's services asks for: they send no `Retry-After`, but a
+/// detail `google.rpc.RetryInfo` with a time such as `45.8s`.
 fn retry_delay(error: &Value) -> Option<Duration> {
     let details = error.get("details").and_then(Value::as_array)?;
     let info = details.iter().find(|detail| {
@@ -384,7 +383,7 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     retry_after(delay.strip_suffix('s'), None, SystemTime::UNIX_EPOCH)
 }
 
-/// What the kinds of an error, of which services have two texts, and its status mean.
+/// Maps an error's status and kinds, of which services send two texts.
 fn code(status: Option<u16>, kinds: &[Option<String>]) -> AiCode {
     let of_kind = |kind: &str| match kind {
         "model_not_found" | "not_found_error" => Some(AiCode::UnknownModel),
@@ -404,7 +403,7 @@ fn code(status: Option<u16>, kinds: &[Option<String>]) -> AiCode {
     };
     let kind = kinds.iter().flatten().find_map(|kind| of_kind(kind));
     match status.map(AiCode::of_status) {
-        // A kind says more than a status that says little.
+        // A specific kind beats a general status.
         Some(AiCode::Refused) | None => kind.unwrap_or(match status {
             Some(_) => AiCode::Refused,
             None => AiCode::Unavailable,
@@ -416,7 +415,7 @@ fn code(status: Option<u16>, kinds: &[Option<String>]) -> AiCode {
 #[cfg(test)]
 mod corpus;
 
-/// What the tests of all wires need.
+/// Helpers for the tests of all wire formats.
 #[cfg(test)]
 mod testing {
     use super::{AiCode, Ask, Map, TextRequest, Value, Wire, parse};
@@ -427,7 +426,7 @@ mod testing {
         parse(json).unwrap()
     }
 
-    /// What `llmChat` asks with these messages.
+    /// The request of `llmChat` with these messages.
     pub(super) fn round(messages: Value) -> TextRequest {
         let round = ChatRound {
             messages,
@@ -442,7 +441,7 @@ mod testing {
         round.request().unwrap()
     }
 
-    /// What a request is asked with where nothing is configured.
+    /// A request without any configuration.
     pub(super) fn plain<'a>(request: &'a TextRequest, model: &'a str, service: &'a str) -> Ask<'a> {
         Ask {
             request,

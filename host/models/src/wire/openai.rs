@@ -1,4 +1,4 @@
-//! Chat completions, as OpenAI has them, and as others have them.
+//! Chat completions of OpenAI, and of compatible services.
 
 mod kept;
 
@@ -25,14 +25,14 @@ const DONE: &str = "[DONE]";
 const SAMPLING: Sampling = Sampling {
     temperature: ("temperature", 2.0),
     top_p: "top_p",
-    // Greater numbers are not exact in all readers of JSON.
+    // Some JSON parsers round larger numbers.
     seed: Some(("seed", (1 << 53) - 1)),
     stop: Some("stop"),
     efforts: &EFFORTS,
     audio: true,
 };
 
-/// Efforts that OpenAI's models have, on both of its wires.
+/// Efforts that OpenAI's models support, in both wire formats.
 pub(super) const EFFORTS: [Effort; 6] = [
     Effort::None,
     Effort::Minimal,
@@ -152,7 +152,7 @@ fn said(role: &str, content: impl Into<Value>) -> Value {
     map([("role", role.into()), ("content", content.into())])
 }
 
-/// The messages of a turn: results of tools are messages of their own, before the others.
+/// The messages of a turn: tool results are separate messages, before the others.
 fn push_turn(out: &mut Vec<Value>, ask: &Ask<'_>, turn: &Turn<'_>) {
     for result in &turn.results {
         if let Part::ToolResult {
@@ -161,7 +161,7 @@ fn push_turn(out: &mut Vec<Value>, ask: &Ask<'_>, turn: &Turn<'_>) {
             is_error,
         } = result
         {
-            // The wire knows no errors of tools: the text says it.
+            // The wire format has no tool errors: the text states it.
             let content = match is_error {
                 true => format!("Error: {content}"),
                 false => content.clone(),
@@ -226,7 +226,7 @@ fn text_part(text: &str) -> Value {
     map([("type", "text".into()), ("text", text.into())])
 }
 
-/// A message of the model, with the opaque members and parts that the service wants back.
+/// An assistant message, with the opaque members and parts that the service gets back.
 fn assistant(ask: &Ask<'_>, message: &Message) -> Value {
     let texts = texts_of(message);
     let woven = ask.woven(message, &texts);
@@ -264,8 +264,8 @@ fn assistant(ask: &Ask<'_>, message: &Message) -> Value {
     said.into()
 }
 
-/// Whether a schema is one that services hold answers to exactly: each object in it says
-/// all of its members and has no others.
+/// Whether services can enforce a schema strictly: each object in it lists all of its members
+/// and allows no others.
 pub(super) fn is_strict(schema: &Value) -> bool {
     let mut pending = vec![schema];
     while let Some(next) = pending.pop() {
@@ -300,7 +300,7 @@ struct Chunks {
     /// Bytes of text so far.
     said: usize,
     refused: bool,
-    /// The last reason to end.
+    /// The last stop reason.
     stop: Option<StopReason>,
 }
 
@@ -325,7 +325,7 @@ impl Decoder for Chunks {
         Ok(out)
     }
 
-    /// Calls and opaque members come in pieces, of which the last may follow a reason.
+    /// Calls and opaque members arrive in pieces, of which the last may follow a stop reason.
     fn end(&mut self) -> Vec<Step> {
         let mut out = Vec::new();
         if let Some(stop) = self.stop.take() {
@@ -337,7 +337,7 @@ impl Decoder for Chunks {
     }
 }
 
-/// The error that stands in a chunk, or in place of one.
+/// The error in a chunk, or in place of one.
 fn failure(chunk: &Value) -> Option<AiError> {
     if error_in(chunk).is_some() {
         return Some(told(chunk, None));
@@ -348,7 +348,7 @@ fn failure(chunk: &Value) -> Option<AiError> {
     {
         return None;
     }
-    // vLLM and Mistral have the error's members in the chunk itself, MiniMax a status.
+    // vLLM and Mistral put the error's members into the chunk itself, MiniMax a status.
     let named = ["object", "type"]
         .iter()
         .any(|key| chunk.get(key).and_then(Value::as_str) == Some("error"));
@@ -369,8 +369,8 @@ impl Chunks {
         }
     }
 
-    /// A chunk, or a whole completion, whose choices have a `message` instead of a `delta`.
-    /// What has no choices is not a part of the answer.
+    /// Reads a chunk, or a whole completion, whose choices have a `message` instead of a
+    /// `delta`. A value without choices is not a part of the answer.
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
         if let Some(error) = failure(chunk) {
             return Err(error);
@@ -382,7 +382,7 @@ impl Chunks {
         if let Some(choice) = first {
             self.choice(choice, out)?;
         }
-        // Groq has it elsewhere where it was not asked for.
+        // Groq sends it here if it was not requested.
         let groq = || chunk.get("x_groq").and_then(|own| own.get("usage"));
         let usage = chunk.get("usage").filter(|usage| !usage.is_nullish());
         if let Some(usage) = usage.or_else(groq).and_then(usage_of) {
@@ -415,7 +415,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// A part of the message, or all of it: some services send that after its parts.
+    /// Reads a part of the message, or all of it: some services send the whole after its parts.
     fn delta(&mut self, delta: &Value, is_whole: bool, out: &mut Vec<Step>) -> Result<(), AiError> {
         let repeats = is_whole && (self.said > 0 || self.tools.any());
         if !repeats {
@@ -443,7 +443,7 @@ impl Chunks {
         let legacy = delta.get("function_call").filter(|call| !call.is_nullish());
         for (at, call) in calls.iter().enumerate() {
             let mut piece = piece(call, call.get("function").unwrap_or(&Value::Undefined))?;
-            // Calls of one list are different ones, if only their order tells them apart.
+            // In one list, calls without index and id are different calls.
             let unmarked = piece.index.is_none() && piece.id.is_empty() && !piece.name.is_empty();
             if is_whole {
                 piece.index = Some(at as u64);
@@ -462,7 +462,7 @@ impl Chunks {
     }
 
     fn stop_reason(&self, reason: &str, choice: &Value) -> StopReason {
-        // vLLM and SGLang say which text it was.
+        // vLLM and SGLang report the stop sequence.
         let stopped_by = ["stop_reason", "matched_stop"];
         let by_text = stopped_by
             .iter()
@@ -473,7 +473,7 @@ impl Chunks {
         }
     }
 
-    /// The reason by what came: some services say `stop` when the model waits for tools.
+    /// Corrects the stop reason: some services say `stop` when the model waits for tools.
     fn settled(&self, stop: StopReason) -> StopReason {
         match stop {
             StopReason::EndTurn if self.tools.any() => StopReason::ToolUse,
@@ -500,10 +500,10 @@ fn piece(call: &Value, function: &Value) -> Result<Piece, AiError> {
     })
 }
 
-/// The thinking of a delta under the other names that services have for it.
+/// The thinking of a delta, under the names that other services use.
 fn thinking_of(delta: &Value) -> Result<String, AiError> {
     for key in ["reasoning", "reasoning_text", "thinking"] {
-        // Some services have an object there.
+        // Some services send an object here.
         if let Some(found) = delta
             .get(key)
             .and_then(text_of)
@@ -517,7 +517,7 @@ fn thinking_of(delta: &Value) -> Result<String, AiError> {
     details.map(|part| text(part, "text")).collect()
 }
 
-/// The text of a delta's content, which is one or parts; thinking among them is kept.
+/// The text of a delta's content, which is a text or parts; it also keeps thinking parts.
 fn content(
     delta: &Value,
     said: usize,
@@ -544,7 +544,7 @@ fn content(
     Ok(words)
 }
 
-/// Usage; nothing if no number of it is one.
+/// Usage; `None` without any valid number.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let inner = |key: &str, of: &str| usage.get(key).and_then(|details| count(details, of));
     let counters = Counters {

@@ -1,9 +1,9 @@
-//! Joiner of tool calls that come in pieces.
+//! Assembles tool calls that arrive in pieces.
 //!
 //! OpenAI's chunks number calls by `index` and name each once. Other services number all of
 //! them 0 or none, send ids alone, repeat the name with every piece, send a whole call twice,
-//! or write the arguments again at the end. [`Pieces`] finds the call of a piece by id, then
-//! by index, then by order, and settles what the arguments are once the call is whole.
+//! or write the arguments again at the end. [`Pieces`] finds the call of a piece by id, then by
+//! index, then by order, and determines the arguments once the call is complete.
 
 use super::json::parse;
 use super::{AiError, Step, StreamEvent, malformed};
@@ -13,18 +13,18 @@ use a99_capabilities::ai::{
 use a99_core::value::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Bytes that a call counts beside its texts.
+/// Overhead of a call in bytes, in addition to its texts.
 const CALL_BYTES: usize = 128;
 
-/// Calls of one answer, at most.
+/// Maximum calls of one answer.
 const MAX_CALLS: usize = 4096;
 
-/// Ids of a conversation's calls, beside which stand-ins are chosen.
+/// Ids of a conversation's calls; generated ids avoid them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallIds {
     /// Ids of the conversation so far, and those that the service gave in the answer.
     used: BTreeSet<String>,
-    /// Ids of the answer's calls that are whole.
+    /// Ids of the answer's complete calls.
     given: BTreeSet<String>,
     next: usize,
 }
@@ -44,8 +44,8 @@ impl CallIds {
         }
     }
 
-    /// The id of a call: the service's, or a stand-in where it has none or an earlier call of
-    /// the answer has the same.
+    /// The id of a call: the service's, or a generated one if that is missing or was used by an
+    /// earlier call of the answer.
     fn take(&mut self, id: String) -> String {
         if !id.is_empty() && self.given.insert(id.clone()) {
             return id;
@@ -60,7 +60,7 @@ impl CallIds {
     }
 }
 
-/// A piece of a call. Members that the service left out are empty.
+/// A piece of a call. Absent members are empty.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     pub(super) index: Option<u64>,
@@ -70,7 +70,7 @@ pub(super) struct Piece {
     pub(super) written: String,
     /// The arguments as a value.
     pub(super) given: Option<Value>,
-    /// Members that go back unchanged with the call.
+    /// Members to send back unchanged with the call.
     pub(super) opaque: Map,
 }
 
@@ -80,13 +80,13 @@ impl Piece {
     }
 }
 
-/// Finds where JSON values in a text end while it is written.
+/// Finds the ends of JSON values in a text that is still arriving.
 #[derive(Debug, Default)]
 struct Scan {
     depth: u32,
     in_text: bool,
     escaped: bool,
-    /// Where objects and lists of the outermost level end.
+    /// End positions of outermost objects and lists.
     ends: Vec<usize>,
 }
 
@@ -117,7 +117,7 @@ impl Scan {
     }
 }
 
-/// A call that is not whole.
+/// An incomplete call.
 #[derive(Debug, Default)]
 struct Call {
     index: Option<u64>,
@@ -125,14 +125,14 @@ struct Call {
     name: String,
     written: String,
     scan: Scan,
-    /// Where the last piece of the arguments begins.
+    /// Start of the last piece of the arguments.
     last: usize,
     given: Option<Value>,
     opaque: Map,
 }
 
 impl Call {
-    /// Whether the arguments may be whole.
+    /// Whether the arguments may be complete.
     fn is_complete(&self) -> bool {
         let closed = || {
             let end = self.scan.ends.last().copied().unwrap_or(usize::MAX);
@@ -141,7 +141,7 @@ impl Call {
         self.given.is_some() || closed()
     }
 
-    /// Whether a piece has the arguments that came already.
+    /// Whether a piece repeats the arguments that came already.
     fn has_same_arguments(&self, piece: &Piece) -> bool {
         match &piece.given {
             Some(given) => self.given.as_ref() == Some(given),
@@ -171,7 +171,7 @@ impl Call {
         }
     }
 
-    /// The input. Text that is no JSON stays what the model wrote.
+    /// The input. Text that is not JSON stays a text.
     fn input(&mut self) -> Value {
         let written = std::mem::take(&mut self.written);
         if written.trim().is_empty() {
@@ -180,7 +180,7 @@ impl Call {
         }
         match parse(&written).or_else(|| self.repeated(&written)) {
             Some(Value::Null) => Value::Object(Map::new()),
-            // Arguments that were written as JSON twice over.
+            // Arguments that were encoded as JSON twice.
             Some(Value::String(text)) => parse(&text.to_string_lossy())
                 .filter(|inner| inner.as_object().is_some())
                 .unwrap_or(Value::String(text)),
@@ -189,7 +189,7 @@ impl Call {
         }
     }
 
-    /// The arguments where the text is no JSON because they were written more than once: one
+    /// The arguments in a text that is not JSON because they were written more than once: one
     /// value several times, a value after an empty one, or the whole in the last piece.
     fn repeated(&self, written: &str) -> Option<Value> {
         if let [first, second, rest @ ..] = &self.scan.ends[..] {
@@ -204,12 +204,12 @@ impl Call {
     }
 }
 
-/// The calls of an answer that are not whole, in the order in which they began.
+/// The incomplete calls of an answer, in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     open: Vec<Call>,
     ids: CallIds,
-    /// Calls that are whole.
+    /// Number of complete calls.
     given: usize,
     bytes: usize,
 }
@@ -251,7 +251,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// More of the arguments of the call with this index, if one is open.
+    /// Appends to the arguments of the call with this index, if one is open.
     pub(super) fn extend(&mut self, index: u64, written: String) -> Result<bool, AiError> {
         let at = self.open.iter().rposition(|call| call.index == Some(index));
         let Some(at) = at else { return Ok(false) };
@@ -299,7 +299,8 @@ impl Pieces {
         let another = named && {
             let renamed = !call.name.is_empty() && call.name != piece.name;
             let more = piece.has_arguments() && !call.has_same_arguments(piece);
-            // Ids that differ, a second whole call, another name: all numbered alike.
+            // All are numbered alike: a different id, a second complete call or another name
+            // begins a new call.
             (!piece.id.is_empty() && !call.id.is_empty())
                 || (call.is_complete() && (renamed || more))
                 || (renamed && (piece.index.is_none() || piece.has_arguments()))
@@ -307,7 +308,7 @@ impl Pieces {
         (!another).then_some(at)
     }
 
-    /// The call with this index is whole.
+    /// Completes the call with this index.
     pub(super) fn close(&mut self, index: u64, out: &mut Vec<Step>) {
         let at = self.open.iter().rposition(|call| call.index == Some(index));
         if let Some(at) = at {
@@ -316,8 +317,8 @@ impl Pieces {
         }
     }
 
-    /// The answer ended for this reason, and so do all calls; the last is left out if it was cut
-    /// off. Those with indices of their own come by index.
+    /// Completes all calls at the end of the answer; a cut-off last call is dropped. If all
+    /// have an index, they are ordered by it.
     pub(super) fn close_all(&mut self, stop: &StopReason, out: &mut Vec<Step>) {
         let mut open = std::mem::take(&mut self.open);
         let is_cut = matches!(
@@ -329,7 +330,7 @@ impl Pieces {
             call.is_complete() && !given.is_some_and(Map::is_empty)
         };
         if is_cut && open.last().is_some_and(|last| !has_all(last)) {
-            // What it would do without its arguments is not what the model asked for.
+            // Without its arguments the call would not do what the model intended.
             open.pop();
         }
         if open.iter().all(|call| call.index.is_some()) {
@@ -358,7 +359,7 @@ impl Pieces {
         self.given > 0 || !self.open.is_empty()
     }
 
-    /// The calls so far, the open ones included.
+    /// Number of calls so far, including open ones.
     pub(super) fn len(&self) -> usize {
         self.given + self.open.len()
     }

@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 /// The final mark of a stream, which some services send.
 const DONE: &str = "[DONE]";
 
-/// The service refuses a smaller cap ("integer below minimum value").
+/// The service refuses a smaller limit ("integer below minimum value").
 const LEAST_ANSWER: u32 = 16;
 
-/// The wire has neither seeds nor texts that stop an answer.
+/// The wire format has neither seeds nor stop sequences.
 const SAMPLING: Sampling = Sampling {
     temperature: ("temperature", 2.0),
     top_p: "top_p",
@@ -68,7 +68,7 @@ impl Protocol for Responses {
             push_turn(&mut input, ask, &turn);
         }
         body.insert("input", input);
-        // Conversations are kept here: what the service wants back comes with the answer.
+        // The service stores no conversation: the answer contains the parts that it needs back.
         body.insert("store", false);
         if ask.send_opaque && (reasons(ask.model) || request.effort.is_some()) {
             body.insert("include", vec![Value::from("reasoning.encrypted_content")]);
@@ -90,7 +90,7 @@ impl Protocol for Responses {
                     entry.insert("description", description.as_str());
                 }
                 entry.insert("parameters", tool.input_schema.clone());
-                // The wire's default is strict, which most schemas are not made for.
+                // The default is strict, which most schemas do not satisfy.
                 entry.insert("strict", false);
                 entry.into()
             });
@@ -145,8 +145,9 @@ impl Protocol for Responses {
     }
 }
 
-/// Whether a model thinks, by its name. Others refuse to be asked for their reasoning ("Encrypted
-/// content is not supported with this model"), so that unknown names are not taken to think.
+/// Whether a model reasons, by its name. Other models refuse a request for their reasoning
+/// ("Encrypted content is not supported with this model"), so unknown names count as not
+/// reasoning.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let number = |rest: &str| {
@@ -161,8 +162,8 @@ fn reasons(model: &str) -> bool {
         || after("o").is_some()
 }
 
-/// Whether the service knows an item again. It keeps nothing, so that of reasoning it knows only
-/// what the item has in it: encrypted content, or the text of services that do not encrypt it.
+/// Whether the service recognises an item sent back. It stores nothing, so a reasoning item
+/// must contain encrypted content, or the text of services that do not encrypt it.
 fn goes_back(item: &Value) -> bool {
     let is_reasoning = item.get("type").and_then(Value::as_str) == Some("reasoning");
     let has = |key: &str| match item.get(key) {
@@ -182,7 +183,7 @@ fn push_turn(out: &mut Vec<Value>, ask: &Ask<'_>, turn: &Turn<'_>) {
             is_error,
         } = result
         {
-            // The wire knows no errors of tools: the text says it.
+            // The wire format has no tool errors: the text states it.
             let output = match is_error {
                 true => format!("Error: {content}"),
                 false => content.clone(),
@@ -235,7 +236,7 @@ fn part(part: &Part) -> Option<Value> {
     })
 }
 
-/// The items of a message of the model, reasoning at its place.
+/// The items of an assistant message, with reasoning at its place.
 fn push_answer(out: &mut Vec<Value>, ask: &Ask<'_>, message: &Message) {
     let texts = texts_of(message);
     for part in ask.woven(message, &texts) {
@@ -260,7 +261,7 @@ fn push_answer(out: &mut Vec<Value>, ask: &Ask<'_>, message: &Message) {
 #[derive(Debug, Default)]
 struct Events {
     tools: Pieces,
-    /// Items that are whole, and bytes of text that came of others, by their places.
+    /// Complete items, and bytes of text that came of others, by their places.
     items: BTreeMap<u64, Item>,
     /// Bytes of text so far.
     said: usize,
@@ -332,7 +333,7 @@ impl Events {
         Ok(())
     }
 
-    /// An item that is whole.
+    /// Completes an item.
     fn item(&mut self, at: u64, item: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
         let seen = self.items.entry(at).or_default();
         if std::mem::replace(&mut seen.is_whole, true) {
@@ -348,7 +349,7 @@ impl Events {
                     self.refused |= !refusal.is_empty();
                     words.push_str(&refusal);
                 }
-                // Of what came in pieces, only the rest is new.
+                // Text that already came in pieces is skipped.
                 let rest = words.get(said..).unwrap_or_default().to_owned();
                 self.said += rest.len();
                 Step::text(out, rest);
@@ -382,7 +383,8 @@ impl Events {
         Ok(())
     }
 
-    /// The response is over: what did not come as events, its usage, and why it ended.
+    /// Ends the response: takes the parts that did not come as events, the usage and the stop
+    /// reason.
     fn end(&mut self, response: &Value, out: &mut Vec<Step>) -> Result<(), AiError> {
         for (at, item) in items(response, "output")?.iter().enumerate() {
             self.item(at as u64, item, out)?;
@@ -402,7 +404,7 @@ impl Events {
             "completed" | "" if self.refused => StopReason::Refusal,
             "completed" | "" => StopReason::EndTurn,
             "failed" => return Err(told(response, None)),
-            // An answer that still waits or was given up is none.
+            // An unfinished or abandoned response is not an answer.
             "queued" | "in_progress" => return Ok(()),
             other => StopReason::Other(a99_core::diag::excerpt(other)),
         }));
@@ -410,7 +412,7 @@ impl Events {
     }
 }
 
-/// Usage; nothing if no number of it is one.
+/// Usage; `None` without any valid number.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let inner = |key: &str, of: &str| usage.get(key).and_then(|details| count(details, of));
     let counters = Counters {

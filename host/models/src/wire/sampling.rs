@@ -1,21 +1,20 @@
-//! Options of a request by which an answer is chosen: what each wire has of them, under its
-//! own names and in its own ranges.
+//! Sampling options of a request: the names and ranges in each wire format.
 //!
-//! A value that is out of a wire's range is an error before anything is sent. Seeds and texts
-//! that stop an answer are left out where a wire has none, as docs/grants.md says.
+//! A value outside of a wire format's range is an error before anything is sent. Seeds and stop
+//! sequences are omitted where a wire format lacks them, as docs/grants.md says.
 
 use a99_capabilities::ai::{AiCode, AiError, Effort, Image, Message, Part, TextRequest};
 use a99_core::value::{Map, Value};
 
-/// What a wire has, each with its name.
+/// The options of a wire format, each with its name.
 pub(crate) struct Sampling {
-    /// The temperature and the highest one.
+    /// The temperature and its maximum.
     pub(super) temperature: (&'static str, f64),
     pub(super) top_p: &'static str,
-    /// The seed and the largest one.
+    /// The seed and its maximum.
     pub(super) seed: Option<(&'static str, u64)>,
     pub(super) stop: Option<&'static str>,
-    /// Efforts that some of its models have.
+    /// Efforts that some of its models support.
     pub(super) efforts: &'static [Effort],
     /// Whether messages may have audio.
     pub(super) audio: bool,
@@ -36,10 +35,10 @@ fn has_audio(message: &Message) -> bool {
 }
 
 impl Sampling {
-    /// What of a request a wire of this name does not take.
+    /// Checks that a wire format supports a request's options.
     ///
     /// # Errors
-    /// With [`AiCode::Invalid`], the option, its value, and what the wire takes.
+    /// With [`AiCode::Invalid`], the option, its value, and the accepted values.
     pub(crate) fn check(&self, request: &TextRequest, wire: &str) -> Result<(), AiError> {
         let (_, hottest) = self.temperature;
         if let Some(heat) = request.temperature.filter(|heat| *heat > hottest) {
@@ -71,7 +70,7 @@ impl Sampling {
         }
     }
 
-    /// Writes all but the effort, which each wire has at another place.
+    /// Writes all options except the effort, whose place differs by wire format.
     pub(super) fn write(&self, request: &TextRequest, to: &mut Map) {
         if let Some(heat) = request.temperature {
             to.insert(self.temperature.0, heat);

@@ -1,4 +1,4 @@
-//! Counted tokens of an answer, as the wires of OpenAI's and Gemini's kind report them.
+//! Token counts of an answer, as OpenAI's and Gemini's wire formats report them.
 
 use a99_capabilities::ai::Usage;
 
@@ -13,10 +13,11 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// The usage; nothing if neither the prompt nor the answer is counted.
+    /// The usage; `None` if neither the prompt nor the answer is counted.
     ///
-    /// Some services count reasoning beside the answer (xAI, Gemini behind OpenAI's wire), some
-    /// count cached tokens beside the prompt. The total has both, and decides.
+    /// Some services count reasoning outside of the answer (xAI, Gemini in OpenAI's wire
+    /// format), some count cached tokens outside of the prompt. The total includes both, and
+    /// decides.
     pub(super) fn usage(self) -> Option<Usage> {
         self.prompt.or(self.completion)?;
         let cached = self.cached.unwrap_or(0);
@@ -52,7 +53,7 @@ mod tests {
         // Prompt, answer, total, cached, reasoning; then prompt and answer that are paid.
         type Case = ([Option<u64>; 5], (u64, u64));
         let cases: [Case; 11] = [
-            // xAI counts reasoning beside the answer.
+            // xAI counts reasoning outside of the answer.
             ([Some(12), Some(1), Some(399), None, Some(386)], (12, 387)),
             ([Some(12), Some(1), None, None, Some(386)], (12, 387)),
             // A total that leaves the reasoning out as well.
@@ -64,7 +65,7 @@ mod tests {
             ),
             // Gemini behind OpenAI's wire reports no reasoning, but a total.
             ([Some(9), Some(5), Some(90), None, None], (9, 81)),
-            // Cached tokens beside the prompt.
+            // Cached tokens outside of the prompt.
             ([Some(10), Some(5), Some(115), Some(100), None], (110, 5)),
             ([Some(10), None, Some(15), None, None], (10, 5)),
             ([None, Some(5), Some(15), None, None], (0, 5)),

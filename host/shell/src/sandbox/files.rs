@@ -1,4 +1,4 @@
-//! Files of the guest, by small scripts that run in it.
+//! Files of the guest, read and written by small scripts that run in it.
 
 use super::guest::exec;
 use a99_capabilities::{
@@ -7,8 +7,8 @@ use a99_capabilities::{
 use a99_sandbox::Sandbox;
 use std::time::Duration;
 
-/// Writes standard input to a file beside `$1`, gives it the mode `$2` and the
-/// name `$1`: nobody sees half a file.
+/// Writes standard input to a file beside `$1`, gives it the mode `$2` and renames it to `$1`:
+/// the file appears whole or not at all.
 const WRITE: &str = r#"
 [ -d "$1" ] && exit 91
 dir=${1%/*}/
@@ -26,16 +26,15 @@ const READ: &str = r#"
 [ -r "$1" ] || exit 92
 exec head -c "$2" "$1""#;
 
-/// Exit codes of the scripts: there is none, not a file, not allowed.
+/// Exit codes of the scripts: missing, not a file, not allowed.
 const NOT_FOUND: u8 = 90;
 const NO_FILE: u8 = 91;
 const DENIED: u8 = 92;
 
-/// How long copying may take if nobody gives it up before: far longer than the
-/// largest file needs.
+/// Timeout of a copy: far longer than the largest file needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Room for what a script has to say besides the file.
+/// Bytes of a script's output in addition to the file.
 const REMARKS: usize = 4_096;
 
 /// Runs a script on a path.
@@ -85,7 +84,7 @@ pub(super) async fn read(
     path: &str,
     limit: usize,
 ) -> Result<Vec<u8>, ShellError> {
-    // One byte more tells a file that is too large.
+    // One byte more detects a file that is too large.
     let most = limit.saturating_add(1);
     let count = most.to_string();
     let bytes = run(sandbox, READ, [path, &count], Vec::new(), most).await?;

@@ -1,21 +1,21 @@
-//! Commands in the guest, and how the sandbox's errors read to a program.
+//! Commands in the guest, and the sandbox's errors as programs see them.
 
 use a99_capabilities::{ShellCommand, ShellError, ShellErrorKind, ShellOutput, ShellRequest};
 use a99_sandbox::{ExecOptions, Output, Sandbox, VmCode, VmError};
 use std::time::{Duration, Instant};
 
-/// How the agent's texts end that tell of the system's errors ENOENT, ENOTDIR
-/// and EACCES.
+/// Endings of the guest agent's texts for the system's errors ENOENT, ENOTDIR and EACCES.
 const NOT_FOUND: [&str; 2] = ["(os error 2)", "(os error 20)"];
 const DENIED: &str = "(os error 13)";
 
-/// A sandbox that did not start, without a word about the host (security E20).
+/// The error for a sandbox that did not start; it reveals nothing about the host (security
+/// E20).
 pub(super) fn unavailable(error: &VmError) -> ShellError {
     let text = format!("The computer cannot be started ({})", error.code.name());
     ShellError::new(ShellErrorKind::Unavailable, text)
 }
 
-/// Runs a command that was checked. Dropping the future kills it.
+/// Runs a checked command. Dropping the future kills it.
 pub(super) async fn exec(
     sandbox: &Sandbox,
     request: ShellRequest,
@@ -59,13 +59,13 @@ pub(super) async fn exec(
     }
 }
 
-/// A failure of the sandbox as a program reads it.
+/// Converts a sandbox failure for programs.
 fn readable(error: &VmError, timeout: Option<Duration>, limit: usize) -> ShellError {
     match error.code {
         VmCode::TimedOut => ShellError::timed_out(timeout.unwrap_or_default()),
         VmCode::OutputLimit => ShellError::output_limit(limit),
         VmCode::CannotStart => {
-            // The text is the guest's own.
+            // The text comes from the guest.
             let told = |end: &str| error.text.ends_with(end);
             let kind = if NOT_FOUND.iter().any(|end| told(end)) {
                 ShellErrorKind::NotFound

@@ -1,5 +1,5 @@
-//! A sandbox that starts with the first call. Calls side by side wait for one
-//! start; no runtime is needed.
+//! A sandbox that the first call starts. Concurrent calls wait for one start; no runtime is
+//! needed.
 
 use super::guest::unavailable;
 use a99_capabilities::ShellError;
@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// How to start it, and how far it is.
+/// The builder of the sandbox, and the state of its start.
 pub(super) struct Lazy {
     builder: Builder,
     state: Mutex<State>,
@@ -16,7 +16,7 @@ pub(super) struct Lazy {
 
 struct State {
     phase: Phase,
-    /// Those who wait for the end of a start.
+    /// Callers that wait for the end of a start.
     waiting: Vec<Waker>,
     /// Why the last start failed.
     failure: Option<VmError>,
@@ -24,12 +24,12 @@ struct State {
 
 enum Phase {
     Stopped,
-    /// Somebody starts it.
+    /// One caller is starting it.
     Starting,
     Running(Sandbox),
 }
 
-/// The right to start it. Whoever gives it up lets the next one try.
+/// The right to start it. Dropping it lets the next caller try.
 struct Start<'a>(&'a Lazy);
 
 impl Drop for Start<'_> {
@@ -57,7 +57,7 @@ impl Lazy {
         }
     }
 
-    /// The state, which every holder leaves whole.
+    /// The state; every holder leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +78,7 @@ impl Lazy {
         }
     }
 
-    /// The sandbox, started if need be.
+    /// The sandbox, started if necessary.
     pub(crate) async fn sandbox(&self) -> Result<Sandbox, ShellError> {
         let start = match poll_fn(|context| self.poll_turn(context)).await {
             Ok(sandbox) => return Ok(sandbox),

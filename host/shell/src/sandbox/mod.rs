@@ -1,11 +1,10 @@
 //! The `Shell` capability over the Linux sandbox.
 //!
-//! - `lazy`: a sandbox that starts with the first call.
-//! - `guest`: commands, and how the sandbox's errors read to a program.
+//! - `lazy`: a sandbox that the first call starts.
+//! - `guest`: commands, and the sandbox's errors as programs see them.
 //! - `files`: files, by commands of the guest.
 //!
-//! This adapter decides no policy: mounts, network and limits are those of the
-//! builder that the host gives.
+//! This adapter decides no policy: mounts, network and limits are those of the host's builder.
 
 mod files;
 mod guest;
@@ -17,37 +16,35 @@ use lazy::Lazy;
 use std::fmt;
 use std::sync::Arc;
 
-/// A sandbox as the computer of agents. It is started by the first call, serves
-/// every run that it is granted to, and is stopped by [`SandboxShell::stop`] or
-/// when the last clone is dropped. A guest that ended is not started again:
-/// what was on it is lost, and every later call says so.
+/// A sandbox as the computer of agents. The first call starts it. It serves every run that it
+/// is granted to. [`SandboxShell::stop`] or dropping the last clone stops it. A guest that
+/// ended is not restarted: its data is lost, and every later call fails with that error.
 #[derive(Clone)]
 pub struct SandboxShell(Arc<Lazy>);
 
 impl SandboxShell {
-    /// Will be started like that, at the first call. A start that failed is
-    /// tried again at the next call.
+    /// A shell that starts this sandbox at the first call. After a failed start, the next call
+    /// tries again.
     #[must_use]
     pub fn new(builder: Builder) -> SandboxShell {
         SandboxShell(Arc::new(Lazy::new(builder)))
     }
 
-    /// Whether there was a call that started it.
+    /// Whether a call has started it.
     #[must_use]
     pub fn is_started(&self) -> bool {
         self.0.running().is_some()
     }
 
-    /// Why the last start failed, or the guest ended. For the host alone:
-    /// programs see no more than a code, since paths of the host may be in the
-    /// text (security E20).
+    /// Why the last start failed, or the guest ended. For the host only: programs see no more
+    /// than a code, because the text may contain paths of the host (security E20).
     #[must_use]
     pub fn failure(&self) -> Option<VmError> {
         self.0.failure()
     }
 
-    /// Stops the sandbox if it was started, and waits until mounts have what
-    /// was written to them and nothing of it is left.
+    /// Stops a started sandbox, and waits until all written data has reached the mounts and no
+    /// part of the sandbox remains.
     pub async fn stop(&self) {
         if let Some(sandbox) = self.0.running() {
             sandbox.stop().await;

@@ -1,7 +1,7 @@
-//! Backend: where collections are kept, and what is asked of it.
+//! Backend: the storage of collections, in a file or on a server.
 //!
-//! The SQL of collections is the same for all but where [`Statements`] has a text: standard
-//! SQL, with `?1` for the first parameter.
+//! The SQL of collections is the same for all backends, except for the texts in [`Statements`]:
+//! standard SQL, with `?1` for the first parameter.
 
 use a99_capabilities::{CapabilityError, Clock, Store, StoreLimits, StoredValue};
 use a99_core::text::Text;
@@ -10,35 +10,34 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A store of keys and values, in whose tables collections can be kept beside them.
+/// A key-value store whose database can also hold the tables of collections.
 pub trait Backend: Store + Clone + fmt::Debug + 'static {
-    /// Why something cannot be kept.
+    /// The backend's error.
     type Error: BackendError;
-    /// The result of work.
+    /// A future of work.
     type Task<T: Send + 'static>: Future<Output = Result<T, Self::Error>> + Send;
-    /// A transaction in which work is done.
+    /// The transaction of work.
     type Tx<'a>: Transaction<Error = Self::Error>;
 
-    /// Makes or changes the tables of collections, if they are not as this version wants
-    /// them. Blocks.
+    /// Creates or migrates the tables of collections to this version. Blocks.
     ///
     /// # Errors
-    /// If a later version wrote them, or they cannot be made.
+    /// If a later version wrote them, or they cannot be created.
     fn make_tables(&self) -> Result<(), Self::Error>;
 
-    /// Reads what was committed when it begins; perhaps more than once.
+    /// Reads a consistent snapshot; `f` may run more than once.
     fn reading<T, F>(&self, f: F) -> Self::Task<T>
     where
         T: Send + 'static,
         F: Fn(&Self::Tx<'_>) -> Result<T, Self::Error> + Send + Sync + 'static;
 
-    /// Writes all that `f` does or nothing; perhaps more than once.
+    /// Writes all changes of `f` or none; `f` may run more than once.
     fn writing<T, F>(&self, f: F) -> Self::Task<T>
     where
         T: Send + 'static,
         F: Fn(&Self::Tx<'_>) -> Result<T, Self::Error> + Send + Sync + 'static;
 
-    /// The name of the namespace; none for the store itself.
+    /// The name of the namespace; `None` for the store itself.
     fn namespace_name(&self) -> Option<&Text>;
 
     /// The namespace of a name.
@@ -56,36 +55,36 @@ pub trait Backend: Store + Clone + fmt::Debug + 'static {
 
 /// An error of a [`Backend`].
 pub trait BackendError: std::error::Error + From<CapabilityError> + Clone + Send + Sync {
-    /// What is kept is damaged.
+    /// The stored data is damaged.
     fn corrupt(message: &str) -> Self;
 
-    /// Something is wrong that is no fault of the program's.
+    /// A failure that the program did not cause.
     fn failed(message: String) -> Self;
 
-    /// The namespace holds as much as it may; programs see the text.
+    /// The namespace has reached a limit; programs see the text.
     fn quota(text: String) -> Self;
 
-    /// What a program may see of it.
+    /// The part of the error that a program may see.
     fn seen(&self) -> CapabilityError;
 }
 
 /// A transaction on the tables of collections.
 pub trait Transaction {
-    /// Why something cannot be read or written.
+    /// The backend's error.
     type Error: BackendError;
-    /// A row of an answer.
+    /// A row of a result.
     type Row<'r>: Columns<Error = Self::Error>;
 
-    /// The texts that differ.
+    /// The texts that differ between backends.
     const STATEMENTS: Statements;
 
-    /// Goes on only if somebody still waits for the result.
+    /// Fails once no caller waits for the result.
     ///
     /// # Errors
-    /// Nobody does.
+    /// If the work was abandoned.
     fn go_on(&self) -> Result<(), Self::Error>;
 
-    /// Gives rows in order, until `f` has enough.
+    /// Passes rows in order to `f`, until it breaks.
     ///
     /// # Errors
     /// Those of reading and of `f`.
@@ -98,13 +97,13 @@ pub trait Transaction {
     where
         F: FnMut(&Self::Row<'_>) -> Result<ControlFlow<()>, Self::Error>;
 
-    /// Does what a statement says.
+    /// Executes a statement.
     ///
     /// # Errors
     /// Those of writing.
     fn execute(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<(), Self::Error>;
 
-    /// What `f` says of the first row, if there is one.
+    /// The result of `f` for the first row, if there is one.
     ///
     /// # Errors
     /// Those of reading and of `f`.
@@ -123,34 +122,34 @@ pub trait Transaction {
     }
 }
 
-/// A row of an answer.
+/// A row of a result.
 pub trait Columns {
-    /// Why something cannot be read.
+    /// The backend's error.
     type Error;
 
-    /// A whole number, or NULL.
+    /// An integer, or NULL.
     ///
     /// # Errors
-    /// It is neither.
+    /// If it is neither.
     fn int(&self, column: usize) -> Result<Option<i64>, Self::Error>;
 
     /// Bytes, or NULL.
     ///
     /// # Errors
-    /// It is neither.
+    /// If it is neither.
     fn bytes(&self, column: usize) -> Result<Option<&[u8]>, Self::Error>;
 
-    /// A value that was kept, and how many bytes it has.
+    /// A stored value, and its size in bytes.
     ///
     /// # Errors
-    /// It is in no form of ours.
+    /// If its encoding is unknown.
     fn value(&self, column: usize) -> Result<(Value, usize), Self::Error>;
 }
 
 /// A parameter of a statement.
 #[derive(Copy, Clone, Debug)]
 pub enum Parameter<'a> {
-    /// A whole number, or NULL.
+    /// An integer, or NULL.
     Int(Option<i64>),
     /// Bytes, or NULL.
     Bytes(Option<&'a [u8]>),
@@ -170,15 +169,15 @@ impl<'a> From<&'a [u8]> for Parameter<'a> {
     }
 }
 
-/// Statements that are not the same for all.
+/// Statements that differ between backends.
 #[derive(Copy, Clone, Debug)]
 pub struct Statements {
-    /// The id of the namespace with the name `?1`, which is no NULL.
+    /// The id of the namespace with the name `?1`, which is not NULL.
     pub find_namespace: &'static str,
-    /// Locks the namespace with the id `?1` for those who write; empty where only one
-    /// writes at a time.
+    /// Locks the namespace with the id `?1` for writers; empty if the backend has only one
+    /// writer at a time.
     pub lock_namespace: &'static str,
-    /// Makes the namespace with the name `?1`, if there is none.
+    /// Creates the namespace with the name `?1`, if it does not exist.
     pub make_namespace: &'static str,
     /// The collection with the name `?2` in the namespace `?1`.
     pub find_collection: &'static str,
@@ -186,7 +185,7 @@ pub struct Statements {
     pub held: &'static str,
 }
 
-/// Statements that find by comparing texts in the common way.
+/// Statements that use a plain comparison of texts.
 macro_rules! statements {
     ($namespace:literal, $lock:literal, $collection:literal, $id:literal) => {
         $crate::store::backend::Statements {

@@ -1,30 +1,29 @@
-//! Copies of collections in memory: as many as there is room for, the least recently used
-//! gone first.
+//! Copies of collections in memory, with eviction of the least recently used.
 
 use crate::Index;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Bytes that a copy counts beside its index.
+/// Overhead of a copy in bytes, in addition to its index.
 const COPY_BYTES: usize = 512;
 
-/// A collection as it was at a version.
+/// A collection as of a version.
 pub(crate) struct Copy {
     pub(crate) version: i64,
     pub(crate) index: Index,
 }
 
-/// The place of a copy, which may be empty.
+/// The slot of a copy, which may be empty.
 pub(crate) type Slot = Arc<RwLock<Option<Copy>>>;
 
-/// Copies of the collections of a file, by their ids, which no two ever have.
+/// Copies of a file's collections by id. Ids are never reused.
 pub(crate) struct Cache(Mutex<State>);
 
 struct State {
     limit: usize,
     copies: HashMap<i64, Held>,
-    /// Ids by when they were used last.
+    /// Ids by last use.
     by_use: BTreeMap<u64, i64>,
     clock: u64,
     usage: CacheUsage,
@@ -36,18 +35,18 @@ struct Held {
     used: u64,
 }
 
-/// What copies of collections in memory take, and how they came there.
+/// Memory and load counters of the copies of collections.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct CacheUsage {
-    /// Collections that have a copy.
+    /// Number of collections with a copy.
     pub collections: usize,
     /// Bytes of all copies.
     pub bytes: usize,
-    /// Collections that were read whole.
+    /// Number of full loads of a collection.
     pub loads: u64,
-    /// Copies that were brought up to date by what had changed.
+    /// Number of copies that were updated incrementally.
     pub refreshes: u64,
-    /// Searches of collections that are larger than all copies may be, piece by piece.
+    /// Number of piecewise searches, of collections larger than the limit of all copies.
     pub scans: u64,
 }
 
@@ -80,7 +79,7 @@ impl Cache {
         }
     }
 
-    /// Counts what was done.
+    /// Updates the counters.
     pub(crate) fn note(&self, count: impl FnOnce(&mut CacheUsage)) {
         count(&mut self.state().usage);
     }
@@ -91,12 +90,12 @@ impl Cache {
         state.make_room(0);
     }
 
-    /// Whether a copy of so many bytes may be there at all.
+    /// Whether a copy of this size can fit at all.
     pub(crate) fn may_hold(&self, bytes: usize) -> bool {
         bytes.saturating_add(COPY_BYTES) <= self.state().limit
     }
 
-    /// The place of a collection's copy, which now is the one used last.
+    /// The slot of a collection's copy, which becomes the most recently used.
     pub(crate) fn slot(&self, id: i64) -> Slot {
         let mut state = self.state();
         if let Some(slot) = state.touch(id) {
@@ -108,15 +107,15 @@ impl Cache {
         slot
     }
 
-    /// Counts so many bytes for the copy in a place, and drops others until there is room;
-    /// whether there is. A copy that is being searched is there until that ends.
+    /// Reserves bytes for the copy in a slot and evicts others until there is room. Gives
+    /// whether there is. An evicted copy that is being searched is freed when the search ends.
     pub(crate) fn reserve(&self, id: i64, slot: &Slot, bytes: usize) -> bool {
         let bytes = bytes.saturating_add(COPY_BYTES);
         let mut state = self.state();
         if let Some(held) = state.copies.get(&id)
             && !Arc::ptr_eq(&held.slot, slot)
         {
-            // Its place was given up meanwhile: it goes when its search ends.
+            // Its slot was evicted meanwhile: the copy is freed when its search ends.
             return bytes <= state.limit;
         }
         state.remove(id);
@@ -154,7 +153,7 @@ impl State {
         }
     }
 
-    /// Drops copies until so many bytes more are no more than the limit.
+    /// Evicts copies until this many more bytes fit the limit.
     fn make_room(&mut self, bytes: usize) {
         while self.usage.bytes.saturating_add(bytes) > self.limit {
             let Some((_, id)) = self.by_use.pop_first() else {

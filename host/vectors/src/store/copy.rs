@@ -1,4 +1,4 @@
-//! Copy of a collection: read from the file, brought up to date, searched.
+//! Copy of a collection: loaded from the file, refreshed, searched.
 
 use super::backend::{BackendError, Columns, Parameter, Transaction};
 use super::cache::{Cache, Copy, Slot};
@@ -9,13 +9,13 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::{PoisonError, RwLockWriteGuard};
 
-/// Rows that are read until it is asked whether anybody still waits.
+/// Rows that are read between two checks for an interrupt.
 const LOOK: i64 = 256;
 
-/// Bytes of the pieces in which a collection is searched that is too large for a copy.
+/// Bytes of a piece, for a collection that is too large for a copy.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// What is looked for in a collection.
+/// The query of a collection.
 pub(crate) struct Wanted<'a> {
     pub(crate) query: &'a [f32],
     pub(crate) k: usize,
@@ -28,20 +28,21 @@ impl Wanted<'_> {
     fn among<X: Transaction>(&self, tx: &X, index: &Index) -> Result<Vec<Hit>, X::Error> {
         let goes_on = || tx.go_on().is_ok();
         let found = index.search_while(self.query, self.k, self.filter, &goes_on);
-        // Whoever stopped it says why.
+        // The reason of the stop is the transaction's.
         tx.go_on()?;
         found.map_err(refused)
     }
 }
 
-/// Vectors are checked when they are added and read: an index that refuses one is a fault.
+/// Vectors are checked when they are added and read: a refusal by an index is an internal
+/// error.
 fn refused<E: BackendError>(error: VectorError) -> E {
     E::failed(error.to_string())
 }
 
-/// The hits of a search among the rows that the transaction sees, the best first. Nothing
-/// if the copy is ahead of the transaction: then a later one is to search, unless it is the
-/// last, which does without the copy.
+/// The best hits of a search in the transaction's snapshot, best first. `None` if the copy is
+/// newer than the snapshot: then a later transaction must search. The last transaction instead
+/// searches without the copy.
 pub(crate) fn search<X: Transaction>(
     tx: &X,
     cache: &Cache,
@@ -72,8 +73,7 @@ pub(crate) fn search<X: Transaction>(
     by_pieces(tx, cache, collection, wanted).map(Some)
 }
 
-/// How the version of a copy stands to that which the transaction sees; one that is not
-/// there is behind.
+/// Compares a copy's version with the transaction's; a missing copy is older.
 fn state(held: &Option<Copy>, collection: &Collection) -> Ordering {
     match held {
         Some(copy) => copy.version.cmp(&collection.version),
@@ -81,14 +81,13 @@ fn state(held: &Option<Copy>, collection: &Collection) -> Ordering {
     }
 }
 
-/// What an index of the collection takes at least, as [`Index`] says.
+/// Minimum bytes of an index of the collection, as [`Index`] documents.
 fn least_bytes(collection: &Collection, dimension: usize) -> usize {
     let rows = usize::try_from(collection.documents).unwrap_or(usize::MAX);
     rows.saturating_mul(dimension.next_multiple_of(32) * 5 + 36)
 }
 
-/// Makes the copy in a place one of the version that the transaction sees; there is none if
-/// there is no room for it.
+/// Updates the copy in a slot to the transaction's version; without room there is no copy.
 fn update<X: Transaction>(
     tx: &X,
     cache: &Cache,
@@ -136,7 +135,7 @@ fn update<X: Transaction>(
     Ok(())
 }
 
-/// Asks for room for an index that grows, no more often than it does.
+/// Reserves room for a growing index, only when it grows.
 fn room<'a>(
     cache: &'a Cache,
     collection: &'a Collection,
@@ -152,8 +151,8 @@ fn room<'a>(
     }
 }
 
-/// Adds rows to an index, from one on, in order, so many at most. Where the rest begins, if
-/// there may be one.
+/// Adds at most `most` rows to an index, in order from `from` on. Gives the start of the rest,
+/// if there may be one.
 fn fill<X: Transaction>(
     tx: &X,
     collection: &Collection,
@@ -189,15 +188,15 @@ fn fill<X: Transaction>(
     Ok(next)
 }
 
-/// Applies what the log has since the version of a copy; whether there was room. It may be
-/// applied again after it was stopped.
+/// Applies the log's changes since the copy's version. Gives whether there was room. It may be
+/// repeated after an interruption.
 fn refresh<X: Transaction>(
     tx: &X,
     collection: &Collection,
     copy: &mut Copy,
     mut has_room: impl FnMut(usize) -> bool,
 ) -> Result<bool, X::Error> {
-    // New rows are behind all others, so that they are added in the order of rows.
+    // New rows have the largest numbers, so this adds them in order.
     let sql = "SELECT change.row, document.embedding FROM (
             SELECT DISTINCT row FROM vector_change WHERE collection = ?1 AND version > ?2
         ) AS change
@@ -229,8 +228,7 @@ fn refresh<X: Transaction>(
     Ok(fits)
 }
 
-/// Searches a collection that is too large for a copy: a piece after the other is read and
-/// searched. The hits are the same.
+/// Searches a collection that is too large for a copy, piece by piece. The hits are the same.
 fn by_pieces<X: Transaction>(
     tx: &X,
     cache: &Cache,
@@ -239,7 +237,7 @@ fn by_pieces<X: Transaction>(
 ) -> Result<Vec<Hit>, X::Error> {
     cache.note(|usage| usage.scans += 1);
     let mut best: Vec<Hit> = Vec::new();
-    // No more are asked for than a piece has room for.
+    // No read asks for more rows than a piece has room for.
     let most = (PIECE_BYTES / (wanted.query.len() * 5).max(1)).max(1) as i64;
     let mut next = Some(collection.rows().0);
     while let Some(from) = next {
@@ -254,7 +252,7 @@ fn by_pieces<X: Transaction>(
     Ok(best)
 }
 
-/// As an index orders hits: those of the same score as they were added.
+/// The order of an index: equal scores in the order of insertion.
 fn better(a: &Hit, b: &Hit) -> Ordering {
     b.score.total_cmp(&a.score).then(a.id.cmp(&b.id))
 }

@@ -4,26 +4,26 @@ use super::backend::{BackendError, Columns};
 use a99_capabilities::{CapabilityError, StoredValue, vectors};
 use a99_core::value::Value;
 
-/// The member that is a document's vector.
+/// The member with a document's vector.
 const EMBEDDING: &str = "embedding";
 
-/// A document as it is stored.
+/// A document as stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// Its `id`, if that is a text.
     pub(crate) id: Option<Vec<u8>>,
-    /// The numbers, the lowest byte first: of 32 bits each if all are exactly that, else of
-    /// 64.
+    /// The little-endian numbers: of 32 bits each if all are exactly representable, otherwise
+    /// of 64.
     pub(crate) embedding: Vec<u8>,
-    /// The document with null in the place of its vector.
+    /// The document with null in place of its vector.
     pub(crate) value: StoredValue,
 }
 
 impl Row {
-    /// A document, whose vector was read from it.
+    /// Encodes a document whose vector was read from it.
     ///
     /// # Errors
-    /// It is too large, or too deep.
+    /// If it is too large, or nested too deeply.
     pub(crate) fn of(
         mut document: Value,
         vector: &[f64],
@@ -43,14 +43,14 @@ impl Row {
         })
     }
 
-    /// What it adds to what a namespace holds; the triggers of the tables count the same.
+    /// Bytes that it adds to a namespace; the triggers of the tables count the same.
     pub(crate) fn bytes(&self) -> u64 {
         let id = self.id.as_ref().map_or(0, Vec::len);
         (id + self.embedding.len() + self.value.as_bytes().len()) as u64 + DOCUMENT_BYTES
     }
 }
 
-/// Bytes that a document counts beside its content.
+/// Overhead of a document in bytes, in addition to its content.
 pub(crate) const DOCUMENT_BYTES: u64 = 128;
 
 fn bytes(vector: &[f64]) -> Vec<u8> {
@@ -87,13 +87,13 @@ fn numbers<E: BackendError>(embedding: &[u8], dimension: usize) -> Result<Vec<f6
     }
 }
 
-/// A vector of length one in 32 bits, as an index takes it.
+/// A vector of length one in 32 bits, as an index requires.
 pub(crate) fn unit(vector: Vec<f64>) -> Vec<f32> {
     let unit = vectors::unit(vector).into_iter();
     unit.map(|x| x as f32).collect()
 }
 
-/// The same from bytes that were stored.
+/// The same vector from stored bytes.
 pub(crate) fn stored_unit<E: BackendError>(
     embedding: &[u8],
     dimension: usize,
@@ -101,8 +101,8 @@ pub(crate) fn stored_unit<E: BackendError>(
     Ok(unit(numbers::<E>(embedding, dimension)?))
 }
 
-/// A document as it was added, and the bytes that it has without its vector. The columns are
-/// its value and its vector.
+/// A document as it was added, and its bytes without the vector. The columns are its value and
+/// its vector.
 pub(crate) fn whole<C: Columns<Error: BackendError>>(
     row: &C,
     dimension: usize,
@@ -117,7 +117,7 @@ pub(crate) fn whole<C: Columns<Error: BackendError>>(
     Ok((Value::Object(members), bytes))
 }
 
-/// Whether a document without its vector is not enough to say if it has a member.
+/// Whether testing a member requires the document's vector.
 pub(crate) fn is_vector(member: &[u8]) -> bool {
     member == EMBEDDING.as_bytes()
 }

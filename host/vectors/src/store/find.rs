@@ -1,4 +1,4 @@
-//! Searches: what a program asks, checked, and the documents that answer it.
+//! Searches: checks a program's query, and gives the matching documents.
 
 use super::backend::{BackendError, Columns, Transaction};
 use super::cache::Cache;
@@ -13,10 +13,10 @@ use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::cell::{Cell, RefCell};
 
-/// Documents that a filter looks at until it is asked whether anybody still waits.
+/// Documents that a filter reads between two checks for an interrupt.
 const LOOK: usize = 64;
 
-/// A search as a program asks for it.
+/// A program's query.
 pub(crate) struct Asked {
     pub(crate) collection: Text,
     pub(crate) vector: Value,
@@ -24,11 +24,11 @@ pub(crate) struct Asked {
     pub(crate) filter: Value,
 }
 
-/// Transactions that search until one does, however far ahead the copies are of it.
+/// Maximum transactions of a search; the last one searches even if the copies are newer.
 const MAX_TRIES: usize = 8;
 
-/// The documents that answer a search, which has been tried so often. Nothing if a later
-/// transaction is to search.
+/// The documents that match a search after `tries` earlier transactions. `None` if a later
+/// transaction must search.
 pub(crate) fn answer<X: Transaction>(
     tx: &X,
     cache: &Cache,
@@ -102,13 +102,12 @@ fn document<X: Transaction, T>(
     found.ok_or_else(|| X::Error::corrupt("a document is not there"))
 }
 
-/// The members that documents must have. It reads those that it is asked about, and
-/// nothing more once it failed.
+/// The required members of documents. It reads documents on demand, and none after an error.
 struct Filter<'a, X: Transaction> {
     tx: &'a X,
     members: &'a Map,
     dimension: usize,
-    /// Whether a member can only be judged with the vector in its place.
+    /// Whether a member requires the vector in place.
     is_about_vector: bool,
     asked: Cell<usize>,
     failed: RefCell<Option<X::Error>>,
@@ -148,7 +147,7 @@ impl<'a, X: Transaction> Filter<'a, X> {
         Ok(has_members(&document, self.members))
     }
 
-    /// What it failed with, if it did.
+    /// The error of a read, if there was one.
     fn end(&self) -> Result<(), X::Error> {
         self.failed.take().map_or(Ok(()), Err)
     }

@@ -1,24 +1,23 @@
-//! Limits of what a namespace may keep in collections, and what it does keep.
+//! Limits of a namespace's collections, and their usage.
 
-/// What may be kept in the collections of a namespace of a
-/// [`VectorStore`](crate::VectorStore), and asked of them. A document counts the bytes of
-/// its vector, of its other members as stored, of its `id`, and 128 more; a collection
-/// those of its name and 1,024 more.
+/// Limits of a namespace's collections in a [`VectorStore`](crate::VectorStore), and of their
+/// results. A document counts the bytes of its vector, of its other members as stored, of its
+/// `id`, and 128 more; a collection those of its name and 1,024 more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorLimits {
-    /// Bytes of all collections and documents.
+    /// Maximum bytes of all collections and documents.
     pub max_bytes: u64,
-    /// Documents of all collections.
+    /// Maximum documents of all collections.
     pub max_documents: u64,
-    /// Bytes of a document as stored, without its vector.
+    /// Maximum bytes of a document as stored, without its vector.
     pub max_document_bytes: usize,
-    /// Bytes of the documents that a search gives, with eight for each number of their
-    /// vectors; it is an error to find more.
+    /// Maximum bytes of a search's documents, with eight for each number of their vectors; a
+    /// larger result is an error.
     pub max_answer_bytes: usize,
 }
 
 impl Default for VectorLimits {
-    /// 4 GiB, ten million documents, 1 MiB a document, 64 MiB an answer.
+    /// 4 GiB, ten million documents, 1 MiB a document, 64 MiB a result.
     fn default() -> VectorLimits {
         VectorLimits {
             max_bytes: 4 << 30,
@@ -29,10 +28,10 @@ impl Default for VectorLimits {
     }
 }
 
-/// What the collections of a namespace hold.
+/// Usage of a namespace's collections.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct VectorUsage {
-    /// Documents.
+    /// Number of documents.
     pub documents: u64,
     /// Bytes, as [`VectorLimits`] counts them.
     pub bytes: u64,

@@ -35,11 +35,11 @@ use tables::Collection;
 
 const _: () = assert!(vectors::MAX_DIMENSION == crate::MAX_DIMENSION);
 
-/// Bytes of copies in memory, unless the host says otherwise.
+/// Default limit of the copies in memory, in bytes.
 const DEFAULT_CACHE_BYTES: usize = 1 << 30;
 
-/// A store of keys and values that keeps vectors, too, in tables beside it whose names begin
-/// with `vector_`: in a file (`VectorStore`), or on a server (`PostgresVectorStore`).
+/// A key-value store that also stores vectors, in additional tables whose names begin with
+/// `vector_`: in a file (`VectorStore`), or on a server (`PostgresVectorStore`).
 ///
 #[cfg_attr(feature = "sqlite", doc = "```")]
 #[cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
@@ -63,23 +63,22 @@ const DEFAULT_CACHE_BYTES: usize = 1 << 30;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # What is found
+/// # Search results
 ///
-/// A search gives the nearest documents of all, as they were added, from what was committed
-/// when it began, by whichever process. Vectors are compared in 32 bits: of documents whose
-/// scores are the same in that precision the one that was added first comes first.
+/// A search gives the nearest of all documents, as they were added, in the snapshot of its
+/// start, whichever process wrote them. Vectors are compared in 32 bits: of documents with
+/// equal scores in that precision, the one that was added first comes first.
 ///
 /// # Memory
 ///
-/// The vectors of a collection are read into memory when it is first searched, 5 bytes a
-/// number, and afterwards only what has changed. All copies of a store, its namespaces and
-/// clones share a limit ([`VectorStore::set_cache_limit`], 1 GiB unless that says
-/// otherwise); the one that was searched least recently goes first. A collection that is
-/// larger than the limit is read anew for each search, in pieces of 8 MiB: slower, but
-/// found is the same.
+/// The first search of a collection loads its vectors into memory, 5 bytes a number; later
+/// searches load only changes. All copies of a store, its namespaces and clones share a limit
+/// ([`VectorStore::set_cache_limit`], 1 GiB by default), with eviction of the least recently
+/// searched copy. A collection larger than the limit is read again for each search, in pieces
+/// of 8 MiB, which is slower and gives the same result.
 ///
-/// Documents are read only where they are given, or asked for members by a filter: those
-/// alone that may be among the nearest.
+/// Documents are read only if they are results, or if a filter needs their members; the filter
+/// reads only those that may be among the nearest.
 #[derive(Clone, Debug)]
 pub struct WithVectors<B> {
     keys: B,
@@ -91,14 +90,14 @@ pub struct WithVectors<B> {
 #[cfg(feature = "sqlite")]
 pub type VectorStore = WithVectors<SqliteStore>;
 
-/// A store of keys, values and vectors on a server of PostgreSQL.
+/// A store of keys, values and vectors on a PostgreSQL server.
 #[cfg(feature = "postgres")]
 pub type PostgresVectorStore = WithVectors<PostgresStore>;
 
 #[cfg(feature = "sqlite")]
 impl VectorStore {
-    /// Opens a file with the options that hold by default, and makes one if there is
-    /// none. Blocks, as [`Database::open`](a99_sqlite::Database::open) does.
+    /// Opens a file with the default options; a missing file is created. Blocks, as
+    /// [`Database::open`](a99_sqlite::Database::open) does.
     ///
     /// # Errors
     /// Those of [`SqliteStore::open`].
@@ -106,7 +105,7 @@ impl VectorStore {
         VectorStore::open_with(path, SqliteOptions::default())
     }
 
-    /// The same with other options.
+    /// Opens a file with other options.
     ///
     /// # Errors
     /// Those of [`Database::open`](a99_sqlite::Database::open) and [`SqliteStore::on`].
@@ -120,8 +119,8 @@ impl VectorStore {
 
 #[cfg(feature = "postgres")]
 impl PostgresVectorStore {
-    /// Connects to a server, and makes the tables if there are none. Blocks for as long as
-    /// the options allow.
+    /// Connects to a server, and creates missing tables. Blocks for as long as the options
+    /// allow.
     ///
     /// # Errors
     /// Those of [`PostgresStore::open`].
@@ -131,11 +130,11 @@ impl PostgresVectorStore {
 }
 
 impl<B: Backend> WithVectors<B> {
-    /// The store with the namespace, limits and clock of one that is open. Blocks while
-    /// its tables are looked at.
+    /// Adds vectors to an open store, with its namespace, limits and clock. Blocks while the
+    /// tables are checked.
     ///
     /// # Errors
-    /// If a later version wrote them, or they cannot be made.
+    /// If a later version wrote them, or they cannot be created.
     pub fn on(keys: B) -> Result<WithVectors<B>, B::Error> {
         keys.make_tables()?;
         Ok(WithVectors {
@@ -145,7 +144,7 @@ impl<B: Backend> WithVectors<B> {
         })
     }
 
-    /// The namespace of a name, with what is kept beside it.
+    /// The namespace of a name, with its collections.
     #[must_use]
     pub fn namespace(&self, name: impl Into<Text>) -> WithVectors<B> {
         self.with_keys(self.keys.in_namespace(name.into()))
@@ -157,8 +156,7 @@ impl<B: Backend> WithVectors<B> {
         self.with_keys(self.keys.limited(limits))
     }
 
-    /// The same namespace with other limits of collections, which hold for what is asked
-    /// of this one.
+    /// The same namespace with other limits of collections; they apply to calls of this handle.
     #[must_use]
     pub fn with_vector_limits(&self, limits: VectorLimits) -> WithVectors<B> {
         WithVectors {
@@ -167,7 +165,7 @@ impl<B: Backend> WithVectors<B> {
         }
     }
 
-    /// The same namespace with another clock, which says what has expired.
+    /// The same namespace with another clock, which determines expiry.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> WithVectors<B> {
         self.with_keys(self.keys.timed(clock))
@@ -180,24 +178,24 @@ impl<B: Backend> WithVectors<B> {
         }
     }
 
-    /// The store of keys and values beneath it, in the same namespace.
+    /// The underlying key-value store, in the same namespace.
     #[must_use]
     pub fn keys(&self) -> &B {
         &self.keys
     }
 
-    /// Bytes that copies of collections may take, of all namespaces together.
+    /// Limits the bytes of collections' copies, across all namespaces.
     pub fn set_cache_limit(&self, bytes: usize) {
         self.cache.set_limit(bytes);
     }
 
-    /// What copies of collections take, of all namespaces together.
+    /// Memory and load counters of collections' copies, across all namespaces.
     #[must_use]
     pub fn cache_usage(&self) -> CacheUsage {
         self.cache.usage()
     }
 
-    /// What the collections of the namespace hold.
+    /// Usage of the namespace's collections.
     pub fn vector_usage(&self) -> B::Task<VectorUsage> {
         let name = self.name();
         self.keys
@@ -228,7 +226,7 @@ impl<B: Backend> WithVectors<B> {
         changed.await.map_err(|error| error.seen())
     }
 
-    /// Adds a document; `replaces` says whether in place of one with its `id`.
+    /// Adds a document; with `replaces`, in place of one with its `id`.
     async fn add(
         &self,
         collection: Value,
@@ -266,7 +264,7 @@ impl<B: Backend> WithVectors<B> {
             let found = self
                 .keys
                 .reading(move |tx| find::answer(tx, &cache, name.as_ref(), &asked, tries, &limits));
-            // Another search is ahead of what this one saw: it looks again.
+            // A newer search refreshed the copy beyond this snapshot: search again.
             if let Some(found) = found.await.map_err(|error| error.seen())? {
                 return Ok(found);
             }
@@ -274,14 +272,14 @@ impl<B: Backend> WithVectors<B> {
     }
 }
 
-/// A document that is to be added. It is read once, when the collection is known: work may
-/// be done again from the beginning.
+/// A document to add. It is parsed once, when the collection is known, because work may be
+/// repeated from the beginning.
 struct Document {
     given: Mutex<Value>,
     read: OnceLock<Read>,
 }
 
-/// What a document was found to be.
+/// The parsed document.
 struct Read {
     vector: Result<Vec<f64>, CapabilityError>,
     id: Result<(), CapabilityError>,

@@ -1,4 +1,4 @@
-//! Collections on a server of PostgreSQL.
+//! Collections on a PostgreSQL server.
 
 use super::backend::{
     Backend, BackendError, Columns, Parameter, Statements, Transaction, statements,
@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The tables: those of files, but that triggers count once for a statement, and that
-/// indices have digests of what may be long.
+/// The tables: like those of files, except that triggers count once for each statement, and
+/// indices contain digests of possibly long texts.
 static VECTORS: Component = Component {
     name: "vectors",
     migrations: &[include_str!("postgres.sql")],
@@ -80,8 +80,8 @@ impl BackendError for PostgresError {
     }
 }
 
-/// The text of a statement as PostgreSQL has it, with `$1` for `?1`. There are as many as
-/// the code has.
+/// Converts a statement to PostgreSQL's `$1` parameters. The texts are leaked: there are no more
+/// than statements in the code.
 fn numbered(sql: &'static str) -> &'static str {
     static TEXTS: LazyLock<Mutex<HashMap<&'static str, &'static str>>> =
         LazyLock::new(Mutex::default);

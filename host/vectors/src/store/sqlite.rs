@@ -1,4 +1,4 @@
-//! Collections in a file of SQLite.
+//! Collections in a SQLite file.
 
 use super::backend::{
     Backend, BackendError, Columns, Parameter, Statements, Transaction, statements,
@@ -12,11 +12,11 @@ use a99_sqlite::{Component, SqliteCode, SqliteError, SqliteStore, Task, Tx, deco
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The tables. Rows of a collection lie together, in the order in which they were added.
+/// The tables. Rows of a collection are contiguous, in the order of their insertion.
 ///
-/// Each change of a collection raises its version and is in its log, so that whoever has a
-/// copy of an earlier version reads only what changed since. The log does not reach back
-/// below a version, its floor. Triggers count what there is.
+/// Each change of a collection increments its version and is logged, so that the holder of an
+/// older copy reads only the changes since. The log does not reach back below a version, its
+/// floor. Triggers count rows and bytes.
 static VECTORS: Component = Component {
     name: "vectors",
     migrations: &[include_str!("sqlite.sql")],

@@ -9,21 +9,22 @@ use a99_capabilities::vectors::{same_dimension, unknown_collection};
 use a99_core::text::Text;
 use std::ops::ControlFlow;
 
-/// Bytes that a collection counts beside its name: it has a log.
+/// Overhead of a collection in bytes, in addition to its name: it has a log.
 const COLLECTION_BYTES: u64 = 1_024;
 
-/// Bits of a row that number it in its collection; those above say which that is.
+/// Bits of a row number that number it in its collection; the higher bits identify the
+/// collection.
 const NUMBER_BITS: u32 = 36;
 
-/// Collections of a file, and documents of a collection, that may ever be made.
+/// Maximum collections that a file, and documents that a collection, can ever create.
 const MAX_COLLECTION: i64 = 1 << (62 - NUMBER_BITS);
 const MAX_NUMBER: i64 = (1 << NUMBER_BITS) - 1;
 
-/// Changes that a log keeps, at least, and one for so many documents.
+/// Minimum changes that a log keeps, and documents for each further change.
 const MIN_LOG: u64 = 32;
 const DOCUMENTS_A_CHANGE: u64 = 4;
 
-/// A collection as a transaction sees it.
+/// A collection in a transaction's snapshot.
 pub(crate) struct Collection {
     pub(crate) id: i64,
     namespace: i64,
@@ -31,15 +32,15 @@ pub(crate) struct Collection {
     pub(crate) documents: u64,
     added: i64,
     pub(crate) version: i64,
-    /// The log has what came after this version.
+    /// The log has all changes after this version.
     pub(crate) floor: i64,
 }
 
 impl Collection {
-    /// The collection of a name.
+    /// Finds a collection by name.
     ///
     /// # Errors
-    /// There is none.
+    /// If it does not exist.
     pub(crate) fn find<X: Transaction>(
         tx: &X,
         namespace: Option<&Text>,
@@ -52,7 +53,7 @@ impl Collection {
         }
     }
 
-    /// The same for a change, which nobody else makes in the namespace meanwhile.
+    /// Finds a collection for a change, and locks the namespace.
     pub(crate) fn change<X: Transaction>(
         tx: &X,
         namespace: Option<&Text>,
@@ -93,7 +94,7 @@ impl Collection {
         })
     }
 
-    /// Makes a collection, or sets the open dimension of the one that there is.
+    /// Creates a collection, or sets the undefined dimension of an existing one.
     pub(crate) fn make<X: Transaction>(
         tx: &X,
         namespace: Option<&Text>,
@@ -129,12 +130,12 @@ impl Collection {
         }
     }
 
-    /// The first of its rows, and the last that there may be.
+    /// The first of its row numbers, and the last possible one.
     pub(crate) fn rows(&self) -> (i64, i64) {
         rows_of(self.id)
     }
 
-    /// Adds a document behind all others.
+    /// Appends a document.
     pub(crate) fn add<X: Transaction>(
         &mut self,
         tx: &X,
@@ -165,8 +166,7 @@ impl Collection {
         self.log(tx, &[at])
     }
 
-    /// Puts a document in the place of the first with the same `id`, and removes all others
-    /// with it.
+    /// Replaces the first document with the same `id`, and removes all others.
     pub(crate) fn replace<X: Transaction>(
         &mut self,
         tx: &X,
@@ -194,7 +194,7 @@ impl Collection {
         self.log(tx, &held.rows)
     }
 
-    /// Removes all documents with an `id`; whether there was one.
+    /// Removes all documents with an `id`. Gives whether there was one.
     pub(crate) fn delete<X: Transaction>(&mut self, tx: &X, id: &[u8]) -> Result<bool, X::Error> {
         let held = self.held_by(tx, id)?;
         if held.rows.is_empty() {
@@ -224,8 +224,8 @@ impl Collection {
         Ok(held)
     }
 
-    /// Notes a change of rows. A log that gets long loses its older part, and one that
-    /// would get long by this change alone is left empty: then copies are read anew.
+    /// Logs a change of rows. A long log loses its older part; a change that alone would make
+    /// it too long empties it, so that copies are loaded again.
     fn log<X: Transaction>(&mut self, tx: &X, rows: &[i64]) -> Result<(), X::Error> {
         self.version = self.version.saturating_add(1);
         let keep = MIN_LOG.max(self.documents / DOCUMENTS_A_CHANGE);
@@ -249,7 +249,7 @@ impl Collection {
         Ok(())
     }
 
-    /// The first document says how many numbers all have.
+    /// Sets the dimension, which the first document determines.
     pub(crate) fn fix_dimension<X: Transaction>(
         &mut self,
         tx: &X,
@@ -284,7 +284,7 @@ fn all_numbered<E: BackendError>(what: &str) -> E {
     E::quota(format!("Store is full: it has no numbers left for {what}"))
 }
 
-/// A whole number of a row.
+/// An integer of a row.
 pub(crate) fn int<C: Columns<Error: BackendError>>(
     row: &C,
     column: usize,
@@ -314,7 +314,7 @@ fn find_or_make_namespace<X: Transaction>(tx: &X, name: Option<&Text>) -> Result
     find_namespace(tx, name)?.ok_or_else(|| X::Error::corrupt("a namespace is not there"))
 }
 
-/// Keeps others from writing to a namespace until the end of the transaction.
+/// Locks a namespace against other writers until the end of the transaction.
 fn lock_namespace<X: Transaction>(tx: &X, namespace: i64) -> Result<(), X::Error> {
     match X::STATEMENTS.lock_namespace {
         "" => Ok(()),
@@ -333,7 +333,7 @@ fn held<X: Transaction>(tx: &X, namespace: i64) -> Result<VectorUsage, X::Error>
     Ok(found?.unwrap_or_default())
 }
 
-/// What a namespace holds: nothing if nobody wrote to it.
+/// Usage of a namespace; zero before the first write.
 pub(crate) fn usage<X: Transaction>(
     tx: &X,
     namespace: Option<&Text>,
@@ -344,7 +344,7 @@ pub(crate) fn usage<X: Transaction>(
     }
 }
 
-/// Refuses what the namespace has no room for, in place of something old.
+/// Fails if the namespace has no room for new data that replaces old data.
 fn make_room<X: Transaction>(
     tx: &X,
     namespace: i64,
@@ -383,7 +383,7 @@ pub(crate) fn clear<X: Transaction>(tx: &X, namespace: Option<&Text>) -> Result<
     tx.execute(sql, &[namespace.into()])
 }
 
-/// The first row of a collection, and the last that there may be.
+/// The first row number of a collection, and the last possible one.
 fn rows_of(collection: i64) -> (i64, i64) {
     let first = collection << NUMBER_BITS;
     (first, first | MAX_NUMBER)

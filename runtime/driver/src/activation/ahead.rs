@@ -1,11 +1,10 @@
-//! Turns ahead of what is kept: those that end at once are held, and kept in one commit.
+//! Group commit: turns that end at once are held, and stored in one commit.
 //!
-//! The delivery state machine is told of a turn that is held that it was committed, and begins
-//! the next one. Until that is true, nothing that follows from it leaves the activation: other
-//! writes and the operations of later turns wait, others see nothing of it. If it never
-//! becomes true, the activation ends, and the agent is read again from the store, as if the
-//! process had been cut off before the first of these turns was committed; its turns are kept
-//! one by one then.
+//! The delivery state machine treats a held turn as committed and begins the next one. Until
+//! the commit is durable, no consequence leaves the activation: other writes and the operations
+//! of later turns wait, and other agents see nothing. If the commit fails, the activation ends
+//! and the agent is loaded again from the store, as after a crash before the first of these
+//! turns committed. From then on its turns commit one by one.
 
 use super::faults::fault;
 use super::{Activation, Happened, Running};
@@ -18,16 +17,16 @@ use a99_runtime_engine::{
 use std::collections::VecDeque;
 use tokio::sync::watch;
 
-/// Bytes of attachments, and events, that held turns send, at most.
+/// Maximum bytes of attachments, and events, that held turns send.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_EVENTS: usize = 64;
 
-/// What a turn waits for before it acts: that the turns before it are kept.
+/// A barrier: earlier turns must be durable before a turn acts outside of its commit.
 #[derive(Clone)]
 pub(crate) struct Kept {
-    /// Turns that were held before it.
+    /// Number of turns held before it.
     before: u64,
-    /// How many of those that were held are kept.
+    /// Number of held turns that are durable.
     kept: watch::Receiver<u64>,
 }
 
@@ -45,29 +44,29 @@ impl Kept {
     }
 }
 
-/// What of an activation is ahead of the store.
+/// The part of an activation that is ahead of the store.
 pub(super) struct Ahead {
-    /// Turns of one commit, at most.
+    /// Maximum turns of one commit.
     most: usize,
-    /// Turns that are still committed one by one: the process may have died under one of them.
+    /// Turns still committed alone, because one of them may have crashed the process.
     one_by_one: usize,
-    /// The turn whose start is recorded: it is committed alone.
+    /// The turn whose start is recorded; it commits alone.
     recorded: Option<TurnId>,
-    /// The commit of the turns that are held.
+    /// The group commit of the held turns.
     held: Option<Box<TurnCommit>>,
     bytes: usize,
-    /// Turns that were held so far, and those that are kept.
+    /// Turns held so far, and those that are durable.
     all: u64,
     kept: watch::Sender<u64>,
-    /// What happened and is not told to the machine yet.
+    /// Results that the machine has not received yet.
     pub(super) happened: VecDeque<Happened>,
-    /// What is to be done once the held turns are kept.
+    /// Commands that wait until the held turns are durable.
     later: VecDeque<Command>,
 }
 
 impl Ahead {
-    /// For an agent that is loaded: after a process was cut off, and after such a commit was
-    /// not made, turns are kept one by one, for a while or for good.
+    /// For an agent that was loaded. After a crash a few turns commit alone; after a failed
+    /// group commit all do.
     pub(super) fn new(policy: &Policy, was_cut_off: bool, one_by_one: bool) -> Ahead {
         let most = if one_by_one { 1 } else { policy.joined() };
         Ahead {
@@ -83,17 +82,17 @@ impl Ahead {
         }
     }
 
-    /// Whether turns may begin before those before them are kept.
+    /// Whether turns may begin before earlier turns are durable.
     pub(super) fn is_on(&self) -> bool {
         self.most > 1
     }
 
-    /// Whether nothing is ahead.
+    /// Whether nothing is ahead of the store.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_none() && self.happened.is_empty()
     }
 
-    /// What a turn that begins now waits for; nothing where nothing can be held.
+    /// The barrier of a turn that begins now; `None` without group commit.
     pub(super) fn wait(&self) -> Option<Kept> {
         self.is_on().then(|| Kept {
             before: self.all,
@@ -101,18 +100,17 @@ impl Ahead {
         })
     }
 
-    /// Notes that the start of a turn is recorded.
     pub(super) fn record(&mut self, turn: TurnId) {
         self.recorded = Some(turn);
     }
 
-    /// Notes that a turn was committed by itself.
+    /// Records that a turn was committed alone.
     pub(super) fn committed(&mut self) {
         self.one_by_one = self.one_by_one.saturating_sub(1);
     }
 
-    /// Whether what is held is to be kept before anything else is done: something waits for
-    /// it, it is as much as one commit may have, or nothing joins it any more.
+    /// Whether the held turns must be stored now: a command waits for them, the group commit is
+    /// full, or no turn can join it.
     pub(super) fn is_due(&self) -> bool {
         let Some(held) = &self.held else {
             return !self.later.is_empty();
@@ -124,7 +122,7 @@ impl Ahead {
             || self.bytes >= MOST_BYTES
     }
 
-    /// Joins the commit of a turn to those before it.
+    /// Adds a turn to the group commit.
     fn join(&mut self, commit: TurnCommit) {
         self.all += 1;
         let attachments = commit.outbox.iter().flat_map(|new| &new.event.attachments);
@@ -144,7 +142,7 @@ impl Ahead {
 }
 
 impl Activation {
-    /// Whether a commit of a turn may be held.
+    /// Whether the commit of a turn may join the group commit.
     pub(super) fn may_hold(&self, turn: TurnId, trigger: &Trigger, end: &TurnEnd) -> bool {
         let ahead = &self.ahead;
         let is_fit = ahead.is_on()
@@ -160,7 +158,7 @@ impl Activation {
         })
     }
 
-    /// Whether a command waits until what is held is kept.
+    /// Whether a command must wait until the held turns are durable.
     pub(super) fn waits(&self, command: &Command) -> bool {
         let joins = match command {
             Command::Commit {
@@ -172,12 +170,12 @@ impl Activation {
         !self.ahead.later.is_empty() || (needs_kept && self.ahead.held.is_some())
     }
 
-    /// Does commands later.
+    /// Queues commands until the held turns are durable.
     pub(super) fn put_off(&mut self, commands: impl Iterator<Item = Command>) {
         self.ahead.later.extend(commands);
     }
 
-    /// Holds the commit of a turn. What it changed is the agent's from now on.
+    /// Holds the commit of a turn. Its changes apply to the agent from now on.
     pub(super) fn hold(&mut self, turn: TurnId, commit: TurnCommit) {
         let Some(running) = self.running.remove(&turn) else {
             return;
@@ -195,7 +193,7 @@ impl Activation {
         kill::point("commit.held");
     }
 
-    /// Keeps what is held, and does what waited for that.
+    /// Stores the held turns, then executes the queued commands.
     pub(super) async fn settle(&mut self) -> Option<StopReason> {
         let stop = self.keep_held().await;
         if stop.is_some() {
@@ -205,7 +203,7 @@ impl Activation {
         self.obey(later)
     }
 
-    /// Keeps what is held.
+    /// Stores the held turns.
     async fn keep_held(&mut self) -> Option<StopReason> {
         let commit = self.ahead.held.take()?;
         self.ahead.bytes = 0;

@@ -1,4 +1,4 @@
-//! Alarm of an activation: when its machine is told the time.
+//! Alarm of an activation: when its machine gets the next time input.
 
 use super::Activation;
 use a99_runtime_engine::Millis;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl Activation {
-    /// How long it is until the clock shows a time.
+    /// The time left until the clock shows `at`.
     pub(super) fn left(&self, at: Millis) -> Duration {
         Duration::from_millis(at.saturating_sub(self.shared.now()))
     }
 
-    /// How long it is until the machine is told the time. A clock that is set back makes it no
-    /// later.
+    /// The time left until the machine's next time input. Setting the clock back does not delay
+    /// it.
     pub(super) fn alarm(&self) -> Option<Duration> {
         let (at, latest) = self.wake_at?;
         Some(

@@ -1,10 +1,10 @@
-//! Faults of the store while turns are written.
+//! Store faults during the writes of turns.
 
 use super::Activation;
 use crate::error::AgentError;
 use a99_runtime_engine::{CommitFault, StoreCode, StoreError, TurnId};
 
-/// What a fault of the store means for a turn.
+/// Maps a store error to a fault of a turn.
 pub(super) fn fault(error: &StoreError) -> CommitFault {
     match error.code() {
         StoreCode::Fenced => CommitFault::Fenced,
@@ -23,8 +23,8 @@ pub(super) fn fault(error: &StoreError) -> CommitFault {
 }
 
 impl Activation {
-    /// Says that a turn or its start was not written, and keeps why, in case that the turn is
-    /// given up for it.
+    /// Logs that a turn or its start was not written. It keeps the reason for the dead letter
+    /// in case the turn is given up.
     pub(super) fn not_written(
         &mut self,
         turn: TurnId,
@@ -32,7 +32,7 @@ impl Activation {
         what: &str,
     ) -> CommitFault {
         let fault = fault(&error);
-        // Turns at the same time conflict as a matter of course.
+        // Conflicts between concurrent turns are expected.
         if fault == CommitFault::Conflict {
             return fault;
         }

@@ -1,4 +1,4 @@
-//! Loading: from what the store has of an agent to an agent that is awake.
+//! Loading: turns an agent's stored row into an awake agent.
 
 use super::ahead::Ahead;
 use super::{Activation, Ended, Signal, Status};
@@ -18,12 +18,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, watch};
 
-/// Why a turn that was cut off has a dead letter under at-most-once delivery.
+/// The dead letter's text for an interrupted turn under at-most-once delivery.
 const LOST: &str = "the process was cut off while this turn ran, and delivery at most once does \
                     not run it again";
 
-/// The dead letter of a lost turn. A hook or an ephemeral event has no place from which it could
-/// be handled again.
+/// The dead letter of a lost turn. A hook or an ephemeral event gets none: it has no sequence
+/// number from which it could be handled again.
 pub(super) fn lost_letter(trigger: &Trigger, now: Millis) -> Option<DeadLetter> {
     (!matches!(trigger, Trigger::Once(_))).then(|| DeadLetter {
         trigger: trigger.clone(),
@@ -34,7 +34,7 @@ pub(super) fn lost_letter(trigger: &Trigger, now: Millis) -> Option<DeadLetter> 
     })
 }
 
-/// What an activation is made of.
+/// The inputs of an activation.
 pub(crate) struct Loading {
     pub(crate) shared: Arc<Shared>,
     pub(crate) identity: Arc<Identity>,
@@ -42,12 +42,12 @@ pub(crate) struct Loading {
     pub(crate) signals: mpsc::UnboundedReceiver<Signal>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) timers_changed: Arc<Notify>,
-    /// Whether it is the first time since the store was cut off.
+    /// Whether this is the first waking since the store was interrupted.
     pub(crate) was_cut_off: bool,
 }
 
 impl Loading {
-    /// Wakes the agent and lives until it sleeps.
+    /// Wakes the agent and runs it until it sleeps.
     pub(crate) async fn live(self) -> Ended {
         match self.wake().await {
             Ok((activation, commands)) => activation.live(commands).await,
@@ -55,7 +55,7 @@ impl Loading {
         }
     }
 
-    /// The state of a row, of the agent's version; what was there before is kept.
+    /// The state of a row, migrated to the agent's version; earlier states are archived.
     async fn state(
         &self,
         row: &AgentRow,
@@ -97,7 +97,7 @@ impl Loading {
         let reader = channel.reader();
         let row = agents.load(&key).await?;
         let (output, revision) = match &row {
-            // A row may be there without a state: of one that only filtered so far.
+            // An agent that has only filtered events so far has a row without a state.
             Some(row) if !row.state.is_empty() => self.state(row, &fence).await?,
             _ => (self.runner.initial()?, 0),
         };
@@ -126,7 +126,7 @@ impl Loading {
             was_cut_off: self.was_cut_off,
         };
         if row.is_none() && progress.checkpoint > 0 {
-            // Where its stream begins holds from now on, also if it sleeps without a turn.
+            // Store the start of its stream now, in case it sleeps without a turn.
             let mut begins = TurnCommit::new(fence.clone(), self.shared.now());
             begins.progress = Some(progress.clone());
             agents.commit(begins).await?;
@@ -200,7 +200,7 @@ impl Loading {
 }
 
 impl Activation {
-    /// Says which turns were cut off and are not run again.
+    /// Warns about interrupted turns that will not be retried.
     pub(super) fn warn_lost(&self, lost: &[Trigger]) {
         for trigger in lost {
             let error = AgentError::new(codes::TURN_LOST, LOST);
@@ -208,7 +208,7 @@ impl Activation {
         }
     }
 
-    /// Settings that hold: defaults, then configuration, then what users changed.
+    /// The effective settings: defaults, then configuration, then the users' changes.
     pub(super) fn settle_settings(&mut self) {
         let settled = settled(&*self.runner, &self.identity, &self.saved_settings);
         self.settings = Arc::new(settled);

@@ -1,4 +1,4 @@
-//! Turns of an activation: how a handler is run, what of it is committed, and what becomes of
+//! Turns of an activation: how a handler runs, which of its changes commit, and the result of
 //! the commit.
 
 use super::load::lost_letter;
@@ -23,10 +23,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// For how long a turn under which the process died waits for others of the kind.
+/// How long a turn that crashed the process before may wait to run alone.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// The text of a panic.
+/// Converts a panic into an error.
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -34,7 +34,7 @@ pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
     AgentError::new(codes::PANIC, format!("the handler panicked: {text}"))
 }
 
-/// Ends when the call that a turn answers is cancelled; never for another turn.
+/// Resolves when the method call of a turn is cancelled; never for other turns.
 async fn cancelled(call: &mut Option<(Uuid, RunningCall)>) {
     match call {
         Some((_, call)) => call.cancelled().await,
@@ -42,7 +42,7 @@ async fn cancelled(call: &mut Option<(Uuid, RunningCall)>) {
     }
 }
 
-/// Commits, with what is changed of the settings.
+/// Commits together with a change of the settings.
 async fn write(
     shared: &Shared,
     mut commit: TurnCommit,
@@ -56,7 +56,7 @@ async fn write(
     shared.agents().commit(commit).await
 }
 
-/// The state that a handler left, if it is another than the one that it began with.
+/// The state that a handler left, if it differs from the state at the beginning.
 fn changed(output: &Output, began: &str, version: u32, base: u64) -> Option<NewState> {
     (output.json != began).then(|| NewState {
         json: output.json.clone(),
@@ -92,8 +92,8 @@ impl Activation {
         self.ahead.record(turn);
         let agents = Arc::clone(self.shared.agents());
         let fence = self.fence.clone();
-        // The process died under it before. Others that it died under wait, so that what kills
-        // it does so alone, and they are not counted among its deaths.
+        // The process crashed during an earlier attempt. Such turns run one at a time, so that
+        // the guilty one crashes alone and the others do not count its crashes.
         let is_suspect = attempt > 1 && self.suspect.is_none() && !self.is_draining;
         let gate = is_suspect.then(|| {
             let (left, leaves) = oneshot::channel();
@@ -105,7 +105,8 @@ impl Activation {
                 Some((suspects, leaves)) => tokio::select! {
                     biased;
                     suspect = suspects.acquire_owned() => suspect.ok(),
-                    // One that runs this long kills nobody at once; it may wait for this one.
+                    // A turn that runs this long does not crash at its start; this one may run
+                    // beside it.
                     () = tokio::time::sleep(ALONE) => None,
                     _ = leaves => {
                         let left = StoreError::new(StoreCode::Unavailable, "the agent stops");
@@ -121,7 +122,7 @@ impl Activation {
         }));
     }
 
-    /// What a turn is about, and the hops of what it sends.
+    /// The work of a turn, and the hop count of the events it sends.
     fn subject(&self, trigger: &Trigger) -> (Option<Work>, u8) {
         let me = self.sender.id;
         match self.subjects.get(trigger) {
@@ -174,7 +175,7 @@ impl Activation {
         };
         self.refusals.remove(&turn);
         if let Some(earlier) = self.running.insert(turn, running) {
-            // An attempt that was given up.
+            // A given-up attempt of the same turn.
             earlier.client.0.give_up();
         }
         let handler = self.handler(work, client);
@@ -189,7 +190,8 @@ impl Activation {
             }
         });
         if self.ahead.is_on() {
-            // Many end at once. What does not is polled again where it can wake somebody.
+            // Poll once inline: many turns end at once. A pending one is polled again with a
+            // real waker.
             let mut context = Context::from_waker(Waker::noop());
             if let Poll::Ready(happened) = work.as_mut().poll(&mut context) {
                 self.ahead.happened.push_back(happened);
@@ -199,7 +201,7 @@ impl Activation {
         self.work.push(work);
     }
 
-    /// A handler with its time, its panics, and the answer of a method.
+    /// Runs a handler with its timeout, catches panics, and builds a method's answer.
     fn handler(
         &self,
         work: Option<Work>,
@@ -243,7 +245,7 @@ impl Activation {
             };
             kill::point("handler.after");
             let result = result.and_then(|output| {
-                // What SQLite undid is not to be half of a turn.
+                // A transaction that SQLite rolled back must not commit as half a turn.
                 client.0.check_tables()?;
                 if *output.json != *unchanged.1 {
                     runner.check(&output.json)?;
@@ -253,7 +255,7 @@ impl Activation {
             let Some((call_id, _)) = call else {
                 return result;
             };
-            // What goes wrong in a method is its answer.
+            // A method's error is its answer.
             let (output, content, is_error) = match result {
                 Ok(output) => {
                     let content = output.answer.clone();
@@ -301,7 +303,7 @@ impl Activation {
         let told = told(&result, was_cancelled);
         match result {
             Ok(output) => {
-                // What its handler left behind comes too late.
+                // Operations of the handler's leftover tasks are refused from here.
                 running.changes = running.client.0.end();
                 running.output = Some(output);
             }
@@ -336,7 +338,7 @@ impl Activation {
         }
         let is_held = earlier.is_none() && self.may_hold(turn, trigger, &end);
         let commit = match earlier {
-            // It was prepared, and could not be written.
+            // A commit that was prepared and could not be written.
             Some(mut commit) => {
                 commit.progress = progress;
                 commit
@@ -376,10 +378,10 @@ impl Activation {
         if let Some(Subject::Timer(row)) = self.subjects.get(trigger)
             && let Some(cron) = &row.cron
         {
-            // What was missed meanwhile is not made up for.
+            // Missed occurrences are skipped.
             commit.again = crate::cron::next(cron, row.zone.as_deref(), now.max(row.due)).ok();
         }
-        // What came before it may have been kept since it began.
+        // Earlier turns of the group may have become durable since it began.
         let kept = self.ahead.is_on().then_some(self.revision);
         let running = self.running.get_mut(&turn);
         match end {
@@ -393,8 +395,9 @@ impl Activation {
                 let Some(output) = &running.output else {
                     return commit;
                 };
-                // Against what it began with: what others committed since is not its doing,
-                // and two that make the same of one state are two changes.
+                // Compare with the state at the beginning: commits by others since then are not
+                // this turn's changes, and two turns that change the state alike still
+                // conflict.
                 let version = self.runner.version();
                 let revision = kept.unwrap_or(running.revision);
                 commit.state = changed(output, &running.base, version, revision);
@@ -421,7 +424,7 @@ impl Activation {
         commit
     }
 
-    /// The event that tells others that an event was given up.
+    /// The event that announces that a turn was given up.
     fn failure(&self, trigger: &Trigger, code: &str, error: &str) -> Option<NewEvent> {
         let Some(Subject::Event(event)) = self.subjects.get(trigger) else {
             return None;
@@ -479,7 +482,7 @@ impl Activation {
         }
     }
 
-    /// What was committed is the agent's from now on.
+    /// Applies a committed turn to the agent.
     fn keep(&mut self, running: Running, receipt: &Receipt) {
         let Some(commit) = running.commit else { return };
         if !commit.timers.is_empty() || commit.again.is_some() {
@@ -500,7 +503,7 @@ impl Activation {
         }
     }
 
-    /// Takes a state for the agent's.
+    /// Sets the agent's state.
     pub(super) fn take_state(&mut self, state: AnyState, json: String) {
         (self.state, self.json) = (state, json.into());
         let (bytes, most) = (self.json.len(), self.shared.options.warn_state_bytes);
@@ -514,7 +517,7 @@ impl Activation {
         }
     }
 
-    /// A hook that is no turn of an event: it runs, and what it changes is committed.
+    /// Runs a hook that is not a turn of an event, and commits its changes.
     pub(super) async fn hook(&mut self, work: Work) -> Result<(), AgentError> {
         let trigger = Trigger::Once(self.shared.fresh());
         let client = self.client(trigger.clone(), 1, 1);

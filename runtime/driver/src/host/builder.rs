@@ -1,4 +1,4 @@
-//! Builder of hosts: which agents are known, and what they are granted.
+//! Builder of hosts: agent definitions and the capabilities that agents get.
 
 use super::inner::Present;
 use super::{Factory, Host, HostBuilder, Inner, timers};
@@ -17,7 +17,8 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 impl HostBuilder {
-    /// Knows an agent by a name. A value is made each time that one of its keys wakes.
+    /// Defines an agent under a name. `make` creates a value each time that one of the agent's
+    /// keys wakes.
     #[must_use]
     pub fn agent<A: Agent>(
         mut self,
@@ -29,8 +30,8 @@ impl HostBuilder {
         self
     }
 
-    /// Knows agents by names whose code runs in another process. Store, model and keys stay
-    /// here: the process asks for what it needs, turn by turn ([`Process`](crate::Process)).
+    /// Defines agents whose code runs in another process. Store, model and credentials stay
+    /// with the host: the process requests data turn by turn ([`Process`](crate::Process)).
     #[cfg(unix)]
     #[must_use]
     pub fn process<N: Into<String>>(
@@ -49,14 +50,14 @@ impl HostBuilder {
         self
     }
 
-    /// The language model that agents ask.
+    /// The language model that agents use.
     #[must_use]
     pub fn ai(mut self, ai: impl AiProvider + 'static) -> HostBuilder {
         self.ai = Some(Arc::new(ai));
         self
     }
 
-    /// Where entries of the log go.
+    /// The receiver of log entries.
     #[must_use]
     pub fn logger(mut self, logger: impl AgentLogger + 'static) -> HostBuilder {
         self.log = Log(Some(Arc::new(logger)));
@@ -70,17 +71,17 @@ impl HostBuilder {
         self
     }
 
-    /// How agents are run.
+    /// Options of the host.
     #[must_use]
     pub fn options(mut self, options: HostOptions) -> HostBuilder {
         self.options = options;
         self
     }
 
-    /// Starts the host on a store: agents that have something to do wake.
+    /// Starts the host on a store: agents with pending work wake.
     ///
     /// # Errors
-    /// Those of reading the store.
+    /// Errors of reading the store.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -1,4 +1,4 @@
-//! Calls of agents' methods by those who are no agents.
+//! Calls of agents' methods by callers that are not agents.
 
 use super::{Host, Publish};
 use crate::bus::MethodCallHandle;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use std::time::Duration;
 
 impl Host {
-    /// Calls a method of an agent of this host for somebody who is none, a person for
-    /// instance. The call is durable when this returns; the handle has the answer, which is
-    /// waited for as long as is said here, as the method says, or a minute.
+    /// Calls a method of an agent of this host for a caller that is not an agent, such as a
+    /// person. The call is durable when this returns. The handle waits for the answer; the
+    /// timeout is the given one, then the method's, then one minute.
     ///
     /// # Errors
-    /// `agent.not_registered`; `method-not-found` with the methods that there are; those of
-    /// the store.
+    /// `agent.not_registered`; `method-not-found` with the existing methods; errors of the
+    /// store.
     pub async fn call_method(
         &self,
         caller: Sender,
@@ -56,11 +56,11 @@ impl Host {
             None,
         ))
     }
-    /// Cancels a call that [`Host::call_method`] made for the same caller: its method is cut
-    /// off if it has not ended, and answers with `cancelled`.
+    /// Cancels a call that [`Host::call_method`] made for the same caller: a method that has
+    /// not ended is aborted and answers with `cancelled`.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn cancel_call(
         &self,
         caller: Sender,

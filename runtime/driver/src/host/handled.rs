@@ -1,4 +1,4 @@
-//! Wait for the agents that an event concerns, and for those that their answers concern.
+//! Waits for the agents that an event concerns, and for the agents that their answers concern.
 
 use super::{Host, Inner};
 use crate::error::AgentError;
@@ -8,20 +8,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Events that are read at a time.
+/// Page size of log reads, in events.
 const PAGE: usize = 500;
 
-/// How often agents are looked at that are awake.
+/// Interval at which awake agents are polled.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How an agent stands to a place of its channel.
+/// How far an agent is relative to a sequence number.
 pub(super) enum Handled {
     Yes,
-    /// It is at work, is about to wake, or its start is tried again.
+    /// It is working, is about to wake, or its start is being retried.
     No,
-    /// It sleeps, and what the host remembers of it ends before.
+    /// It sleeps, and the host's last known checkpoint is earlier: the store decides.
     InStore,
-    /// It stopped, or can never be started.
+    /// It stopped, or can never start.
     Never,
 }
 
@@ -29,16 +29,16 @@ pub(super) enum Handled {
 #[derive(Debug, Default)]
 struct Wanted {
     first: Seq,
-    /// All of them: the first, and those that follow on it.
+    /// The first event and the events that follow from it.
     events: BTreeSet<Seq>,
-    /// The last event to all, and the last that another one sent.
+    /// The last event addressed to all, with its sender, and the last one by another sender.
     to_all: Option<(Seq, Uuid)>,
     by_others: Option<Seq>,
     to_one: HashMap<Uuid, Seq>,
 }
 
 impl Wanted {
-    /// The place that an agent must have handled, if events concern it.
+    /// The sequence number that an agent must reach, if any of the events concerns it.
     fn of(&self, participant: Uuid) -> Option<Seq> {
         let to_all = match self.to_all {
             Some((_, sender)) if sender == participant => self.by_others,
@@ -48,7 +48,7 @@ impl Wanted {
         to_all.max(self.to_one.get(&participant).copied())
     }
 
-    /// Takes an event in: the first, and what those send whom an event before concerns.
+    /// Adds an event: the first one, or an event sent by an agent that an earlier one concerns.
     fn take(&mut self, event: &Event) {
         let (seq, sender) = (event.seq.unwrap_or_default(), event.sender.id);
         let follows = self.of(sender).is_some_and(|before| before < seq);
@@ -65,7 +65,8 @@ impl Wanted {
                     self.to_one.insert(*one, seq);
                 }
             }
-            // An answer to all is awaited from those who are in the conversation already.
+            // An answer addressed to all is awaited only from agents already in the
+            // conversation.
             _ if self.to_all.is_none() && seq != self.first => {
                 let others = self.to_one.iter_mut().filter(|(one, _)| **one != sender);
                 others.for_each(|(_, place)| *place = seq);
@@ -81,10 +82,9 @@ impl Wanted {
     }
 }
 
-/// The handling of an event by the agents that it concerns, and of all that follows on it.
+/// The handling of an event and its consequences by the agents that it concerns.
 ///
-/// A wait for it may be dropped and begun again: what was read of the channel is not read
-/// again.
+/// A wait may be dropped and restarted without reading the channel again.
 #[derive(Debug)]
 pub struct Handling {
     host: Host,
@@ -95,18 +95,17 @@ pub struct Handling {
 }
 
 impl Host {
-    /// Waits until the agents that an event concerns have handled it, and all that follows on
-    /// its channel: what they sent meanwhile. A message with addressees concerns these, any other
-    /// event all agents of the channel but its sender. An answer to all, where the event was not,
-    /// concerns only those who were concerned before. Others are not waited for, however many
-    /// sleep or are at work.
+    /// Waits until the agents that an event concerns have handled it and the events that follow
+    /// from it. A message with addressees concerns those; any other event concerns all agents
+    /// of the channel except its sender. An answer addressed to all, where the first event was
+    /// not, concerns only the agents already involved. Other agents are not awaited.
     ///
-    /// Gives the agents that did not handle it and will not, since they stopped or can never be
-    /// started; nothing if the time is up before. An agent whose start failed and is tried again
-    /// is waited for.
+    /// Gives the agents that did not handle it and will not, because they stopped or can never
+    /// start; `None` if the time limit passes first. An agent whose failed start is being
+    /// retried is awaited.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn handled(
         &self,
         channel: &str,
@@ -136,11 +135,11 @@ impl Host {
 }
 
 impl Handling {
-    /// Waits until the event is handled, with all that follows on it. Gives the agents that
-    /// did not handle it and will not.
+    /// Waits until the event and the events that follow from it are handled. Gives the agents
+    /// that did not handle it and will not.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn done(&mut self) -> Result<Vec<AgentKey>, AgentError> {
         let inner = Arc::clone(&self.host.0);
         loop {
@@ -148,20 +147,19 @@ impl Handling {
             if let Some(never) = self.look(&inner).await? {
                 return Ok(never);
             }
-            // Progress of agents that are awake rings no bell; it is looked at.
+            // The progress of awake agents sends no notification, hence the polling.
             drop(tokio::time::timeout(LOOK, ended.changed()).await);
         }
     }
 
-    /// The newest event that an agent must handle, if one concerns it, as far as the channel was
-    /// read.
+    /// The newest event that concerns an agent, as far as the channel was read.
     #[must_use]
     pub fn newest_for(&self, agent: &AgentKey) -> Option<Seq> {
         self.wanted.of(agent.participant())
     }
 
-    /// The agents that the event concerns and that could not be started now, or stopped: those
-    /// to name where the wait is given up.
+    /// The concerned agents that failed to start or stopped: those to report when the wait is
+    /// given up.
     #[must_use]
     pub fn failed(&self) -> Vec<AgentKey> {
         let slots = locked(&self.host.0.slots);
@@ -173,14 +171,13 @@ impl Handling {
         failed.map(|(key, _)| key).collect()
     }
 
-    /// Whether an event is the one that is waited for, or follows on it, as far as the channel
-    /// was read.
+    /// Whether an event is the awaited one or follows from it, as far as the channel was read.
     #[must_use]
     pub fn includes(&self, seq: Seq) -> bool {
         self.wanted.events.contains(&seq)
     }
 
-    /// The agents that will not handle what they should, once all others did.
+    /// The agents that will never handle their events, once all others have.
     async fn look(&mut self, inner: &Inner) -> Result<Option<Vec<AgentKey>>, AgentError> {
         let hub = inner.shared.hub();
         let log = hub.channel(&self.channel).await?;
@@ -211,7 +208,7 @@ impl Handling {
                 }
             }
         }
-        // What an agent sent is in the log before it is seen to be done.
+        // An agent's events are in the log before its progress is visible.
         let is_all = log.head() <= self.cursor;
         Ok(is_all.then_some(never))
     }
@@ -264,7 +261,7 @@ mod tests {
         assert_eq!(of(&wanted, 3), None);
         wanted.take(&event(8, 1, &[3]));
         assert_eq!(of(&wanted, 3), Some(8));
-        // One that is for all, and what follows on it.
+        // An event to all, and the events that follow from it.
         let mut wanted = begin(event(5, 9, &[]));
         assert_eq!((of(&wanted, 1), of(&wanted, 2)), (Some(5), Some(5)));
         for seq in [6, 7] {

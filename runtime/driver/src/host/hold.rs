@@ -1,5 +1,4 @@
-//! Change of an agent while its host goes on: other definitions, and agents that are held
-//! asleep meanwhile.
+//! Changes of an agent while its host runs: new definitions, and agents held asleep meanwhile.
 
 use super::slots::Slots;
 use super::{Factory, Host, Inner};
@@ -12,8 +11,8 @@ use a99_runtime_engine::AgentKey;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An agent that sleeps until this is dropped: no turn of its runs, and what comes for it
-/// waits. Then it wakes, if something is for it.
+/// Keeps an agent asleep until dropped: no turn runs, and its events queue. After that the
+/// agent wakes if it has pending work.
 #[derive(Debug)]
 #[must_use = "the agent is held until this is dropped"]
 pub struct Held {
@@ -23,7 +22,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether a turn was cancelled, because it did not end in time.
+    /// Whether a turn was cancelled at the deadline.
     #[must_use]
     pub fn was_cut(&self) -> bool {
         self.was_cut
@@ -46,8 +45,8 @@ impl Drop for Held {
 }
 
 impl Host {
-    /// Knows an agent by a name, from now on. One that is awake keeps the value that it has
-    /// until it wakes again: [`Host::hold`] makes it sleep.
+    /// Defines an agent under a name from now on. An awake agent keeps its current value until
+    /// it wakes again; [`Host::hold`] makes it sleep.
     pub fn define<A: Agent>(
         &self,
         name: impl Into<String>,
@@ -59,20 +58,19 @@ impl Host {
         locked(&self.0.factories).insert(name, factory);
     }
 
-    /// Knows no agent by a name any more. Whether it did. [`Host::remove`] its agents first:
-    /// they cannot wake afterwards.
+    /// Removes the definition of a name. Gives whether it existed. [`Host::remove`] its agents
+    /// first: they cannot wake afterwards.
     pub fn undefine(&self, name: &str) -> bool {
         locked(&self.0.factories).remove(name).is_some()
     }
 
-    /// Lets an agent's turns end and keeps it asleep, so that its definition, its timers or how
-    /// far it is can be changed; others go on. Turns that run longer than the deadline are
-    /// cancelled, and come again afterwards as its policy says. While another one holds it, it
-    /// is waited for.
+    /// Lets an agent's turns end and keeps it asleep, so that its definition, timers or
+    /// checkpoint can change; other agents continue. Turns that run past the deadline are
+    /// cancelled and retried as the policy says. If another caller holds the agent, this waits.
     ///
     /// # Errors
-    /// `agent.not_registered`; `host.stopping`; `turn.timeout` if it does not end when it is
-    /// cancelled, either.
+    /// `agent.not_registered`; `host.stopping`; `turn.timeout` if the cancelled turn does not
+    /// end.
     pub async fn hold(&self, key: &AgentKey, deadline: Duration) -> Result<Held, AgentError> {
         loop {
             self.0.going_on()?;
@@ -110,12 +108,12 @@ impl Host {
 }
 
 impl Inner {
-    /// What makes values of an agent.
+    /// The factory of an agent.
     pub(super) fn factory(&self, name: &str) -> Option<Factory> {
         locked(&self.factories).get(name).cloned()
     }
 
-    /// Waits until the slots are as is wanted. Whether that came in time.
+    /// Waits until the slots satisfy a condition. Gives whether they did within the limit.
     pub(super) async fn until(&self, limit: Duration, is_so: impl Fn(&Slots) -> bool) -> bool {
         let mut ended = self.ended.subscribe();
         let wait = async {
@@ -126,14 +124,14 @@ impl Inner {
         tokio::time::timeout(limit, wait).await.is_ok()
     }
 
-    /// Whether the store has something that an agent did not handle.
+    /// Whether the store has work that an agent did not handle.
     async fn is_behind(&self, key: &AgentKey) -> bool {
         match self.shared.agents().load(key).await {
             Ok(Some(row)) => {
                 !row.started.is_empty() || self.has_news(key, row.progress.checkpoint).await
             }
             Ok(None) => self.has_news(key, 0).await,
-            // Waking says why.
+            // Wake it: the waking reports the error.
             Err(_) => true,
         }
     }

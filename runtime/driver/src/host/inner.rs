@@ -1,4 +1,4 @@
-//! Inside of a host: who wakes, and what becomes of those that end.
+//! Host internals: which agents wake, and the follow-up of activations that end.
 
 use super::slots::{Phase, Start};
 use super::{Host, Inner};
@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Knows who is on the channels of a host.
+/// Presence on the channels of a host.
 pub(super) struct Present(pub(super) Weak<Inner>);
 
 impl Present {
@@ -55,7 +55,7 @@ impl Presence for Present {
 }
 
 impl Inner {
-    /// Who is on a channel: agents, awake or not, and those that joined.
+    /// The participants of a channel: agents, awake or asleep, and those that joined.
     pub(super) fn roster(&self, channel: &str) -> Vec<Participant> {
         let (identities, mut roster) = locked(&self.slots).present(channel);
         for identity in identities {
@@ -66,7 +66,7 @@ impl Inner {
                 let runner = factory(&identity);
                 (runner.connect_options(&identity, 0), runner.advertised())
             };
-            // One that cannot be made is there all the same.
+            // An agent whose value cannot be made is still a participant.
             let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
             let (connect, methods) = looked.unwrap_or_default();
             roster.push(Participant {
@@ -98,11 +98,10 @@ impl Inner {
         }
     }
 
-    /// Makes the value with which an agent wakes first, unless that fails: then its waking
-    /// says so.
+    /// Makes the value of an agent's first waking. On failure the waking reports the error.
     ///
     /// # Errors
-    /// `agent.bad_policy` for one that could never wake.
+    /// `agent.bad_policy` for an agent that could never wake.
     pub(super) async fn make(
         &self,
         key: &AgentKey,
@@ -130,14 +129,14 @@ impl Inner {
         Ok(Some(runner))
     }
 
-    /// Refuses settings that an agent could not read, as far as its value can be made here.
+    /// Refuses settings that an agent could not deserialize, if its value can be made here.
     pub(super) fn check_settings(&self, key: &AgentKey, merged: &str) -> Result<(), AgentError> {
         let identity = locked(&self.slots).identity(key);
         let factory = self.factory(key.agent());
         let (Some(identity), Some(factory)) = (identity, factory) else {
             return Ok(());
         };
-        // The store says so when it is written.
+        // Writing to the store reports invalid JSON.
         let Ok(saved) = serde_json::from_str(merged) else {
             return Ok(());
         };
@@ -150,7 +149,7 @@ impl Inner {
         checked.unwrap_or(Ok(()))
     }
 
-    /// Wakes agents that have something to do.
+    /// Wakes agents with pending work.
     pub(super) async fn catch_up(&self) -> Result<(), AgentError> {
         for key in self.shared.agents().behind().await? {
             self.wake(&key);
@@ -158,7 +157,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Hears of an event: agents that sleep and may want it wake.
+    /// Wakes the sleeping agents that may want an event.
     pub(super) fn heard(&self, channel: &str, event: &Arc<Event>) {
         if let Body::MethodCancel { call_id } = &event.body {
             self.shared.calls.cancel(*call_id, event.sender.id);
@@ -172,7 +171,7 @@ impl Inner {
         }
     }
 
-    /// Wakes an agent, unless it is awake or may not be.
+    /// Wakes an agent, unless it is awake or must not wake.
     pub(super) fn wake(&self, key: &AgentKey) {
         if self.is_stopping.load(Ordering::Acquire) {
             return;
@@ -196,8 +195,8 @@ impl Inner {
         });
     }
 
-    /// Makes an agent's value and lets it live. What the agent's own code does in it harms
-    /// this task only.
+    /// Makes an agent's value and runs its activation. A panic in the agent's code affects this
+    /// task only.
     async fn live(self: Arc<Self>, started: Start) -> Ended {
         let name = started.identity.key.agent();
         let Some(factory) = self.factory(name) else {
@@ -223,7 +222,7 @@ impl Inner {
                 Ended::Stopped(StopReason::Fenced)
             }
             Ended::Stopped(StopReason::Reload) => {
-                // What was appended is not known either.
+                // The outcome of the append is in doubt too.
                 let again = self.shared.hub().look_again(key.channel()).await;
                 let message = "it is not known whether the last commit was written";
                 let error = AgentError::new(StoreCode::InDoubt.name(), message);
@@ -263,7 +262,7 @@ impl Inner {
         self.ended.send_modify(|n| *n += 1);
         self.timers_changed.notify_one();
         if let Some(after) = again {
-            // It may go better later.
+            // Retry after the pause.
             let (weak, key) = (self.weak.clone(), key.clone());
             self.runtime.spawn(async move {
                 tokio::time::sleep(after).await;
@@ -273,7 +272,7 @@ impl Inner {
                 }
             });
         }
-        // What came while it went to sleep.
+        // Events may have arrived while it went to sleep.
         if let Some(cursor) = cursor
             && self.has_news(key, cursor).await
         {
@@ -281,7 +280,7 @@ impl Inner {
         }
     }
 
-    /// Whether something after the cursor may be for an agent.
+    /// Whether any event after the cursor may be for an agent.
     pub(super) async fn has_news(&self, key: &AgentKey, mut cursor: Seq) -> bool {
         let hub = self.shared.hub();
         let me = key.participant();
@@ -318,7 +317,7 @@ impl Inner {
             if is_awake || checkpoint >= head {
                 continue;
             }
-            // One that did not wake yet is as far as the store says.
+            // For an agent that has not woken yet, the store has the checkpoint.
             let Ok(row) = self.shared.agents().load(&key).await else {
                 return false;
             };

@@ -1,4 +1,4 @@
-//! Run of one agent: alone on a host of its own, from its start until it is asked to end.
+//! Runs one agent on a dedicated host, from its start until it is asked to end.
 
 use super::slots::Standing;
 use super::{AgentInfo, Host, HostBuilder};
@@ -12,19 +12,20 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// With what [`run_agent`] runs an agent.
+/// Options of [`run_agent`].
 #[derive(Debug)]
 pub struct RunAgentOptions {
-    /// Clock, language model, log, options; agents that this one may invite.
+    /// Clock, language model, log and options, and further agents that this one may invite.
     pub host: HostBuilder,
     /// The agent's configuration.
     pub config: Value,
-    /// How long turns that run at the end may go on before they are cancelled.
+    /// How long running turns may continue at the end before they are cancelled.
     pub drain: Duration,
 }
 
 impl Default for RunAgentOptions {
-    /// What [`Host::builder`] gives, an empty configuration, ten seconds for turns that run.
+    /// The defaults of [`Host::builder`], an empty configuration, and ten seconds for running
+    /// turns.
     fn default() -> RunAgentOptions {
         RunAgentOptions {
             host: Host::builder(),
@@ -34,28 +35,27 @@ impl Default for RunAgentOptions {
     }
 }
 
-/// How a run of an agent ended that was asked to.
+/// The end of a run that was asked to stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentRunEnd {
-    /// How the agent is now; it sleeps.
+    /// The agent's status; it is asleep.
     pub info: AgentInfo,
-    /// Whether a turn was cancelled because it took longer than
-    /// [`RunAgentOptions::drain`]. It runs again at the next start, as the policy says.
+    /// Whether a turn was cancelled because it exceeded [`RunAgentOptions::drain`]. The next
+    /// start retries it as the policy says.
     pub was_cut: bool,
 }
 
-/// Runs one agent in this process until `serve` ends: what stands in the `main` of a program
-/// that is one agent.
+/// Runs one agent in this process until `serve` ends: the `main` of a single-agent program.
 ///
-/// In this order: the store's agents are read and those of other names that are behind wake,
-/// if the options know them; the agent is put on its channel under `key`, or gets its new
-/// configuration; its state is read, migrated and laid over what the agent starts with; its
-/// hooks `init`, `on_lost` and `on_wake` run; then `serve` is called with the host, and the
-/// agent has its events from where it stopped last. No event that comes in between is lost.
-/// When `serve` ends, no turn begins any more, those that run end, `on_sleep` runs, and all
-/// that was acknowledged is durable. An agent that sleeps meanwhile wakes by itself.
+/// The order is: the host reads the store's agents, and other agents that are behind wake if
+/// the options define them; the agent joins its channel under `key`, or gets its new
+/// configuration; its state is read, migrated and merged over the initial state; the hooks
+/// `init`, `on_lost` and `on_wake` run; then `serve` is called with the host, and the agent
+/// receives events from its checkpoint. No event in between is lost. When `serve` ends, no new
+/// turn begins, running turns end, `on_sleep` runs, and everything acknowledged is durable. An
+/// agent that sleeps meanwhile wakes when needed.
 ///
-/// `serve` may wait for a signal, or do the work that the agent is for:
+/// `serve` may wait for a signal, or do the agent's job:
 ///
 /// ```
 /// # use a99_runtime::{Agent, Event, Publish, RunAgentOptions, Turn, TurnOutcome, run_agent};
@@ -84,10 +84,10 @@ pub struct AgentRunEnd {
 /// ```
 ///
 /// # Errors
-/// What kept the agent from starting: its state, a hook, its policy, the store. What stopped
-/// it for good while it ran: a dead letter where the policy says
-/// [`OnDead::Stop`](crate::OnDead::Stop), a state that cannot be read any more; `serve` is
-/// dropped then. Those of stopping. The host is drained in each of these cases.
+/// An error that prevents the agent's start: its state, a hook, its policy, the store. An error
+/// that stops it permanently while it runs: a dead letter where the policy says
+/// [`OnDead::Stop`](crate::OnDead::Stop), or an unreadable state; `serve` is dropped then.
+/// Errors of stopping. The host is drained in each of these cases.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -107,7 +107,7 @@ where
     let host = builder.start(store).await?;
     let served = host.serve(key, options.config, serve).await;
     let cut = host.drain(options.drain).await;
-    // Why it ended says more than what came of that.
+    // The error of `serve` explains more than the error of draining.
     served?;
     Ok(AgentRunEnd {
         info: host.inspect(key).await?,
@@ -123,7 +123,7 @@ impl Host {
         serve: impl FnOnce(Host) -> F,
     ) -> Result<(), AgentError> {
         self.invite(key, config).await?;
-        // One that was there already sleeps if nothing is for it.
+        // An agent that was already on the channel stays asleep if it has no pending work.
         self.wake(key)?;
         self.is_up(key).await?;
         let mut serving = pin!(serve(self.clone()));
@@ -140,7 +140,7 @@ impl Host {
         }
     }
 
-    /// Waits until an agent that was woken has run its hooks.
+    /// Waits until a woken agent has run its hooks.
     async fn is_up(&self, key: &AgentKey) -> Result<(), AgentError> {
         let mut ended = self.0.ended.subscribe();
         loop {
@@ -152,7 +152,8 @@ impl Host {
                     if status.wait_for(|status| status.is_up).await.is_ok() {
                         return Ok(());
                     }
-                    // It ended before; how, is known when the host has taken note of it.
+                    // The activation ended early; the slot shows why once the host has
+                    // processed it.
                     drop(ended.changed().await);
                 }
             }

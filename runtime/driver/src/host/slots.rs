@@ -1,4 +1,4 @@
-//! Slots: what a host knows of each agent, awake or not.
+//! Slots: a host's record of each agent, awake or asleep.
 
 use super::handled::Handled;
 use crate::activation::{Signal, Status};
@@ -13,17 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Pauses between attempts to start an agent: the first, and at most.
+/// Back-off between attempts to start an agent: first and maximum pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// How an agent is.
+/// The phase of an agent.
 pub(crate) enum Phase {
     Asleep,
     Awake(Awake),
-    /// It could not be started.
+    /// Its start failed.
     Failed(AgentError),
-    /// It stopped and is not started again by itself.
+    /// It stopped and does not restart automatically.
     Stopped(AgentError),
 }
 
@@ -32,13 +32,13 @@ pub(crate) struct Awake {
     status: watch::Receiver<Status>,
 }
 
-/// How an agent stands that somebody waits for.
+/// The status of an awaited agent.
 pub(crate) enum Standing {
     Asleep,
     Awake(watch::Receiver<Status>),
-    /// It could not be started, and is tried again.
+    /// Its start failed and is retried.
     Failed(AgentError),
-    /// It is not started again by itself.
+    /// It does not restart automatically.
     Over(AgentError),
 }
 
@@ -46,23 +46,23 @@ struct Slot {
     identity: Arc<Identity>,
     participant: Uuid,
     phase: Phase,
-    /// Which waking of the host's it is.
+    /// The host-wide number of this waking.
     generation: u64,
-    /// Starts that failed, one after the other.
+    /// Consecutive failed starts.
     failures: u32,
-    /// Whether it did not wake yet since the store was cut off.
+    /// Whether the agent has not woken since the store was interrupted.
     was_cut_off: bool,
-    /// Whether that was so when it woke last.
+    /// The same flag at its last waking.
     woke_cut_off: bool,
-    /// As it was when it slept last.
+    /// The status when it last went to sleep.
     last: Option<Box<Status>>,
-    /// The value with which it wakes first, if it was made already.
+    /// A value made before the first waking.
     made: Option<Arc<dyn Runner>>,
-    /// While it is held asleep: whether something wants it awake.
+    /// While the agent is held asleep: whether it has a reason to wake.
     held: Option<bool>,
 }
 
-/// What an activation needs of its slot.
+/// The parts of a slot that an activation needs.
 pub(crate) struct Start {
     pub(crate) identity: Arc<Identity>,
     pub(crate) generation: u64,
@@ -76,17 +76,17 @@ pub(crate) struct Start {
 pub(crate) struct Slots {
     by_key: BTreeMap<AgentKey, Slot>,
     by_channel: HashMap<String, Vec<AgentKey>>,
-    /// Those who joined a channel and are no agents of this host.
+    /// Participants that joined a channel and are not agents of this host.
     joined: HashMap<String, Vec<Participant>>,
-    /// Counts all times that an agent woke.
+    /// Counts all wakings.
     generation: u64,
-    /// Agents that were removed while they were awake, and have not ended yet.
+    /// Agents that were removed while awake and have not ended yet.
     leaving: BTreeMap<AgentKey, u64>,
 }
 
 impl Slots {
-    /// Adds an agent, or changes its configuration, which it has when it wakes next. Whether
-    /// it is new.
+    /// Adds an agent, or changes the configuration for its next waking. Gives whether it is
+    /// new.
     pub(crate) fn add(&mut self, key: AgentKey, config: Value, was_cut_off: bool) -> bool {
         let identity = Arc::new(Identity {
             key: key.clone(),
@@ -115,14 +115,14 @@ impl Slots {
         true
     }
 
-    /// Gives a new agent the value with which it wakes.
+    /// Stores the value for a new agent's first waking.
     pub(crate) fn give(&mut self, key: &AgentKey, made: Option<Arc<dyn Runner>>) {
         if let Some(slot) = self.by_key.get_mut(key) {
             slot.made = made;
         }
     }
 
-    /// Refuses a handle that somebody else has on the channel.
+    /// Refuses a handle that another participant of the channel has.
     pub(crate) fn check_handle(&self, key: &AgentKey) -> Result<(), AgentError> {
         let agents = self.by_channel.get(key.channel()).into_iter().flatten();
         let mut agents = agents.filter(|other| *other != key);
@@ -168,7 +168,7 @@ impl Slots {
         self.by_key.keys().cloned().collect()
     }
 
-    /// Agents that sleep and may want an event.
+    /// Sleeping agents that may want an event.
     pub(crate) fn asleep_for(&self, channel: &str, event: &Event) -> Vec<AgentKey> {
         let there = self.by_channel.get(channel).into_iter().flatten();
         let asleep = there.filter(|key| {
@@ -185,7 +185,7 @@ impl Slots {
         asleep.cloned().collect()
     }
 
-    /// Takes a slot that sleeps for an activation.
+    /// Takes a sleeping slot for an activation.
     pub(crate) fn start(&mut self, key: &AgentKey) -> Option<Start> {
         if self.leaving.contains_key(key) {
             return None;
@@ -221,7 +221,7 @@ impl Slots {
         })
     }
 
-    /// Ends an activation. Gives the time after which it is to be tried again, if it is.
+    /// Ends an activation. Gives the pause before the next attempt, if there is to be one.
     pub(crate) fn end(
         &mut self,
         key: &AgentKey,
@@ -230,7 +230,7 @@ impl Slots {
     ) -> Option<Duration> {
         if self.leaving.get(key) == Some(&generation) {
             self.leaving.remove(key);
-            // It may have been invited again meanwhile.
+            // The agent may have been invited again meanwhile.
             return self.by_key.contains_key(key).then_some(Duration::ZERO);
         }
         let slot = self.by_key.get_mut(key)?;
@@ -242,7 +242,7 @@ impl Slots {
         }
         if let Phase::Awake(awake) = &slot.phase {
             let mut status = awake.status.borrow().clone();
-            // It is in the store.
+            // The store has it.
             status.state = None;
             status.is_up = false;
             slot.last = Some(Box::new(status));
@@ -262,7 +262,7 @@ impl Slots {
         again
     }
 
-    /// Lets an agent be started that failed.
+    /// Allows a failed agent to start again.
     pub(crate) fn try_again(&mut self, key: &AgentKey) {
         if let Some(slot) = self.by_key.get_mut(key)
             && matches!(slot.phase, Phase::Failed(_))
@@ -271,7 +271,7 @@ impl Slots {
         }
     }
 
-    /// The same for one that stopped too. Whether it is there.
+    /// Allows a failed or stopped agent to start again. Gives whether the agent exists.
     pub(crate) fn forgive(&mut self, key: &AgentKey) -> bool {
         let Some(slot) = self.by_key.get_mut(key) else {
             return false;
@@ -282,8 +282,8 @@ impl Slots {
         true
     }
 
-    /// Keeps an agent from waking, and has one that is awake sleep. Nothing for one that is
-    /// not there; false where it is held already.
+    /// Keeps an agent asleep, or makes an awake one sleep. `None` for an unknown agent; false
+    /// if it is already held.
     pub(super) fn hold(&mut self, key: &AgentKey) -> Option<bool> {
         let slot = self.by_key.get_mut(key)?;
         if slot.held.is_some() {
@@ -294,8 +294,8 @@ impl Slots {
         Some(true)
     }
 
-    /// Lets an agent wake again that was held, whatever it stopped for. Whether something
-    /// wants that. How far it is may be another now.
+    /// Allows a held agent to wake again, even after it failed or stopped. Gives whether it has
+    /// a reason to wake. Its checkpoint may have changed.
     pub(super) fn release(&mut self, key: &AgentKey) -> bool {
         self.forgive(key);
         let Some(slot) = self.by_key.get_mut(key) else {
@@ -312,14 +312,14 @@ impl Slots {
         slot.held.take().unwrap_or_default()
     }
 
-    /// Forgets values that were made of a definition and that no agent woke with.
+    /// Drops unused values of a definition.
     pub(super) fn forget_made(&mut self, name: &str) {
         let of_name = self.by_key.iter_mut();
         let of_name = of_name.filter(|(key, _)| key.agent() == name);
         of_name.for_each(|(_, slot)| slot.made = None);
     }
 
-    /// Tells an agent something, if it is awake. Whether it is.
+    /// Signals an agent if it is awake. Gives whether it is.
     pub(crate) fn signal(&self, key: &AgentKey, signal: Signal) -> bool {
         match self.by_key.get(key).map(|slot| &slot.phase) {
             Some(Phase::Awake(awake)) => awake.signals.send(signal).is_ok(),
@@ -349,7 +349,7 @@ impl Slots {
         awake.chain(self.leaving.keys()).cloned().collect()
     }
 
-    /// Whether everybody else on a channel is a person (type `panel`).
+    /// Whether all other participants of a channel are people (type `panel`).
     pub(crate) fn is_solo(&self, channel: &str, me: Uuid) -> bool {
         let mut agents = self.by_channel.get(channel).into_iter().flatten();
         let mut joined = self.joined.get(channel).into_iter().flatten();
@@ -360,7 +360,7 @@ impl Slots {
         }) && joined.all(|other| other.kind == "panel")
     }
 
-    /// The agents of a channel, and those who joined it.
+    /// The agents of a channel, and the participants that joined it.
     pub(crate) fn present(&self, channel: &str) -> (Vec<Arc<Identity>>, Vec<Participant>) {
         let agents = self.by_channel.get(channel).into_iter().flatten();
         let agents = agents.filter_map(|key| Some(Arc::clone(&self.by_key.get(key)?.identity)));
@@ -380,14 +380,14 @@ impl Slots {
         Some(there.remove(at))
     }
 
-    /// The agents of a channel.
+    /// The agents of a channel, with their participant identities.
     pub(super) fn of_channel(&self, channel: &str) -> Vec<(AgentKey, Uuid)> {
         let there = self.by_channel.get(channel).into_iter().flatten();
         let there = there.filter_map(|key| Some((key.clone(), self.by_key.get(key)?.participant)));
         there.collect()
     }
 
-    /// How an agent stands to a place of its channel.
+    /// How far an agent is relative to a sequence number.
     pub(super) fn handled(&self, key: &AgentKey, place: Seq) -> Handled {
         let Some(slot) = self.by_key.get(key) else {
             return Handled::Never;
@@ -400,20 +400,20 @@ impl Slots {
                 Handled::Yes
             }
             Phase::Asleep => Handled::InStore,
-            // It is started again by itself.
+            // It restarts automatically.
             Phase::Failed(error) if !error.is_final() => Handled::No,
             Phase::Failed(_) | Phase::Stopped(_) => Handled::Never,
         }
     }
 
-    /// Whether an agent has not handled a place, and cannot be started now, or stopped.
+    /// Whether an agent has not handled a sequence number and failed to start or stopped.
     pub(super) fn has_failed(&self, key: &AgentKey, place: Seq) -> bool {
         let phase = self.by_key.get(key).map(|slot| &slot.phase);
         matches!(phase, Some(Phase::Failed(_) | Phase::Stopped(_)))
             && !matches!(self.handled(key, place), Handled::Yes)
     }
 
-    /// How an agent stands; one that is not there sleeps.
+    /// The status of an agent; an unknown one counts as asleep.
     pub(crate) fn standing(&self, key: &AgentKey) -> Standing {
         match self.by_key.get(key).map(|slot| &slot.phase) {
             Some(Phase::Awake(awake)) => Standing::Awake(awake.status.clone()),
@@ -423,7 +423,7 @@ impl Slots {
         }
     }
 
-    /// How an agent is, in a word, and what was counted.
+    /// The status word of an agent, and its counters.
     pub(crate) fn look(&self, key: &AgentKey) -> (&'static str, Status) {
         let Some(slot) = self.by_key.get(key) else {
             return ("unknown", Status::default());
@@ -447,7 +447,7 @@ impl Slots {
         (word, status)
     }
 
-    /// Of each agent: whether it is awake, whether it stopped for good, and how far it is.
+    /// For each agent: whether it is awake, whether it stopped permanently, and its checkpoint.
     pub(crate) fn progress(&self) -> Vec<(AgentKey, bool, bool, Seq)> {
         let looked = self.by_key.iter().map(|(key, slot)| {
             let (is_awake, is_over) = match &slot.phase {

@@ -1,4 +1,4 @@
-//! Timers of a host: the one that is due next is waited for; who has one that is due wakes.
+//! Timers of a host: it sleeps until the next due time and wakes the agents concerned.
 
 use super::Inner;
 use crate::activation::Signal;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Timers that are looked at together.
+/// Page size of timer reads.
 const PAGE: usize = 1_024;
 
-/// Timers that are due and were told are looked at again after this time.
+/// Interval after which signalled due timers are checked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Without any timer the store is looked at this often.
+/// Interval of checks without any timer.
 const IDLE: Duration = Duration::from_secs(60);
 
 pub(super) fn spawn(inner: &Arc<Inner>) {
@@ -28,19 +28,19 @@ pub(super) fn spawn(inner: &Arc<Inner>) {
             }
             let wait = inner.ring().await;
             drop(inner);
-            // Whoever changes a timer, or ends, rings; a ring before this is kept.
+            // `Notify` keeps a permit: a change before this wait is not missed.
             drop(tokio::time::timeout(wait, changed.notified()).await);
         }
     });
 }
 
-/// A timer as it is after the clock was set back, if that changes it.
+/// A timer after the clock was set back, if that changes it.
 fn turned_back(row: &TimerRow, now: Millis) -> Option<TimerRow> {
     let (due, set_at) = match (&row.cron, row.set_at) {
         (Some(cron), _) => {
             let after = |time| crate::cron::next(cron, row.zone.as_deref(), time).ok();
-            // One that waits for the occurrence after the next may have had that one, before
-            // the clock was set back a little.
+            // A timer that waits for the occurrence after the next may have fired already,
+            // before the clock was set back a little.
             let next = after(now)?;
             let is_ahead = after(next).is_some_and(|then| then < row.due);
             (is_ahead.then_some(next)?, None)
@@ -59,10 +59,9 @@ fn turned_back(row: &TimerRow, now: Millis) -> Option<TimerRow> {
 }
 
 impl Inner {
-    /// After the clock was set back, and when the host starts: cron timers that wait for a later
-    /// occurrence than the next get that one, and timers that were set from a moment on that is
-    /// still to come are set from now on. Whether all were looked at: a turn of an agent that
-    /// is awake may answer to one.
+    /// Adjusts timers after the clock was set back and when the host starts. Cron timers that
+    /// skip their next occurrence get it, and timers set from a future moment are set from now
+    /// on. Gives whether all were checked: a turn of an awake agent may be handling one.
     async fn turn_back(&self, now: Millis) -> bool {
         let agents = self.shared.agents();
         let Ok(all) = agents.timers_due(Millis::MAX, usize::MAX).await else {
@@ -92,16 +91,16 @@ impl Inner {
         is_whole
     }
 
-    /// Tells agents of timers that are due, and says how long there is nothing to do.
+    /// Signals due timers to agents, and gives the time until the next one.
     async fn ring(&self) -> Duration {
         let now = self.shared.now();
         let before = self.rang_at.swap(now, Ordering::AcqRel);
         if now < before && !self.turn_back(now).await {
-            // Those that are awake are looked at when they sleep.
+            // Timers of awake agents are checked when they sleep.
             self.rang_at.store(Millis::MAX, Ordering::Release);
         }
-        // With those that are due soon: the next one is among them, whoever still has one that
-        // was due before.
+        // Include timers due soon: the next one is among them, even if overdue timers are still
+        // pending.
         let soon = now.saturating_add(u64::try_from(AGAIN.as_millis()).unwrap_or(u64::MAX));
         let Ok(soon) = self.shared.agents().timers_due(soon, PAGE).await else {
             return AGAIN;
@@ -110,7 +109,7 @@ impl Inner {
         let next = next.map(|(_, row)| Duration::from_millis(row.due - now));
         for (key, row) in soon.into_iter().filter(|(_, row)| row.due <= now) {
             self.wake(&key);
-            // Agents know which they were told already.
+            // Agents ignore a timer that was already signalled.
             locked(&self.slots).signal(&key, Signal::Timer(row));
         }
         if let Some(next) = next {

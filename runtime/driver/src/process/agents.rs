@@ -1,4 +1,4 @@
-//! Agents of a process: what it runs for a host that is another process.
+//! Agents of a process: the agents that it runs for a host in another process.
 
 use super::ai::{Piece, RemoteAi, Streams};
 use super::calls::unknown;
@@ -29,14 +29,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-/// How long a process that was started may outlive its host.
+/// How long a started process may outlive its host.
 const GRACE: Duration = Duration::from_secs(5);
 
 type Factory = Box<dyn Fn(&Identity) -> Arc<dyn Runner> + Send + Sync>;
 
-/// What a process runs for a host that is another one ([`Process`](crate::Process)): agents by
-/// their names, as [`HostBuilder::agent`](crate::HostBuilder::agent) has them. The same types
-/// run in both places.
+/// The agents that this process runs for a host in another process
+/// ([`Process`](crate::Process)), by name, as in
+/// [`HostBuilder::agent`](crate::HostBuilder::agent). The same types run in both places.
 ///
 /// ```no_run
 /// # use a99_runtime::{Agent, AgentError, AgentProcess, Event, Turn, TurnOutcome};
@@ -63,13 +63,14 @@ impl std::fmt::Debug for AgentProcess {
 }
 
 impl AgentProcess {
-    /// One that runs no agents yet.
+    /// A process without agents.
     #[must_use]
     pub fn new() -> AgentProcess {
         AgentProcess::default()
     }
 
-    /// Runs an agent under a name. A value is made each time that one of its keys wakes.
+    /// Defines an agent under a name. `make` creates a value each time that one of the agent's
+    /// keys wakes.
     #[must_use]
     pub fn agent<A: Agent>(
         mut self,
@@ -81,12 +82,12 @@ impl AgentProcess {
         self
     }
 
-    /// Serves the host that started this process, until it stops. If a handler holds it up
-    /// then, the process is ended five seconds later.
+    /// Serves the host that started this process until the host stops. If a handler blocks the
+    /// end, the process exits five seconds later.
     ///
     /// # Errors
     /// `process.not_started` if no host started it; `process.refused`; `process.lost` if the
-    /// host has gone.
+    /// host is gone.
     pub async fn serve(self) -> Result<(), AgentError> {
         let (Some(socket), Ok(token)) = (std::env::var_os(SOCKET), std::env::var(TOKEN)) else {
             let message = format!(
@@ -103,8 +104,8 @@ impl AgentProcess {
         served
     }
 
-    /// Serves a host that waits for this process ([`Process::attached`](crate::Process::attached)),
-    /// until the host stops.
+    /// Serves a host that waits for this process
+    /// ([`Process::attached`](crate::Process::attached)), until the host stops.
     ///
     /// # Errors
     /// `process.not_started` if no host waits in the folder; those of [`AgentProcess::serve`].
@@ -157,10 +158,10 @@ fn not_there(path: &Path, error: &std::io::Error) -> AgentError {
     AgentError::new(codes::NOT_STARTED, message)
 }
 
-/// What runs in this process.
+/// The state of this process.
 struct Running {
     factories: BTreeMap<String, Factory>,
-    /// Values of agents, by the numbers that the host gave them.
+    /// Agents' values, by the numbers that the host gave them.
     made: Mutex<HashMap<u64, Made>>,
     turns: Mutex<HashMap<Uuid, Arc<Turning>>>,
     streams: Arc<Streams>,
@@ -173,13 +174,13 @@ struct Made {
     runner: Arc<dyn Runner>,
 }
 
-/// A turn that runs here.
+/// A running turn.
 struct Turning {
     client: TurnClient,
     has_ended: watch::Sender<bool>,
 }
 
-/// Notes that a handler has ended, also if it was cut off.
+/// Marks a handler as ended when dropped, also after an abort.
 struct Ending<'a>(&'a Running, Uuid);
 
 impl Drop for Ending<'_> {
@@ -236,7 +237,7 @@ impl Serve for Agents {
     }
 }
 
-/// Runs code of an agent's own; its panic is an error.
+/// Runs an agent's code and converts its panic to an error.
 fn guarded<T>(work: impl FnOnce() -> Result<T, AgentError>) -> Result<T, AgentError> {
     let done = std::panic::catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(panicked(&*panic)))
@@ -273,7 +274,7 @@ impl Running {
                 let token: Uuid = body.read(method)?;
                 let turn = locked(&self.turns).get(&token).cloned();
                 if let Some(turn) = turn {
-                    // The request that ran it was cancelled; its handler ends where it waits.
+                    // Its request was cancelled; the handler ends at its next await.
                     let mut ended = turn.has_ended.subscribe();
                     drop(ended.wait_for(|has| *has).await);
                 }
@@ -346,7 +347,7 @@ impl Running {
     }
 }
 
-/// What an agent says of itself.
+/// An agent's declarations.
 fn declared(runner: &dyn Runner, identity: &Identity) -> Result<Declared, AgentError> {
     let timeout = runner.turn_timeout().as_millis();
     Ok(Declared {
@@ -362,7 +363,7 @@ fn declared(runner: &dyn Runner, identity: &Identity) -> Result<Declared, AgentE
     })
 }
 
-/// What a turn shares with nobody but its host.
+/// The shared state of a turn in this process, which serves only that turn.
 fn shared(turn: &Arc<RemoteTurn>, has_ai: bool, has_log: bool, now: u64) -> Shared {
     let store = Arc::new(RemoteStore(Arc::clone(turn)));
     let ai = has_ai.then(|| Arc::new(RemoteAi(Arc::clone(turn))) as Arc<dyn AiProvider>);
@@ -403,7 +404,7 @@ fn client(turn: &Arc<RemoteTurn>, identity: Arc<Identity>, run: &RunTurn) -> Tur
         run.checkpoint,
         run.replays,
         run.has_tables,
-        // The host waits for each operation.
+        // No group commit: the host waits for each operation.
         None,
     )))
 }

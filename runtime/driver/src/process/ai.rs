@@ -1,4 +1,4 @@
-//! Language model over the socket: the host asks its provider, whose keys stay there.
+//! Language model over the socket: the host asks its provider and keeps the keys.
 
 use super::peer::{AI_TIMEOUT, Peer};
 use super::remote::RemoteTurn;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A [`TextRequest`], with the number under which its events come.
+/// A [`TextRequest`], with the number of its event stream.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) stream: u64,
@@ -50,7 +50,7 @@ enum WirePart {
     Opaque(Option<String>, WireOpaque),
 }
 
-/// Where an opaque part stands, and it.
+/// An opaque part and its position.
 #[derive(Serialize, Deserialize)]
 pub(super) struct WireOpaque {
     place: WirePlace,
@@ -86,7 +86,7 @@ enum WireFormat {
     Schema(String, Value),
 }
 
-/// An event of an answer that is not its end.
+/// An event of an answer, except its end.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Piece {
     Text(String),
@@ -96,7 +96,7 @@ pub(super) enum Piece {
     Usage([u64; 5]),
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Serialize, Deserialize)]
 pub(super) struct End {
     model: Option<String>,
@@ -283,16 +283,15 @@ fn failed(error: AiError) -> Ending {
     }
 }
 
-/// Roles of a provider, or why it gave none: code and text.
+/// The roles of a provider, or the code and text of its error.
 type Roles = Result<BTreeMap<String, String>, (String, String)>;
 
-/// The roles of the host's provider.
 pub(super) async fn roles(model: &Arc<dyn AiProvider>) -> Result<Roles, AgentError> {
     let roles = model.list_roles().await;
     Ok(roles.map_err(|error| (error.code.name().to_owned(), error.message)))
 }
 
-/// Asks the host's provider; its events are told as they come. If the future is dropped, so is
+/// Asks the host's provider and forwards its events as they arrive. Dropping the future drops
 /// the stream.
 pub(super) async fn serve(
     peer: &Peer,
@@ -301,7 +300,7 @@ pub(super) async fn serve(
 ) -> Result<End, AgentError> {
     let stream_id = request.stream;
     let request = TextRequest::from(request);
-    // An agent in another process has no network that addresses could be held to.
+    // An agent in another process has no network policy to check addresses against.
     if let Err(error) = request.check_addresses(None) {
         let end = failed(error);
         return Ok(End { model: None, end });
@@ -345,7 +344,7 @@ pub(super) async fn serve(
     Ok(End { model, end })
 }
 
-/// Streams of answers that come over a connection.
+/// Streams of answers over a connection.
 #[derive(Default)]
 pub(super) struct Streams {
     open: Mutex<HashMap<u64, Arc<StreamSink>>>,
@@ -353,7 +352,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Takes an event; that of a stream which nobody reads any more is left.
+    /// Takes an event. Events of a stream without a reader are dropped.
     pub(super) fn take(&self, stream: u64, piece: Piece) {
         let sink = crate::hub::locked(&self.open).get(&stream).cloned();
         let Some(sink) = sink else { return };
@@ -375,7 +374,7 @@ impl Streams {
     }
 }
 
-/// An error of the model, or of the way to it.
+/// An error of the model or of the connection.
 fn ai_error(code: &str, message: String) -> AiError {
     let known = AiCode::ALL.iter().find(|known| known.name() == code);
     let code = match code {
@@ -387,7 +386,7 @@ fn ai_error(code: &str, message: String) -> AiError {
     AiError::new(code.unwrap_or(AiCode::Unreachable), message)
 }
 
-/// The language model of a host that is another process.
+/// The language model of a host in another process.
 pub(super) struct RemoteAi(pub(super) Arc<RemoteTurn>);
 
 impl AiProvider for RemoteAi {

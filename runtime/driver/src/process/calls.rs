@@ -1,4 +1,4 @@
-//! Calls of turns that run in another process, as their host answers them.
+//! The host's answers to requests of turns in another process.
 
 use super::frame::{self, Body, WireError};
 use super::peer::{Peer, Serve};
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-/// A connection with a process of agents, and the turns that run there.
+/// A connection to a process of agents, and the turns that run there.
 pub(super) struct Connection {
     pub(super) peer: Arc<Peer>,
     turns: Mutex<HashMap<Uuid, Arc<Served>>>,
@@ -34,18 +34,17 @@ pub(super) struct Connection {
     is_finished: watch::Sender<bool>,
 }
 
-/// A turn that runs in another process.
 struct Served {
     client: TurnClient,
-    /// Agents that it waits for, under the numbers that it gave.
+    /// Agents that it waits for, under the numbers that it assigned.
     waits: Mutex<HashMap<u64, Waiting>>,
-    /// Whether the head of its channel is told.
+    /// Whether the process is notified of the head of the turn's channel.
     is_watching: AtomicBool,
     is_over: watch::Sender<bool>,
 }
 
-/// An attempt that runs in the process. If it is dropped before it ended, the process is told
-/// to give it up, and replaced if it does not.
+/// An attempt that runs in the process. Dropping it before its end asks the process to cancel
+/// the turn; a process that does not is replaced.
 pub(super) struct Attempt {
     connection: Arc<Connection>,
     turn: Uuid,
@@ -54,7 +53,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// The process says that it ended, or has gone.
+    /// Records that the attempt ended, or that the process is gone.
     pub(super) fn ended(mut self) {
         self.has_ended = true;
         let connection = &self.connection;
@@ -87,7 +86,7 @@ impl Drop for Attempt {
     }
 }
 
-/// Who is on the channel of a turn, and who can be invited.
+/// The participants of a turn's channel, and the agents that it can invite.
 pub(super) fn present(client: &TurnClient) -> Present {
     Present {
         roster: client.roster(),
@@ -101,7 +100,7 @@ fn over(turn: Uuid) -> AgentError {
 }
 
 impl Connection {
-    /// A connection over a stream, and the task that drives it.
+    /// A connection over a stream, with the task that drives it.
     pub(super) fn over(stream: UnixStream, running: Option<Running>) -> Arc<Connection> {
         let (peer, queue) = Peer::new();
         let connection = Arc::new(Connection {
@@ -126,7 +125,7 @@ impl Connection {
         connection
     }
 
-    /// Waits until the process has ended too.
+    /// Waits until the process has exited too.
     pub(super) async fn finished(&self) {
         let mut finished = self.is_finished.subscribe();
         drop(finished.wait_for(|is| *is).await);
@@ -136,7 +135,7 @@ impl Connection {
         self.has_ended_a_turn.load(Ordering::Acquire)
     }
 
-    /// Lets a turn call from now on, under a token.
+    /// Admits requests of a turn from now on, under a token.
     pub(super) fn begin(
         self: &Arc<Connection>,
         turn: Uuid,
@@ -166,10 +165,9 @@ impl Connection {
     }
 }
 
-/// Answers what the process asks.
+/// Answers requests of the process.
 struct Calls(Arc<Connection>);
 
-/// A request of a turn.
 struct Call {
     connection: Arc<Connection>,
     id: u64,
@@ -226,7 +224,7 @@ pub(super) fn unknown(method: &str) -> AgentError {
 }
 
 impl Call {
-    /// Works for a turn for as long as that goes on.
+    /// Works for a turn until the turn is over.
     async fn of<P, T, F>(
         &self,
         work: impl FnOnce(Arc<Served>, P) -> F,
@@ -283,7 +281,7 @@ impl Call {
         }
     }
 
-    /// Events of the turn's channel: as many as a frame can have.
+    /// Events of the turn's channel, as many as fit a frame.
     async fn events(&self, forward: bool) -> Result<Vec<u8>, AgentError> {
         let of: OfTurn<(Seq, usize)> = self.body.read(&self.method)?;
         let served = self.connection.turn(of.turn, of.epoch)?;
@@ -307,7 +305,7 @@ impl Call {
         }
     }
 
-    /// The head of the turn's channel, which is told from then on.
+    /// The head of the turn's channel; the process is notified of later heads.
     async fn head(&self) -> Result<Vec<u8>, AgentError> {
         let peer = Arc::clone(&self.connection.peer);
         let of: OfTurn<()> = self.body.read(&self.method)?;
@@ -376,13 +374,13 @@ async fn journal(served: Arc<Served>, (): ()) -> Result<Vec<JournalRow>, AgentEr
 
 async fn keep(served: Arc<Served>, row: JournalRow) -> Result<(), AgentError> {
     let journal = &served.client.0.journal;
-    // It is read before it is written, here too.
+    // The journal must be read before it is written, as in this process.
     journal.find(&row.name).await?;
     let kept = journal.keep(&row.name, row.class, row.body, row.status);
     Ok(kept.await?)
 }
 
-/// The tables of a turn, and what counts the steps of a statement.
+/// The tables of a turn, and the step count of a statement.
 fn storage(served: &Served, asked: &Asked) -> Result<(Storage, Arc<StepCount>), AgentError> {
     let steps = Arc::new(StepCount::up_to(asked.steps.unwrap_or(u64::MAX)));
     let mut storage = served.client.storage()?;
@@ -468,7 +466,7 @@ async fn keep_program(
     served: Arc<Served>,
     (hash, bytes): ([u8; 32], Vec<u8>),
 ) -> Result<(), AgentError> {
-    // Other agents take it for what its hash says.
+    // Other agents trust the hash.
     if hash != <[u8; 32]>::from(Sha256::digest(&bytes)) {
         let message = "the hash of a program is another one";
         return Err(AgentError::new(codes::BAD_MESSAGE, message).fatal());

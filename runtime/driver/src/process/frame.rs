@@ -1,30 +1,29 @@
 //! Frames: messages on the socket between a host and a process of agents.
 //!
-//! A frame is the length of what follows, four bytes, the most significant first, then a line
-//! of JSON that says what it is, a line feed, and the JSON that belongs to it:
+//! A frame is a four-byte big-endian length, then a line of JSON that describes the message, a
+//! line feed, and the message's JSON:
 //!
-//! | line | what follows | what it is |
+//! | line | JSON after it | message |
 //! |---|---|---|
 //! | `{"id":1,"method":"..."}` | the parameters | a request |
 //! | `{"id":1}` | the result | the answer to a request |
-//! | `{"id":1,"error":{"code","message","final"}}` | nothing | the answer of one that failed |
-//! | `{"method":"..."}` | the parameters | a notice, which has no answer |
+//! | `{"id":1,"error":{"code","message","final"}}` | nothing | the answer to a failed request |
+//! | `{"method":"..."}` | the parameters | a notification, without answer |
 //!
-//! What is no such frame ends the connection. Parameters that are not those of the method are
-//! the request's error only.
+//! An invalid frame ends the connection. Invalid parameters fail only their request.
 
 use crate::error::{AgentError, codes};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes of a frame after its length, at most.
+/// Maximum bytes of a frame after its length.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
 
-/// Bytes that are read at a time: a length alone takes no memory.
+/// Read size in bytes: a length alone allocates no memory.
 const PIECE: usize = 64 << 10;
 
-/// An error on the wire.
+/// An error in the wire format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WireError {
@@ -63,7 +62,7 @@ struct Head {
     error: Option<WireError>,
 }
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug)]
 pub(crate) enum Envelope {
     Request { id: u64, method: String },
@@ -76,11 +75,11 @@ pub(crate) enum Envelope {
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) envelope: Envelope,
-    /// JSON of what belongs to it.
+    /// The JSON after the line.
     pub(crate) body: Body,
 }
 
-/// JSON that is read when it is known what it is.
+/// JSON that is parsed once its type is known.
 #[derive(Debug)]
 pub(crate) struct Body {
     bytes: Vec<u8>,
@@ -88,7 +87,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// The value.
+    /// Parses the value.
     pub(crate) fn read<T: DeserializeOwned>(&self, of: &str) -> Result<T, AgentError> {
         let json = self.bytes.get(self.from..).unwrap_or_default();
         serde_json::from_slice(json).map_err(|error| {
@@ -102,7 +101,7 @@ fn malformed(message: impl std::fmt::Display) -> AgentError {
     AgentError::new(codes::BAD_FRAME, format!("no frame: {message}"))
 }
 
-/// Reads what follows the length of a frame.
+/// Decodes a frame without its length.
 pub(crate) fn decode(bytes: Vec<u8>) -> Result<Frame, AgentError> {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let end = end.ok_or_else(|| malformed("it has no line feed"))?;
@@ -141,7 +140,7 @@ fn encode(head: &Head, body: Option<&dyn Json>) -> Result<Vec<u8>, AgentError> {
     Ok(bytes)
 }
 
-/// A value that has a form in JSON.
+/// A value with a JSON form.
 trait Json {
     fn write(&self, to: &mut Vec<u8>) -> serde_json::Result<()>;
 }
@@ -190,7 +189,7 @@ pub(crate) fn failed(id: u64, error: &AgentError) -> Result<Vec<u8>, AgentError>
     encode(&head, None)
 }
 
-/// Reads the next frame; none where the stream ends between two.
+/// Reads the next frame; `None` if the stream ends between two frames.
 pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<Frame>, AgentError> {
     let lost = |error: std::io::Error| AgentError::new(codes::LOST, error.to_string());
     let mut length = [0; 4];

@@ -1,4 +1,4 @@
-//! Link: a host's way to a process of agents, over all of its connections.
+//! Link: a host's access to a process of agents, across reconnects.
 
 use super::Process;
 use super::calls::Connection;
@@ -17,28 +17,28 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a process may take to say goodbye.
+/// Time limit of a process's shutdown.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// A host's way to a process of agents.
+/// A host's access to a process of agents.
 pub(crate) struct Link {
     pub(super) process: Process,
     agents: Vec<String>,
     state: tokio::sync::Mutex<State>,
-    /// What agents said of themselves when they woke last, for those who look at the channel.
+    /// Declarations of agents at their last waking, for views of the channel.
     declared: Mutex<HashMap<AgentKey, Arc<Declared>>>,
     next_agent: AtomicU64,
     is_stopping: watch::Sender<bool>,
-    /// Why whoever connected last was refused.
+    /// Why the last connection attempt was refused.
     refused: Mutex<Option<AgentError>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Kept for a process that connects by itself.
+    /// The socket for a process that connects by itself.
     listening: Option<Listening>,
     live: Option<Arc<Connection>>,
-    /// Connections that did not come about or ended no turn, one after the other.
+    /// Consecutive connections that failed or ended no turn.
     failures: u32,
     not_before: Option<Instant>,
 }
@@ -56,7 +56,7 @@ impl Link {
         })
     }
 
-    /// An agent of the process, as activations call it.
+    /// The runner of an agent of the process.
     pub(crate) fn runner(self: &Arc<Link>, identity: &Identity) -> Arc<dyn Runner> {
         let declared = locked(&self.declared).get(&identity.key).cloned();
         Arc::new(RemoteRunner::new(
@@ -66,7 +66,7 @@ impl Link {
         ))
     }
 
-    /// A number for an agent's value in the process.
+    /// A new number for an agent's value in the process.
     pub(super) fn number(&self) -> u64 {
         self.next_agent.fetch_add(1, Ordering::Relaxed)
     }
@@ -75,7 +75,7 @@ impl Link {
         locked(&self.declared).insert(key.clone(), Arc::clone(declared));
     }
 
-    /// The connection: made, and the program started, if there is none.
+    /// The current connection; without one it starts the program and connects.
     ///
     /// # Errors
     /// `process.not_started`, `host.stopping`.
@@ -129,7 +129,7 @@ impl Link {
         let listening = match (self.process.is_attached(), &mut state.listening) {
             (true, Some(listening)) => listening,
             (true, none) => none.insert(Listening::new(&self.process)?),
-            // A program connects once.
+            // A started program connects once.
             (false, _) => {
                 own = Listening::new(&self.process)?;
                 &own
@@ -140,7 +140,7 @@ impl Link {
         let connected = listening.connect(&self.process, &self.agents, refused);
         let connected = connected.await.map_err(|error| {
             match locked(&self.refused).take() {
-                // That says more.
+                // The refusal explains more.
                 Some(refused) => AgentError::new(
                     codes::NOT_STARTED,
                     format!("{error}; who connected was refused: {refused}"),
@@ -152,13 +152,13 @@ impl Link {
         Ok(Connection::over(stream, running))
     }
 
-    /// Ends the process, for a host that has drained.
+    /// Ends the process after the host has drained.
     pub(crate) async fn stop(&self) {
         self.is_stopping.send_replace(true);
         let mut state = self.state.lock().await;
         state.listening = None;
         if let Some(live) = state.live.take() {
-            // One that does not listen is ended all the same.
+            // A process that does not respond is killed.
             let goodbye = live.peer.notify("bye", &());
             drop(tokio::time::timeout(GOODBYE, goodbye).await);
             drop(tokio::time::timeout(GOODBYE, live.peer.ended()).await);

@@ -1,11 +1,12 @@
 //! Process: agents whose code runs in another process than their host.
 //!
-//! The host keeps the store, the language model and its keys, and the process has a socket to
-//! it. A turn is run there and committed here: what it sends and sets comes with its end, and
-//! what it must know meanwhile (its tables, steps, the channel, the model) it asks for, each
-//! time with the token of its attempt, which the host forgets when the attempt is over.
+//! The host keeps the store, the language model and its credentials. The process connects to it
+//! over a socket. A turn runs in the process and commits in the host: sent events and timers
+//! arrive with the turn's end. During a turn the process requests data (its tables, steps, the
+//! channel, the model) with the token of the attempt, which the host revokes when the attempt
+//! is over.
 //!
-//! - `frame`, `wire`: what goes over the socket;
+//! - `frame`, `wire`: the wire format;
 //! - `peer`: one end of a connection;
 //! - `link`, `start`, `runner`, `calls`: the host's side;
 //! - `agents`, `remote`: the process's side;
@@ -31,14 +32,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Variables by which a process that was started knows where its host is.
+/// Environment variables that give a started process the address of its host.
 const SOCKET: &str = "A99_PROCESS_SOCKET";
 const TOKEN: &str = "A99_PROCESS_TOKEN";
 
-/// Another process that runs agents of a host: one that the host starts, and again when it
-/// ended, or one that connects by itself. It runs [`AgentProcess`].
+/// Another process that runs agents of a host. The host starts it and restarts it when it
+/// exits, or it connects by itself. It runs [`AgentProcess`].
 ///
-/// Its environment is empty but for what is given here: no key of the host's is in it.
+/// Its environment contains only the variables given here, never the host's credentials.
 ///
 /// ```no_run
 /// use a99_runtime::{Host, Process};
@@ -55,7 +56,7 @@ pub struct Process {
 }
 
 impl std::fmt::Debug for Process {
-    /// Without arguments and values of the environment, which may be secret.
+    /// Omits arguments and environment values, which may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Process");
         match &self.how {
@@ -90,8 +91,8 @@ impl Process {
         }
     }
 
-    /// A program that the host starts when an agent of it is needed first, and stops when it
-    /// has drained.
+    /// A program that the host starts when one of its agents is first needed, and stops after
+    /// draining.
     pub fn command(program: impl Into<OsString>) -> Process {
         Process::new(How::Command(Command {
             program: program.into(),
@@ -101,9 +102,8 @@ impl Process {
         }))
     }
 
-    /// A process that somebody else starts, and that connects by itself
-    /// ([`AgentProcess::attach`]): the socket and its token are files of this folder, which
-    /// the host makes for this user only.
+    /// A process that is started elsewhere and connects by itself ([`AgentProcess::attach`]).
+    /// The host creates the socket and its token as files of this folder, for this user only.
     pub fn attached(folder: impl Into<PathBuf>) -> Process {
         Process::new(How::Attached(folder.into()))
     }
@@ -119,25 +119,25 @@ impl Process {
         self
     }
 
-    /// An argument of the program.
+    /// Adds an argument of the program.
     #[must_use]
     pub fn arg(self, arg: impl Into<OsString>) -> Process {
         self.with_command(|command| command.args.push(arg.into()))
     }
 
-    /// Arguments of the program.
+    /// Adds arguments of the program.
     #[must_use]
     pub fn args<T: Into<OsString>>(self, args: impl IntoIterator<Item = T>) -> Process {
         self.with_command(|command| command.args.extend(args.into_iter().map(Into::into)))
     }
 
-    /// A variable of the program's environment.
+    /// Sets an environment variable of the program.
     #[must_use]
     pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Process {
         self.with_command(|command| command.env.push((name.into(), value.into())))
     }
 
-    /// A variable of this process, as it is now, for the program's environment too.
+    /// Copies an environment variable of this process, with its current value.
     #[must_use]
     pub fn inherit(self, name: impl Into<OsString>) -> Process {
         let name = name.into();
@@ -147,30 +147,29 @@ impl Process {
         }
     }
 
-    /// The folder in which the program runs.
+    /// Sets the program's working directory.
     #[must_use]
     pub fn current_dir(self, folder: impl Into<PathBuf>) -> Process {
         self.with_command(|command| command.folder = Some(folder.into()))
     }
 
-    /// How long it may take to connect; 30 seconds if nothing is said.
+    /// How long the process may take to connect; 30 seconds by default.
     #[must_use]
     pub fn start_timeout(mut self, timeout: Duration) -> Process {
         self.start_timeout = timeout;
         self
     }
 
-    /// How long the host waits for answers that are no turns; 30 seconds if nothing is said. A
-    /// process that does not give a cancelled turn up in this time is replaced.
+    /// Timeout of answers that are not turns; 30 seconds by default. A process that does not
+    /// give up a cancelled turn in this time is replaced.
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> Process {
         self.call_timeout = timeout;
         self
     }
 
-    /// How long the host waits before it starts the program again that ended without having
-    /// ended a turn: it doubles each time from the first to the most. A tenth of a second and
-    /// half a minute, if nothing is said.
+    /// Back-off before the program restarts after it exited without ending a turn: the pause
+    /// doubles from `first` to `most`. The default is 0.1 to 30 seconds.
     #[must_use]
     pub fn pauses(mut self, first: Duration, most: Duration) -> Process {
         self.pauses = (first, most);

@@ -1,4 +1,4 @@
-//! Peers: one end of a connection, which asks, answers and is told.
+//! Peers: one end of a connection, which sends and answers requests and notifications.
 
 use super::frame::{self, Body, Envelope};
 use crate::error::{AgentError, codes};
@@ -15,26 +15,26 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// How long an answer is waited for.
+/// Timeout of an answer.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same for the answer of a language model.
+/// Timeout of a language model's answer.
 pub(crate) const AI_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Frames that wait to be written, at most; whoever has one more waits.
+/// Maximum frames in the write queue; senders wait for room.
 const MAX_QUEUED: usize = 256;
 
-/// Requests of the other end that are worked on at a time; one more ends the connection.
+/// Maximum concurrent requests of the other end; one more ends the connection.
 const MAX_SERVED: usize = 1_024;
 
-/// The notice that an answer is not waited for any more.
+/// The notification that cancels a request.
 const CANCEL: &str = "cancel";
 
 type Answer = Result<Body, AgentError>;
 
-/// What answers the other end.
+/// Answers the other end.
 pub(crate) trait Serve: Send + Sync + 'static {
-    /// Answers a request: with the frame of this id.
+    /// Answers a request with the frame of this id.
     fn request(
         &self,
         id: u64,
@@ -42,28 +42,27 @@ pub(crate) trait Serve: Send + Sync + 'static {
         params: Body,
     ) -> BoxFuture<'static, Result<Vec<u8>, AgentError>>;
 
-    /// Takes a notice; it does not wait.
+    /// Takes a notification without blocking.
     fn notice(&self, method: &str, params: &Body) -> Result<(), AgentError>;
 }
 
 #[derive(Default)]
 struct Pending {
     answers: HashMap<u64, oneshot::Sender<Answer>>,
-    /// Requests of the other end.
+    /// Running requests of the other end.
     served: HashMap<u64, AbortHandle>,
 }
 
-/// One end of a connection.
 pub(crate) struct Peer {
     out: mpsc::Sender<Vec<u8>>,
     pending: Mutex<Pending>,
     next: AtomicU64,
     room: Arc<Semaphore>,
-    /// Why it ended.
+    /// Why the connection ended.
     ended: watch::Sender<Option<AgentError>>,
 }
 
-/// A request whose answer is waited for. If it is dropped, the other end is told.
+/// A pending request. Dropping it cancels the request at the other end.
 struct Waiting<'a> {
     peer: &'a Arc<Peer>,
     id: u64,
@@ -80,7 +79,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Peer {
-    /// An end, and what waits to be written.
+    /// A peer, and its queue of frames to write.
     pub(crate) fn new() -> (Arc<Peer>, mpsc::Receiver<Vec<u8>>) {
         let (out, queue) = mpsc::channel(MAX_QUEUED);
         let peer = Peer {
@@ -103,15 +102,15 @@ impl Peer {
         self.ended.borrow().is_some()
     }
 
-    /// Waits until it has, and says why.
+    /// Waits for the end of the connection, and gives its reason.
     pub(crate) async fn ended(&self) -> AgentError {
         let mut ended = self.ended.subscribe();
-        // The sender lives in the peer.
+        // Never fails: the peer owns the sender.
         drop(ended.wait_for(Option::is_some).await);
         self.gone()
     }
 
-    /// Ends the connection: whoever waits for an answer gets the error.
+    /// Ends the connection: all pending requests get the error.
     pub(crate) fn end(&self, why: AgentError) {
         self.ended.send_if_modified(|ended| {
             let is_first = ended.is_none();
@@ -124,11 +123,11 @@ impl Peer {
         }
     }
 
-    /// Asks, and waits for the answer: for ever, if there is no limit.
+    /// Sends a request and waits for the answer, without a limit if `limit` is `None`.
     ///
     /// # Errors
-    /// Those of the other end; `process.timeout`, `process.lost` and what else ended the
-    /// connection; `process.message_too_large`.
+    /// Those of the other end; `process.timeout`; `process.lost` or another reason for the end
+    /// of the connection; `process.message_too_large`.
     pub(crate) async fn request<T: DeserializeOwned>(
         self: &Arc<Peer>,
         method: &str,
@@ -164,7 +163,7 @@ impl Peer {
         body.read(waiting.method)
     }
 
-    /// Tells the other end something, and waits for room.
+    /// Sends a notification, and waits for room in the queue.
     pub(crate) async fn notify(
         &self,
         method: &str,
@@ -174,7 +173,7 @@ impl Peer {
         self.out.send(frame).await.map_err(|_| self.gone())
     }
 
-    /// The same where nobody can wait: without room it is sent when there is some.
+    /// Sends a notification without waiting: if the queue is full, it is sent later.
     pub(crate) fn notify_soon(&self, method: &str, params: &impl Serialize) {
         let Ok(frame) = frame::notice(method, params) else {
             return;
@@ -187,12 +186,12 @@ impl Peer {
         }
     }
 
-    /// The same for what may be lost: whether there was room.
+    /// Sends a notification that may be lost. Gives whether there was room.
     pub(crate) fn try_notify(&self, method: &str, params: &impl Serialize) -> bool {
         frame::notice(method, params).is_ok_and(|frame| self.out.try_send(frame).is_ok())
     }
 
-    /// Reads and writes until the connection ends, and says why it did.
+    /// Reads and writes until the connection ends, and gives the reason.
     pub(crate) async fn run(
         self: Arc<Peer>,
         mut queue: mpsc::Receiver<Vec<u8>>,
@@ -228,7 +227,7 @@ impl Peer {
         serve: &Arc<impl Serve>,
     ) -> Result<(), AgentError> {
         match frame.envelope {
-            // An answer that nobody waits for any more is left.
+            // An answer to a cancelled request is dropped.
             Envelope::Answer { id } => {
                 if let Some(waiting) = locked(&self.pending).answers.remove(&id) {
                     drop(waiting.send(Ok(frame.body)));
@@ -264,7 +263,7 @@ impl Peer {
         })?;
         let work = serve.request(id, method, params);
         let peer = Arc::clone(self);
-        // It is noted before it can end.
+        // Register the task before it can end.
         let mut pending = locked(&self.pending);
         let task = tokio::spawn(async move {
             let _permit = permit;

@@ -1,5 +1,5 @@
-//! Turn of an agent whose host is another process: its stores, bus, model and log, each over
-//! the socket and with the turn's token.
+//! Turn of an agent whose host is another process: its stores, bus, model and log go over the
+//! socket with the turn's token.
 
 use super::ai::Streams;
 use super::frame::WireError;
@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 
 type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// A turn, as far as its host must be asked.
+/// The connection of a turn to its host.
 pub(super) struct RemoteTurn {
     pub(super) peer: Arc<Peer>,
     pub(super) turn: Uuid,
@@ -38,11 +38,11 @@ pub(super) struct RemoteTurn {
     key: AgentKey,
     present: Mutex<Present>,
     next_wait: AtomicU64,
-    /// The turn here, which is over as soon as the host says so.
+    /// The local turn, which ends as soon as the host reports it over.
     inner: OnceLock<Weak<TurnInner>>,
 }
 
-/// The host's clock, as it was when the turn began, moved on by the time since.
+/// The host's clock at the beginning of the turn, advanced by the time since.
 pub(super) struct HostClock {
     pub(super) began: Millis,
     pub(super) at: Instant,
@@ -58,7 +58,7 @@ impl Clock for HostClock {
     }
 }
 
-/// An error of the host as one of a store.
+/// Converts an error of the host to a store error.
 fn store_error(error: &AgentError) -> StoreError {
     const ALL: [StoreCode; 12] = [
         StoreCode::Fenced,
@@ -107,12 +107,12 @@ impl RemoteTurn {
         }
     }
 
-    /// Says which turn here it is.
+    /// Links the local turn.
     pub(super) fn is_of(&self, inner: &Arc<TurnInner>) {
         self.inner.get_or_init(|| Arc::downgrade(inner));
     }
 
-    /// Ends the turn here, if the host says that it is over.
+    /// Ends the local turn if the error says that it is over.
     pub(super) fn heed(&self, error: &AgentError) {
         let inner = self.inner.get().and_then(Weak::upgrade);
         if let (codes::OVER, Some(inner)) = (error.code(), inner) {
@@ -128,7 +128,7 @@ impl RemoteTurn {
         }
     }
 
-    /// Asks the host.
+    /// Sends a request to the host.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -148,7 +148,7 @@ impl RemoteTurn {
         answer.map_err(|error| store_error(&error))
     }
 
-    /// Refuses what a turn never does.
+    /// Refuses an operation that a turn never performs.
     fn refuse<T: Send + 'static>(&self, what: &str) -> Reply<'static, T> {
         let message = format!(
             "{what}: the host of {} does it, which is another process",
@@ -167,7 +167,7 @@ fn sending(event: NewEvent) -> Sending {
     }
 }
 
-/// The stores of the host, as far as a turn needs them.
+/// The host's stores, limited to the operations of a turn.
 pub(super) struct RemoteStore(pub(super) Arc<RemoteTurn>);
 
 impl AgentStore for RemoteStore {
@@ -272,7 +272,7 @@ impl AgentStore for RemoteStore {
 }
 
 impl ChannelStore for RemoteStore {
-    /// The host says who sends, and looks at whether the turn goes on.
+    /// The host sets the sender and checks that the turn is still running.
     fn append(
         &self,
         events: Vec<NewEvent>,
@@ -287,7 +287,7 @@ impl ChannelStore for RemoteStore {
                 appended.push(Appended {
                     channel,
                     event: Arc::new(event),
-                    // The host tells of it.
+                    // The host announces the event.
                     is_new: false,
                 });
             }
@@ -324,7 +324,7 @@ impl ChannelStore for RemoteStore {
     }
 }
 
-/// The agent's tables in the turn. The host begins their transaction, and ends it.
+/// The agent's tables in the turn. The host begins and ends their transaction.
 struct RemoteTables(Arc<RemoteTurn>);
 
 impl RemoteTables {
@@ -355,7 +355,7 @@ impl RemoteTables {
 }
 
 impl TableTurn for RemoteTables {
-    /// The host knows its number.
+    /// The host knows the transaction's number.
     fn id(&self) -> u64 {
         0
     }
@@ -372,19 +372,19 @@ impl TableTurn for RemoteTables {
         Box::pin(self.ask("storage.query", statement, first))
     }
 
-    /// The host ends them with its turn.
+    /// The host ends the transaction with its turn.
     fn end(&self) {}
 
     fn abandon(&self) {}
 
-    /// The host looks, before it commits.
+    /// The host checks before it commits.
     fn check(&self) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
-/// Who is on the channel: as it was when the turn began, or when it invited or removed
-/// somebody last.
+/// The participants of the channel at the beginning of the turn, or after its last invitation
+/// or removal.
 pub(super) struct RemotePresence(pub(super) Arc<RemoteTurn>);
 
 impl Presence for RemotePresence {
@@ -437,7 +437,7 @@ impl HostLink for RemoteTurn {
 }
 
 impl AgentLogger for RemoteTurn {
-    /// What has no room on the way is lost: whoever logs does not wait.
+    /// Logging never waits: without room the entry is lost.
     fn log(&self, entry: &LogEntry<'_>) {
         let said = self.of((entry.level.name(), entry.code, entry.message));
         let _has_room = self.peer.try_notify("log", &said);

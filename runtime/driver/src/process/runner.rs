@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// JSON text of a state, whose type is known elsewhere.
+/// JSON text of a state whose type only the process knows.
 struct Text(String);
 
-/// A state that came from the process.
+/// Wraps a state that came from the process.
 fn state(json: String) -> Result<Output, AgentError> {
     let is_object = json.starts_with('{') && serde_json::from_str::<IgnoredAny>(&json).is_ok();
     if !is_object {
@@ -33,15 +33,14 @@ fn state(json: String) -> Result<Output, AgentError> {
     })
 }
 
-/// An agent of another process.
 pub(super) struct RemoteRunner {
     link: Arc<Link>,
     identity: Identity,
-    /// As it said when it woke before; good enough for those who look at the channel.
+    /// The declarations at an earlier waking, sufficient for views of the channel.
     before: Option<Arc<Declared>>,
     declared: OnceLock<Arc<Declared>>,
     bound: tokio::sync::Mutex<Option<Bound>>,
-    /// Whether its value was initialized, as each new one is then.
+    /// Whether the current value was initialized; a new value is initialized again.
     is_initialized: AtomicBool,
 }
 
@@ -85,7 +84,7 @@ impl RemoteRunner {
         Some(self.link.process.call_timeout)
     }
 
-    /// The agent's value: made, if the process has none or is a new one.
+    /// The agent's value; created if the process is new or has none.
     async fn bound(&self) -> Result<Bound, AgentError> {
         let mut bound = self.bound.lock().await;
         if let Some(bound) = &*bound
@@ -162,7 +161,7 @@ impl Runner for RemoteRunner {
         self.declared().map_or(0, |said| said.version)
     }
 
-    /// Null for one that has never been asked: it may have any.
+    /// Null before the first waking: the agent may have any methods.
     fn advertised(&self) -> Value {
         let said = self.declared().map(|said| said.methods.clone());
         said.unwrap_or_default()
@@ -255,7 +254,7 @@ impl Runner for RemoteRunner {
     }
 }
 
-/// What a handler gave, as that of a turn here.
+/// Converts a handler's output to that of a local turn.
 fn take(end: TurnEnd, client: &TurnClient) -> Result<Output, AgentError> {
     for change in &end.timers {
         let TimerChange::Set(row) = change else {

@@ -1,4 +1,4 @@
-//! Start of a process of agents: its socket, its program, and who may connect.
+//! Start of a process of agents: its socket, its program, and the check of connections.
 
 use super::frame::{self, Envelope};
 use super::wire::{Hello, PROTOCOL};
@@ -15,16 +15,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::Instant;
 
-/// How long whoever connects may take to say who it is.
+/// Timeout of a connection's first request.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a program that was started is looked at.
+/// Poll interval for a started program.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a program may take to end after its connection did.
+/// How long a program may take to exit after its connection ended.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Names in the folder of an attached process.
+/// File names in the folder of an attached process.
 pub(super) const SOCKET_FILE: &str = "socket";
 pub(super) const TOKEN_FILE: &str = "token";
 
@@ -32,28 +32,28 @@ fn not_started(what: impl std::fmt::Display, error: impl std::fmt::Display) -> A
     AgentError::new(codes::NOT_STARTED, format!("{what}: {error}"))
 }
 
-/// A text that nobody guesses.
+/// A random secret.
 fn secret() -> String {
     let mut bytes = [0; 32];
     SystemRandom.fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The socket on which a process is waited for.
+/// The socket on which the host waits for a process.
 pub(super) struct Listening {
     folder: PathBuf,
     listener: UnixListener,
-    /// This user.
+    /// This user's id.
     uid: u32,
-    /// Whether the folder is removed with it.
+    /// Whether the folder is temporary and removed on drop.
     is_own: bool,
-    /// What an attached process says; a program gets one of its own each time.
+    /// The token of an attached process; a started program gets a new one each time.
     token: Option<String>,
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Whoever finds them can do nothing with them.
+        // The files are useless after this; an error is harmless.
         drop(fs::remove_file(self.folder.join(SOCKET_FILE)));
         if self.token.is_some() {
             drop(fs::remove_file(self.folder.join(TOKEN_FILE)));
@@ -64,7 +64,8 @@ impl Drop for Listening {
     }
 }
 
-/// A folder of this user that nobody else can enter, and whose it is.
+/// Checks that only this user has access to a folder, or creates such a folder. Gives the
+/// user's id.
 fn private(folder: &Path, is_own: bool) -> io::Result<u32> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => return Ok(fs::symlink_metadata(folder)?.uid()),
@@ -79,7 +80,7 @@ fn private(folder: &Path, is_own: bool) -> io::Result<u32> {
     if found.mode() & 0o077 != 0 {
         return refuse("others have access to it: it must have mode 700");
     }
-    // Whatever is made here belongs to this user.
+    // A file created here belongs to this user.
     let probe = folder.join(format!("probe-{}", secret()));
     let mine = OpenOptions::new()
         .write(true)
@@ -124,7 +125,7 @@ impl Listening {
             token,
         };
         if let Some(token) = &listening.token {
-            // Whoever waits for the file finds all of it.
+            // Rename makes the file appear complete.
             let part = folder.join(format!("{TOKEN_FILE}.part"));
             drop(fs::remove_file(&part));
             let mut options = OpenOptions::new();
@@ -184,7 +185,7 @@ impl Listening {
         }
     }
 
-    /// Looks at who connected.
+    /// Authenticates a connection.
     async fn greet(
         &self,
         stream: &mut UnixStream,
@@ -234,13 +235,13 @@ impl Listening {
     }
 }
 
-/// Compares all of two texts, whatever they begin with.
+/// Compares texts in a time that depends on their lengths only.
 fn is_same(one: &str, other: &str) -> bool {
     let pairs = one.bytes().zip(other.bytes());
     one.len() == other.len() && pairs.fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// A program that was started; it is killed when this is dropped.
+/// A started program; killed on drop.
 pub(super) struct Running(Option<Child>);
 
 impl Running {
@@ -262,14 +263,14 @@ impl Running {
         Ok(Running(Some(child)))
     }
 
-    /// How it ended, if it did.
+    /// The exit status, if it has exited.
     fn has_ended(&mut self) -> Option<String> {
         let ended = self.0.as_mut()?.try_wait().ok()??;
         self.0 = None;
         Some(ended.to_string())
     }
 
-    /// Lets it end by itself for a while, then kills it.
+    /// Gives the program time to exit, then kills it.
     pub(super) async fn stop(mut self) {
         let until = Instant::now() + GRACE;
         while self.0.is_some() && self.has_ended().is_none() && Instant::now() < until {
@@ -281,8 +282,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
-            // It may have ended already; its end is taken notice of elsewhere, as it may take
-            // a while.
+            // It may have exited already. Reaping may take a while, hence the thread.
             drop(child.kill());
             std::thread::spawn(move || child.wait());
         }

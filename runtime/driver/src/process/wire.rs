@@ -1,4 +1,4 @@
-//! Wire: what host and process tell each other, beyond single values.
+//! Wire: the messages between host and process.
 
 use crate::agent::{ConnectOptions, Identity};
 use crate::bus::Participant;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The version of this protocol: both ends have the same.
+/// The protocol version; both ends must have the same.
 pub(crate) const PROTOCOL: u32 = 1;
 
 /// The first request of a process.
@@ -24,14 +24,14 @@ pub(crate) struct Hello {
     pub(crate) agents: Vec<String>,
 }
 
-/// Makes an agent's value in the process, under a number.
+/// Creates an agent's value in the process, under a number.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Make {
     pub(crate) agent: u64,
     pub(crate) identity: Identity,
 }
 
-/// What a type of agents says of itself.
+/// The declarations of an agent type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Declared {
     pub(crate) policy: Policy,
@@ -42,20 +42,20 @@ pub(crate) struct Declared {
     /// Migrations of its tables.
     pub(crate) tables: Option<Vec<String>>,
     pub(crate) settings: Value,
-    /// As it joins a channel of which it saw nothing.
+    /// The options for joining a new channel.
     pub(crate) connect: ConnectOptions,
     /// JSON of the state of a new agent.
     pub(crate) initial: String,
 }
 
-/// A state that was read and led up to the agent's version.
+/// A state that was read and migrated to the agent's version.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ReadState {
     pub(crate) state: String,
     pub(crate) backups: Vec<(u32, Value)>,
 }
 
-/// A turn that is to be run.
+/// A turn to run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunTurn {
     pub(crate) turn: Uuid,
@@ -79,14 +79,14 @@ pub(crate) struct RunTurn {
     pub(crate) settings: Value,
 }
 
-/// Who is on the channel, and who can be invited.
+/// The participants of the channel, and the agents that can be invited.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Present {
     pub(crate) roster: Vec<Participant>,
     pub(crate) known: Vec<String>,
 }
 
-/// An event that a turn sends; channel, sender and hops are the host's to say.
+/// An event that a turn sends. The host sets channel, sender and hops.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Sending {
     pub(crate) id: Uuid,
@@ -94,7 +94,7 @@ pub(crate) struct Sending {
     pub(crate) attachments: Vec<Attachment>,
 }
 
-/// What a handler gave.
+/// The output of a handler.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct TurnEnd {
     pub(crate) state: String,
@@ -104,7 +104,7 @@ pub(crate) struct TurnEnd {
     pub(crate) timers: Vec<TimerChange>,
 }
 
-/// A call of a turn: of which attempt, in which epoch.
+/// A request of a turn: the attempt's token and epoch, and the parameters.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct OfTurn<T> {
     pub(crate) turn: Uuid,
@@ -117,20 +117,20 @@ pub(crate) struct OfTurn<T> {
 pub(crate) struct Asked {
     pub(crate) sql: String,
     pub(crate) params: Vec<Value>,
-    /// How many steps it may take.
+    /// The step limit.
     pub(crate) steps: Option<u64>,
     pub(crate) repeatable: bool,
     pub(crate) first: bool,
 }
 
-/// How a statement ended, and the steps that it took.
+/// The result of a statement, and the steps that it took.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Told<T> {
     pub(crate) taken: u64,
     pub(crate) done: Result<T, super::frame::WireError>,
 }
 
-/// That the log of the turn's channel goes on.
+/// Notification of a new head of the turn's channel.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) turn: Uuid,

@@ -1,4 +1,4 @@
-//! Agent whose events a program handles: a source, JSON or `.a99b` that nobody trusts.
+//! Agent whose events a program handles: untrusted JavaScript source, JSON or `.a99b`.
 
 use super::builder::{ProgramAgentBuilder, Settled};
 use super::journal::TurnJournal;
@@ -27,13 +27,13 @@ const BEYOND: Duration = Duration::from_secs(5);
 
 /// An agent whose events a program handles.
 ///
-/// The program gets an object of `event`, `state`, `settings` and `identity`, acts on its turn
-/// by atoms (`agentSetState`, `agentSend`, `agentSetTimer` and others), and asks the world for
-/// what it is granted. Its turn is a turn as any other: state, messages and timers are one
-/// commit, answers of calls are steps, and after a crash it goes on at the call that was under
-/// way, with the program that it began with (D91).
+/// The program gets an object of `event`, `state`, `settings` and `identity`. It acts on its
+/// turn through atoms (`agentSetState`, `agentSend`, `agentSetTimer` and others), and on the
+/// world through granted capabilities. Its turn is an ordinary turn: state, messages and timers
+/// are one commit, and answers of calls are steps. After a crash it continues at the
+/// interrupted call, with the program that it began with (D91).
 ///
-/// A clone is the same agent: what makes agents for a host gives one to each key.
+/// A clone is the same agent: a host's factory clones it for each key.
 ///
 /// ```
 /// use a99_runtime::program::ProgramAgent;
@@ -76,11 +76,11 @@ const BEYOND: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct ProgramAgent(Arc<Hosted>);
 
-/// What all agents of a program share.
+/// The parts that all agents of a program share.
 struct Hosted {
     program: AgentProgram,
     settled: Settled,
-    /// The store that keeps the program, as far as this process knows.
+    /// The store known to have the program.
     kept: Mutex<Option<Weak<dyn AgentStore>>>,
 }
 
@@ -90,23 +90,23 @@ impl fmt::Debug for ProgramAgent {
     }
 }
 
-/// How the run of a turn ended: whose, which, and what came of it.
+/// The end of a turn's run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TurnRun<'a> {
     /// The agent.
     pub key: &'a AgentKey,
-    /// What the turn answers to.
+    /// The event, timer or hook that triggered the turn.
     pub trigger: &'a Trigger,
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// What came of the run, with the fuel that it used; what kept it from its end otherwise.
+    /// The run's outcome with the fuel used, or the error that prevented its end.
     pub end: &'a Result<ProgramEnd, ProgramError>,
 }
 
 impl ProgramAgent {
-    /// A builder of agents of a program, which an engine has compiled or loaded. They are
-    /// granted nothing.
+    /// A builder of agents of a program that an engine has compiled or loaded. It grants no
+    /// capabilities.
     #[must_use]
     pub fn builder(engine: &Engine, program: agent99::Agent) -> ProgramAgentBuilder {
         ProgramAgentBuilder::new(engine, program)
@@ -126,8 +126,8 @@ impl ProgramAgent {
         &self.0.program
     }
 
-    /// Keeps the program in the store, where a turn that begins with it finds it when another
-    /// process, with another program, goes on with it.
+    /// Stores the program, so that another process with a newer program can finish a turn that
+    /// began with this one.
     async fn keep(&self, store: &Arc<dyn AgentStore>) -> Result<(), StoreError> {
         let wanted = Arc::downgrade(store);
         let is_kept = |kept: &Weak<dyn AgentStore>| Weak::ptr_eq(kept, &wanted);
@@ -142,8 +142,8 @@ impl ProgramAgent {
         Ok(())
     }
 
-    /// Runs the program on an event or on the call of a method, and gives its result, if that
-    /// is its state or an answer.
+    /// Runs the program on an event or a method call. Gives the result if it is the state or an
+    /// answer.
     async fn run(
         &self,
         turn: &mut Turn<'_, Self>,
@@ -240,7 +240,7 @@ impl ProgramAgent {
         }
     }
 
-    /// Runs the program on what happened.
+    /// Runs the program on an event.
     async fn handle(&self, turn: &mut Turn<'_, Self>, event: Json) -> TurnOutcome {
         let result = self.run(turn, event, false).await?;
         if !self.0.settled.is_state_of_result {
@@ -256,7 +256,7 @@ impl ProgramAgent {
         Ok(())
     }
 
-    /// Runs the program on a call of a method.
+    /// Runs the program on a method call.
     async fn answer(
         &self,
         turn: &mut Turn<'_, Self>,
@@ -325,7 +325,7 @@ impl Agent for ProgramAgent {
         }
         let told = self.handle(turn, turn::lost(&lost)).await;
         if let Err(error) = told {
-            // It goes on without, for its dead letters say the same.
+            // The agent continues: its dead letters hold the same information.
             let client = turn.client();
             client.0.give_up();
             let key = Some(&client.identity().key);

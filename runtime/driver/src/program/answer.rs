@@ -1,26 +1,25 @@
-//! Answers of calls as texts of the journal: nothing of a value is lost in them.
+//! Answers of calls as journal texts, without loss.
 
 use a99_capabilities::StoredValue;
 use agent99::{AtomError, ErrorCode, Fuel, HostReply, Map, Value};
 
-/// Bytes of an answer, at most: far more than may cross into a program.
+/// Maximum bytes of an answer: far more than may cross into a program.
 const MAX_BYTES: usize = 1 << 30;
 
-/// The member that a text has whose value is no JSON.
+/// The member that marks a text whose value is not plain JSON.
 const TAGGED: &str = "$tagged";
 
-/// What came of a call.
+/// The answer of a call.
 #[derive(Debug)]
 pub(super) struct Answered {
-    /// The answer.
     pub(super) result: Result<HostReply, AtomError>,
-    /// What the atom took of the run's fuel beside it.
+    /// The fuel that the atom charged to the run.
     pub(super) charged: Fuel,
-    /// When it came, in milliseconds since the Unix epoch.
+    /// The time of arrival in milliseconds since the Unix epoch.
     pub(super) at: f64,
 }
 
-/// A value as JSON text.
+/// Encodes a value as JSON text.
 pub(super) fn encode(value: &Value) -> Result<String, String> {
     let stored = StoredValue::of(value, MAX_BYTES).map_err(|error| error.to_string())?;
     match stored {
@@ -35,7 +34,7 @@ pub(super) fn encode(value: &Value) -> Result<String, String> {
     }
 }
 
-/// The value of such a text.
+/// Decodes the value of such a text.
 pub(super) fn decode(text: &str) -> Option<Value> {
     let start = format!("{{\"{TAGGED}\":\"");
     match text.strip_prefix(&start) {
@@ -50,14 +49,12 @@ fn push_hex(text: &mut String, byte: u8) {
     }
 }
 
-/// Bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     bytes.iter().for_each(|byte| push_hex(&mut text, *byte));
     text
 }
 
-/// Bytes of hexadecimal digits.
 pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| {
         char::from(byte)
@@ -83,7 +80,7 @@ fn fuel_of(value: Option<&Value>) -> Option<Fuel> {
 }
 
 impl Answered {
-    /// The answer as a text.
+    /// Encodes the answer as text.
     pub(super) fn encode(&self) -> Result<String, String> {
         let mut map = Map::new();
         map.insert("at", self.at);
@@ -109,7 +106,7 @@ impl Answered {
         encode(&Value::Object(map))
     }
 
-    /// The answer of a text.
+    /// Decodes the answer of a text.
     pub(super) fn decode(text: &str) -> Option<Answered> {
         let Value::Object(mut map) = decode(text)? else {
             return None;

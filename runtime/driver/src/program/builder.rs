@@ -1,4 +1,4 @@
-//! Builder of agents of programs: what they are granted, their limits, how their events come.
+//! Builder of program agents: capabilities, limits, and how events arrive.
 
 use super::agent::{ProgramAgent, TurnRun};
 use super::{AgentProgram, CallClass, MakeOptions, OnUnknown, ProgramArgs, ProgramHandler};
@@ -15,10 +15,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a turn may take whose run has no time of its own.
+/// The timeout of a turn whose run has no deadline.
 const TIME_OF_TURN: Duration = Duration::from_secs(300);
 
-/// A method of a program: what others on the channel may ask it to do.
+/// A method of a program that other participants of the channel may call.
 ///
 /// The program runs with an event `{"type": "method-call", "callId", "methodName", "args",
 /// "sender"}`, and its result is the answer (D95).
@@ -31,7 +31,7 @@ pub struct ProgramMethod {
 }
 
 impl ProgramMethod {
-    /// A method that takes any object.
+    /// A method that accepts any object.
     #[must_use]
     pub fn new(description: impl Into<String>) -> ProgramMethod {
         ProgramMethod {
@@ -42,22 +42,22 @@ impl ProgramMethod {
         }
     }
 
-    /// The JSON Schema of its arguments. Those that do not fit are refused before the program
-    /// runs.
+    /// The JSON Schema of the arguments. Arguments that do not match are refused before the
+    /// program runs.
     #[must_use]
     pub fn parameters(mut self, schema: Json) -> ProgramMethod {
         self.parameters = schema;
         self
     }
 
-    /// The JSON Schema of its answer, for those who call; nothing is judged by it.
+    /// The JSON Schema of the answer, for callers; it is not enforced.
     #[must_use]
     pub fn returns(mut self, schema: Json) -> ProgramMethod {
         self.returns = Some(schema);
         self
     }
 
-    /// How long callers wait for it, if they say nothing else.
+    /// The default timeout of callers.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> ProgramMethod {
         self.timeout = Some(timeout);
@@ -79,9 +79,9 @@ impl ProgramMethod {
 type MakeArgs = dyn Fn(ProgramArgs) -> Value + Send + Sync;
 type OnEnd = dyn Fn(&TurnRun<'_>) + Send + Sync;
 
-/// What an agent of a program is, beside the program.
+/// The configuration of a program agent, apart from the program.
 pub(super) struct Settled {
-    /// Before the clock, the randomness and the store of a host.
+    /// The handler before it gets the clock, randomness and store of a host.
     pub(super) handler: ProgramHandler,
     pub(super) clock: Option<Arc<dyn Clock>>,
     pub(super) random: Option<Arc<dyn Random>>,
@@ -100,7 +100,7 @@ pub(super) struct Settled {
     pub(super) time_of_turn: Duration,
 }
 
-/// Limits of each run that are laid over its options.
+/// Limits of each run; they override its options.
 #[derive(Clone, Default)]
 struct Limits {
     fuel: Option<Fuel>,
@@ -127,7 +127,7 @@ impl Limits {
     }
 }
 
-/// Makes [`ProgramAgent`]s.
+/// Builds [`ProgramAgent`]s.
 #[derive(Clone)]
 pub struct ProgramAgentBuilder {
     program: agent99::Agent,
@@ -189,14 +189,14 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// What the program is granted beside its turn ([`ProgramHandler::granted`]); nothing by
-    /// default.
+    /// The capabilities of the program, apart from its turn ([`ProgramHandler::granted`]); none
+    /// by default.
     #[must_use]
     pub fn granted(self, granted: Capabilities) -> ProgramAgentBuilder {
         ProgramAgentBuilder { granted, ..self }
     }
 
-    /// Agents that the program calls by `agentRun`, whose calls are in the same journal.
+    /// The agents that the program may call with `agentRun`. Their calls use the same journal.
     #[must_use]
     pub fn agents(self, agents: AgentRegistry) -> ProgramAgentBuilder {
         ProgramAgentBuilder {
@@ -205,20 +205,20 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// Says of an atom what becomes of its calls ([`ProgramHandler::class`]).
+    /// Sets the call class of an atom ([`ProgramHandler::class`]).
     #[must_use]
     pub fn class(mut self, atom: &str, class: CallClass) -> ProgramAgentBuilder {
         self.classes.push((atom.to_owned(), class));
         self
     }
 
-    /// What becomes of calls of which nobody knows how they ended; they fail by default.
+    /// The handling of calls whose outcome is unknown; they fail by default.
     #[must_use]
     pub fn on_unknown(self, on_unknown: OnUnknown) -> ProgramAgentBuilder {
         ProgramAgentBuilder { on_unknown, ..self }
     }
 
-    /// The clock of turns; the host's by default.
+    /// The clock of turns; defaults to the host's.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> ProgramAgentBuilder {
         ProgramAgentBuilder {
@@ -227,7 +227,7 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// The randomness that seeds of turns are of; the host's by default.
+    /// The randomness for the seeds of turns; defaults to the host's.
     #[must_use]
     pub fn random(self, random: Arc<dyn Random>) -> ProgramAgentBuilder {
         ProgramAgentBuilder {
@@ -236,9 +236,9 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// Options of a turn's run, made for each: quotas, context, account, timeouts. What is
-    /// said by [`fuel`](Self::fuel), [`memory`](Self::memory), [`deadline`](Self::deadline)
-    /// and [`host`](Self::host) wins over them.
+    /// Creates the options of each turn's run: quotas, context, account, timeouts. Values set
+    /// by [`fuel`](Self::fuel), [`memory`](Self::memory), [`deadline`](Self::deadline) and
+    /// [`host`](Self::host) override them.
     #[must_use]
     pub fn options(
         self,
@@ -250,31 +250,30 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// Fuel of a turn's run, that of sub-agents included. A turn that runs out of it is a dead
-    /// letter at once.
+    /// The fuel of a turn's run, including sub-agents. A turn that runs out of fuel becomes a
+    /// dead letter at once.
     #[must_use]
     pub fn fuel(mut self, fuel: Fuel) -> ProgramAgentBuilder {
         self.limits.fuel = Some(fuel);
         self
     }
 
-    /// Bytes of a run's heap, at most.
+    /// Maximum bytes of a run's heap.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> ProgramAgentBuilder {
         self.limits.memory = Some(bytes);
         self
     }
 
-    /// How long a turn's run may take, in steps of milliseconds. Without it that follows from
-    /// its fuel, and a turn takes five minutes at most. Time that is up is an error that
-    /// another attempt may mend.
+    /// The time limit of a turn's run, in steps of milliseconds. By default it follows from the
+    /// fuel, and a turn takes at most five minutes. A timeout may be retried.
     #[must_use]
     pub fn deadline(mut self, time: Duration) -> ProgramAgentBuilder {
         self.limits.time = Some(time);
         self
     }
 
-    /// A value of the host's that its atoms ask for, by its type.
+    /// A host value that the host's atoms look up by type.
     #[must_use]
     pub fn host<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> ProgramAgentBuilder {
         let host = self.limits.host.take().unwrap_or_default();
@@ -282,9 +281,9 @@ impl ProgramAgentBuilder {
         self
     }
 
-    /// Arguments of the program made otherwise, for one that was not written for this: the
-    /// same each time for the same event, state and settings. By default they are an object of
-    /// the members of [`ProgramArgs`].
+    /// Replaces how the program's arguments are made, for a program not written for this
+    /// interface. The function must be deterministic in event, state and settings. By default
+    /// the arguments are an object with the members of [`ProgramArgs`].
     #[must_use]
     pub fn args(
         self,
@@ -296,8 +295,8 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// Is told of each run when it ended, before its turn is committed: for the fuel that was
-    /// used, and its trace. A turn that runs again is told of again. It must not block.
+    /// Sets a callback for the end of each run, before its turn commits: for used fuel and the
+    /// trace. It runs again when a turn is retried. It must not block.
     #[must_use]
     pub fn on_end(
         self,
@@ -309,22 +308,22 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// Gives the program a method.
+    /// Adds a method.
     #[must_use]
     pub fn method(mut self, name: impl Into<String>, method: ProgramMethod) -> ProgramAgentBuilder {
         self.methods.insert(name.into(), method);
         self
     }
 
-    /// The state of an agent that has none yet; an empty object by default.
+    /// The state of a new agent; defaults to an empty object.
     #[must_use]
     pub fn initial_state(self, state: Map<String, Json>) -> ProgramAgentBuilder {
         ProgramAgentBuilder { state, ..self }
     }
 
-    /// Takes the object that a run on an event or a timer gives for the agent's new state. By
-    /// default the atom `agentSetState` changes it and the result counts for nothing. A result
-    /// that is null or undefined changes nothing; any other that is no object fails the turn
+    /// Makes the result of a run on an event or a timer the agent's new state. By default the
+    /// atom `agentSetState` changes the state and the result is ignored. A null or undefined
+    /// result changes nothing; any other result that is not an object fails the turn
     /// (`turn.bad_value`). Results of methods are answers.
     #[must_use]
     pub fn state_of_result(self) -> ProgramAgentBuilder {
@@ -334,33 +333,33 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// Settings that hold where neither configuration nor user says otherwise.
+    /// Settings that apply where neither configuration nor user sets a value.
     #[must_use]
     pub fn settings(self, settings: Map<String, Json>) -> ProgramAgentBuilder {
         ProgramAgentBuilder { settings, ..self }
     }
 
-    /// How events are delivered, and how often a turn is tried.
+    /// Delivery guarantees and retries.
     #[must_use]
     pub fn policy(self, policy: Policy) -> ProgramAgentBuilder {
         ProgramAgentBuilder { policy, ..self }
     }
 
-    /// The mode of delivery, [`Policy::delivery`].
+    /// The delivery mode, [`Policy::delivery`].
     #[must_use]
     pub fn delivery(mut self, delivery: Delivery) -> ProgramAgentBuilder {
         self.policy.delivery = delivery;
         self
     }
 
-    /// How often a turn that failed is tried, [`Policy::retry`].
+    /// The retries of a failed turn, [`Policy::retry`].
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> ProgramAgentBuilder {
         self.policy.retry = retry;
         self
     }
 
-    /// Which events the program sees.
+    /// Filters the events that the program receives.
     #[must_use]
     pub fn events(self, events: EventOptions) -> ProgramAgentBuilder {
         ProgramAgentBuilder { events, ..self }
@@ -372,12 +371,11 @@ impl ProgramAgentBuilder {
         ProgramAgentBuilder { connect, ..self }
     }
 
-    /// Shows what models write, and what the program sends by `streamChunk`, on the channel
-    /// while the program runs, to those who are there: the pieces of an answer are an
-    /// ephemeral message of the content type [`PARTIAL`](super::PARTIAL) (`thinking` for
-    /// what a model thinks) and its updates, and each chunk is an event of the type
-    /// [`STREAM_CHUNK`](super::STREAM_CHUNK). They are in no log; a turn that runs again
-    /// shows again what it asks for again.
+    /// Streams model output and `streamChunk` values to present participants while the program
+    /// runs. The pieces of an answer are an ephemeral message of the content type
+    /// [`PARTIAL`](super::PARTIAL) (`thinking` for a model's reasoning) and its updates; each
+    /// chunk is an event of the type [`STREAM_CHUNK`](super::STREAM_CHUNK). The log has none of
+    /// them. A retried turn streams again the answers that it requests again.
     #[must_use]
     pub fn streaming(self, is_streaming: bool) -> ProgramAgentBuilder {
         ProgramAgentBuilder {
@@ -386,18 +384,19 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// Runs the program on an event of the type `lost` when it wakes after turns were cut off that
-    /// are not run again (delivery at most once). Its member `lost` lists them: `{"type":
-    /// "event", "seq"}`, `{"type": "timer", "name", "due"}` or `{"type": "hook"}`. The run has the
-    /// time of a hook, [`HostOptions::hook_timeout`](crate::HostOptions::hook_timeout); one
-    /// that fails is logged, and the agent goes on. Without this the log and the dead letters
+    /// Runs the program on an event of the type `lost` when it wakes after interrupted turns
+    /// that will not be retried (at-most-once delivery). Its member `lost` lists them:
+    /// `{"type": "event", "seq"}`, `{"type": "timer", "name", "due"}` or `{"type": "hook"}`.
+    /// The run has the timeout of a hook,
+    /// [`HostOptions::hook_timeout`](crate::HostOptions::hook_timeout). If it fails, the error
+    /// is logged and the agent continues. Without this option only the log and the dead letters
     /// name such turns.
     #[must_use]
     pub fn on_lost(self, hears_lost: bool) -> ProgramAgentBuilder {
         ProgramAgentBuilder { hears_lost, ..self }
     }
 
-    /// Gives the agent SQL tables of its own, for `agentStorageRun` and its like.
+    /// Gives the agent SQL tables, for `agentStorageRun` and related atoms.
     #[must_use]
     pub fn tables(self, tables: Tables) -> ProgramAgentBuilder {
         ProgramAgentBuilder {
@@ -406,7 +405,7 @@ impl ProgramAgentBuilder {
         }
     }
 
-    /// The agent.
+    /// Builds the agent.
     ///
     /// # Errors
     /// A program of 4 GiB or more.

@@ -1,21 +1,20 @@
-//! Classes of calls: what a journal keeps of them, and what is done with one of which nobody
-//! knows how it ended.
+//! Call classes: which calls are journaled, and how an interrupted call is handled.
 
 use a99_capabilities::Capabilities;
 use a99_runtime_engine::StepClass;
 use agent99::{Call, Effect, Value};
 use std::collections::BTreeMap;
 
-/// What becomes of a call when its turn is run again.
+/// How a call behaves when its turn is retried.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CallClass {
-    /// It is part of the turn or of the run, is in no journal, and happens again.
+    /// The call belongs to the turn or the run. It is not journaled and runs again.
     InPlace,
-    /// It is in the journal.
+    /// The call is journaled.
     Journaled(StepClass),
 }
 
-/// Calls that only read, or that cost no more than time and money when they are made again.
+/// Calls that only read, or whose repetition costs only time and money.
 const READS: &[&str] = &[
     "llmChat",
     "llmPredict",
@@ -38,7 +37,7 @@ const READS: &[&str] = &[
     "cache:get",
 ];
 
-/// Calls that leave the same when they are made twice.
+/// Calls whose repetition leaves the same result.
 const IDEMPOTENT: &[&str] = &[
     "storeSet",
     "storeVectorUpsert",
@@ -48,7 +47,7 @@ const IDEMPOTENT: &[&str] = &[
     "cache:put",
 ];
 
-/// Atoms that use the store that a run owns where the host grants none.
+/// Atoms that use the store. A run has a private store if the host grants none.
 const OF_STORE: &[&str] = &[
     "storeGet",
     "storeSet",
@@ -62,28 +61,28 @@ const OF_STORE: &[&str] = &[
     "cache:put",
 ];
 
-/// Atoms of the table of stored programs.
+/// Atoms that use the table of stored programs.
 const OF_PROCEDURES: &[&str] = &[
     "storeProcedure",
     "releaseProcedure",
     "clearExpiredProcedures",
 ];
 
-/// What is granted, as far as classes depend on it.
+/// The grants that determine the class of a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
-    /// What the host says of single atoms.
+    /// The classes that the host set for single atoms.
     pub(super) own: BTreeMap<String, CallClass>,
-    /// Whether the run owns its store.
+    /// Whether the store is private to the run.
     pub(super) owns_store: bool,
-    /// Whether the run owns its stored programs.
+    /// Whether the stored programs are private to the run.
     pub(super) owns_procedures: bool,
-    /// Whether sub-agents are driven with the same journal.
+    /// Whether sub-agents run with the same journal.
     pub(super) drives_agents: bool,
 }
 
 impl Classes {
-    /// The classes in a run with these grants, before what a run owns is added to them.
+    /// The classes under these grants, before the run's private parts are known.
     pub(super) fn of(
         own: &BTreeMap<String, CallClass>,
         granted: &Capabilities,
@@ -97,7 +96,6 @@ impl Classes {
         }
     }
 
-    /// The class of a call.
     pub(super) fn class(&self, call: &Call) -> CallClass {
         self.class_of(&call.atom, call.args(), call.effect)
     }
@@ -120,7 +118,7 @@ impl Classes {
             return CallClass::InPlace;
         }
         CallClass::Journaled(match atom {
-            // What it asks is in the journal itself.
+            // The sub-agent's own calls are journaled.
             "agentRun" if self.drives_agents => StepClass::Idempotent,
             "httpFetch" => fetch(args),
             _ if READS.contains(&atom) => StepClass::Read,
@@ -131,7 +129,7 @@ impl Classes {
     }
 }
 
-/// Whether an atom is one of those that act on the turn (D91).
+/// Whether an atom acts on the turn (D91).
 fn is_of_turn(atom: &str) -> bool {
     static NAMES: std::sync::OnceLock<std::collections::BTreeSet<String>> =
         std::sync::OnceLock::new();
@@ -142,7 +140,7 @@ fn is_of_turn(atom: &str) -> bool {
     names.contains(atom)
 }
 
-/// By the method, which is the second input.
+/// Classifies by the HTTP method, the second input.
 fn fetch(args: &[Value]) -> StepClass {
     let method = args.get(1).filter(|method| !method.is_nullish());
     let Some(method) = method else {

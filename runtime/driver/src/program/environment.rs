@@ -1,4 +1,4 @@
-//! Clock and randomness of a run, which are the same when its turn is run again.
+//! Clock and randomness of a run, identical at every retry of its turn.
 
 use agent99::Environment;
 use sha2::{Digest, Sha256};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lock;
 
-/// The time of a run: that of its start, moved on by the times of answers. Its randomness:
-/// SHA-256 of the turn's seed, the run's identity and a counter.
+/// A deterministic environment. Its time is the time of the run's start, advanced by the times
+/// of answers. Its randomness is SHA-256 of the turn's seed, the run's identity and a counter.
 #[derive(Debug)]
 pub(super) struct RunEnvironment {
     /// Milliseconds since the Unix epoch, as the bits of a double.
@@ -21,7 +21,7 @@ struct Stream {
     key: [u8; 32],
     counter: u64,
     block: [u8; 32],
-    /// Bytes of the block that are used up.
+    /// Used bytes of the block.
     used: usize,
 }
 
@@ -43,8 +43,8 @@ impl Stream {
 }
 
 impl RunEnvironment {
-    /// Of a run of a turn: `run` is the identity of the call that it answers, empty for the
-    /// turn's own.
+    /// The environment of a run. `run` is the identity of the call that it answers, empty for
+    /// the turn's main run.
     pub(super) fn new(seed: &[u8; 32], run: &str, now: f64) -> RunEnvironment {
         let key = Sha256::new()
             .chain_update(seed)
@@ -60,7 +60,7 @@ impl RunEnvironment {
         }
     }
 
-    /// An answer came at this time: the clock never goes back.
+    /// Advances the clock to the time of an answer; it never moves back.
     pub(super) fn advance(&self, at: f64) {
         if at > self.now_ms() {
             self.now.store(at.to_bits(), Ordering::Release);

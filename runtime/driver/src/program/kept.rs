@@ -1,5 +1,5 @@
-//! Size of what a program's agent keeps: a turn gets state, settings and event as one value, so
-//! that what is kept must leave room for the next event.
+//! Size limit of a program agent's state and settings. A turn gets them and the event as one
+//! value, so they must leave room for the next event.
 
 use crate::agent::TurnOutcome;
 use crate::error::{AgentError, codes};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use std::io;
 
-/// The part of the boundary of a run that is left to the event: a fourth.
+/// The share of the run's boundary that is reserved for the event: a quarter.
 const EVENT_PART: usize = 4;
 
 /// Bytes of state and settings as JSON text.
@@ -20,9 +20,8 @@ impl Kept {
         Kept(bytes(state).saturating_add(bytes(settings)))
     }
 
-    /// Bytes that state and settings may have after the turn. What is larger already, as a
-    /// store of an earlier version may have it, gets in all the same, so that the turn can
-    /// shrink it.
+    /// Maximum bytes of state and settings after the turn. Larger ones from a store of an
+    /// earlier version are still admitted, so that the turn can shrink them.
     pub(super) fn room(self, options: &mut RunOptions) -> usize {
         let most = &mut options.limits.boundary.max_bytes;
         let room = *most - *most / EVENT_PART;
@@ -30,7 +29,7 @@ impl Kept {
         room
     }
 
-    /// Refuses state and settings that grew beyond their room.
+    /// Refuses state and settings that grew beyond the limit.
     ///
     /// # Errors
     /// `state.too_large`

@@ -1,9 +1,9 @@
-//! Programs as handlers of events: runs that are driven by hand, with a journal of what they
-//! ask of the world, so that a turn can be run again (D91).
+//! Programs as event handlers: runs driven step by step, with a journal of their external
+//! calls, so that a turn can be retried (D91).
 //!
-//! [`ProgramAgent`] is an agent of a [`Host`](crate::Host) whose events a program handles.
-//! Beneath it, and for other hosts, [`ProgramHandler`] is what a host has of an agent,
-//! [`ProgramTurn`] what it has of a turn.
+//! [`ProgramAgent`] is an agent of a [`Host`](crate::Host) whose events a program handles. It
+//! is built on [`ProgramHandler`], which other hosts can use too: the handler holds the
+//! configuration of an agent, [`ProgramTurn`] the inputs of a turn.
 
 mod agent;
 mod answer;
@@ -35,27 +35,26 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What becomes of a call that is not to be made twice, and of which nobody knows how it
-/// ended.
+/// The handling of a call that must not run twice and whose outcome is unknown.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnUnknown {
-    /// It fails, which the program may catch ([`ProgramCode::UnknownOutcome`]).
+    /// The call fails; the program may catch the error ([`ProgramCode::UnknownOutcome`]).
     #[default]
     Fail,
-    /// It is made again.
+    /// The call runs again.
     Retry,
 }
 
-/// Arguments of a program that handles an event: an object of these.
+/// The arguments of a program that handles an event, as members of one object.
 #[derive(Clone, Debug)]
 pub struct ProgramArgs {
     /// The event, or the occurrence of a timer.
     pub event: Value,
-    /// The agent's state when the turn began.
+    /// The agent's state at the beginning of the turn.
     pub state: Value,
     /// The agent's settings.
     pub settings: Value,
-    /// Who the agent is.
+    /// The agent's key.
     pub identity: Value,
 }
 
@@ -74,11 +73,11 @@ impl From<ProgramArgs> for Value {
 /// A turn of a program.
 #[derive(Clone)]
 pub struct ProgramTurn {
-    /// What the program gets: the same each time that the turn is run.
+    /// The program's arguments: the same at every retry of the turn.
     pub args: Value,
-    /// What it asked of the world.
+    /// The journal of its external calls.
     pub journal: Arc<dyn CallJournal>,
-    /// What it may do with its turn; nothing if there is none.
+    /// The turn that its atoms act on; without one they fail.
     pub turn: Option<Arc<dyn AgentTurn>>,
 }
 
@@ -113,8 +112,8 @@ impl fmt::Debug for ProgramHandler {
 }
 
 impl ProgramHandler {
-    /// A handler on this engine that grants nothing. The time of turns and their seeds are of
-    /// these sources; programs see what follows from them.
+    /// A handler on this engine that grants no capabilities. `clock` and `random` provide the
+    /// start time and the seed of each turn; programs see values derived from them.
     #[must_use]
     pub fn new(engine: Engine, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> ProgramHandler {
         ProgramHandler {
@@ -130,16 +129,16 @@ impl ProgramHandler {
         }
     }
 
-    /// What programs are granted beside their turn. A store is the world's: what is done to it
-    /// is in the journal. Without one each run has a store of its own, and so it is with
-    /// stored programs.
+    /// The capabilities of programs, apart from their turn. A granted store is external: its
+    /// calls are journaled. Without one each run has a private store. The same holds for stored
+    /// programs.
     #[must_use]
     pub fn granted(self, granted: Capabilities) -> ProgramHandler {
         ProgramHandler { granted, ..self }
     }
 
-    /// Options of a turn's run: limits, fuel, quotas, account. They are made for each run,
-    /// since clones of quotas share their count. The environment is the turn's.
+    /// Creates the options of each turn's run: limits, fuel, quotas, account. They are created
+    /// anew, because clones of quotas share one count. The turn sets the environment.
     #[must_use]
     pub fn options(self, make: impl Fn() -> RunOptions + Send + Sync + 'static) -> ProgramHandler {
         ProgramHandler {
@@ -148,7 +147,7 @@ impl ProgramHandler {
         }
     }
 
-    /// Agents that programs call by `agentRun`, whose calls are in the same journal.
+    /// The agents that programs may call with `agentRun`. Their calls use the same journal.
     #[must_use]
     pub fn agents(self, agents: AgentRegistry) -> ProgramHandler {
         ProgramHandler {
@@ -157,21 +156,21 @@ impl ProgramHandler {
         }
     }
 
-    /// Says of an atom what becomes of its calls; by default that follows from the atom, and
-    /// an atom of the host's that talks to the world is not called twice.
+    /// Sets the call class of an atom. The default depends on the atom; a host atom that talks
+    /// to the world is not called twice.
     #[must_use]
     pub fn class(mut self, atom: &str, class: CallClass) -> ProgramHandler {
         Arc::make_mut(&mut self.classes).insert(atom.to_owned(), class);
         self
     }
 
-    /// What becomes of calls of which nobody knows how they ended.
+    /// The handling of calls whose outcome is unknown.
     #[must_use]
     pub fn on_unknown(self, on_unknown: OnUnknown) -> ProgramHandler {
         ProgramHandler { on_unknown, ..self }
     }
 
-    /// Where a turn finds the program that it began with, if that is not the current one.
+    /// The source of earlier programs, for turns that began with one.
     #[must_use]
     pub fn programs(self, programs: Arc<dyn ProgramSource>) -> ProgramHandler {
         ProgramHandler {
@@ -180,8 +179,8 @@ impl ProgramHandler {
         }
     }
 
-    /// The same on a host: with its clock and randomness, unless there are others, and with
-    /// the programs that its store keeps.
+    /// The handler on a host: with its clock and randomness unless they are set, and with the
+    /// programs of its store.
     fn hosted(
         &self,
         host: &HostShared,
@@ -194,11 +193,11 @@ impl ProgramHandler {
         handler.programs(Arc::new(start::KeptIn(Arc::clone(host.agents()))))
     }
 
-    /// Runs a turn to its end: with this program, or with the one that it began with. The turn
-    /// may be run any number of times with its journal; dropping the future ends the run.
+    /// Runs a turn to its end with this program, or with the program that it began with. A turn
+    /// may be retried any number of times with its journal. Dropping the future ends the run.
     ///
     /// # Errors
-    /// What keeps the run from its end ([`ProgramError`]). An error of the program is in its
+    /// A [`ProgramError`] if the run did not end. An error of the program itself is in its
     /// outcome.
     pub async fn handle(
         &self,
@@ -214,7 +213,7 @@ impl ProgramHandler {
         (self.options)()
     }
 
-    /// What a turn began with: what its journal says, or what is kept there now.
+    /// The start of a turn: read from its journal, or recorded there now.
     async fn start(
         &self,
         program: &AgentProgram,
@@ -255,13 +254,13 @@ impl ProgramHandler {
     }
 }
 
-/// What tests of programs need that answer calls as they were answered before.
+/// Helpers for tests that replay recorded answers of calls.
 #[cfg(feature = "testing")]
 pub mod testing {
     use agent99::{AtomError, Fuel, HostReply};
 
-    /// The answer that the text of a journal's row has, and what the atom took of the run's
-    /// fuel beside it; nothing for a text that is none of an answer.
+    /// The answer in the text of a journal row, and the fuel that the atom charged to the run;
+    /// `None` for an invalid text.
     #[must_use]
     pub fn answered(text: &str) -> Option<(Result<HostReply, AtomError>, Fuel)> {
         let answered = super::answer::Answered::decode(text)?;
@@ -269,7 +268,7 @@ pub mod testing {
     }
 }
 
-/// Locks a mutex whose data stays valid whatever a panicking holder did.
+/// Locks a mutex whose data stays valid if a holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Drive of a program's runs: each call goes through the journal of the turn.
+//! Drives a program's run: each call goes through the journal of the turn.
 
 use super::answer::Answered;
 use super::class::{CallClass, Classes};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// What all runs of a turn share.
+/// State shared by all runs of a turn.
 pub(super) struct Shared {
     journal: Arc<dyn CallJournal>,
     seed: [u8; 32],
@@ -29,9 +29,9 @@ pub(super) struct Shared {
     on_unknown: OnUnknown,
     clock: Arc<dyn Clock>,
     drives_agents: bool,
-    /// What stopped a run of the turn: the others end too.
+    /// The error that stopped a run of the turn; it ends the other runs too.
     fault: Mutex<Option<ProgramError>>,
-    /// Calls of sub-agents under way, with their times.
+    /// Start times of pending sub-agent calls.
     callers: Mutex<HashMap<CallId, f64>>,
 }
 
@@ -90,7 +90,7 @@ impl Shared {
         driven.drive().await
     }
 
-    /// What stopped another run of the turn.
+    /// Fails if another run of the turn was stopped.
     fn check(&self) -> Result<(), ProgramError> {
         lock(&self.fault).clone().map_or(Ok(()), Err)
     }
@@ -120,7 +120,7 @@ impl RunDriver for Shared {
     }
 }
 
-/// The outcome of a run that was stopped, which nobody sees.
+/// The placeholder outcome of a stopped run; it is never reported.
 fn stopped() -> Outcome {
     Outcome {
         result: Value::Undefined,
@@ -137,18 +137,18 @@ fn stopped() -> Outcome {
     }
 }
 
-/// A call that was made and not answered.
+/// A pending call.
 struct UnderWay {
     id: CallId,
     atom: String,
-    /// When its answer comes too late, in time of the run.
+    /// When the call times out, in time of the run.
     deadline: Option<Duration>,
     answer: Answer,
-    /// Its row; none for what is in no journal.
+    /// The journal row; `None` for calls that are not journaled.
     journaled: Option<(CallRow, CallCharges)>,
 }
 
-/// A run that goes on.
+/// A run in progress.
 struct Driven<'a> {
     shared: &'a Shared,
     environment: Arc<RunEnvironment>,
@@ -156,10 +156,10 @@ struct Driven<'a> {
     run: Run,
     began: Instant,
     under_way: Vec<UnderWay>,
-    /// The last step, and which of its calls failed.
+    /// The last step, and its failed calls.
     step: Option<u64>,
     failed: Vec<CallRow>,
-    /// Whether nobody knows of one of them how it ended.
+    /// Whether the outcome of one of them is unknown.
     is_unknown: bool,
 }
 
@@ -172,7 +172,7 @@ impl Driven<'_> {
             let next = self.run.next(now);
             let is_stop = matches!(&next, Next::Done(end) if ProgramEnd::is_stop(end));
             if !is_stop {
-                // The machine ended them; nothing that follows was made yet.
+                // The machine timed these calls out; journal that before anything that follows.
                 for (row, answered) in late {
                     self.keep(row, &answered).await?;
                 }
@@ -190,7 +190,7 @@ impl Driven<'_> {
         }
     }
 
-    /// Gives up the calls whose time is up, with what they took.
+    /// Takes the calls that timed out, with their charges.
     fn take_late(&mut self, now: Duration) -> Vec<(CallRow, Answered)> {
         let mut late = Vec::new();
         let is_late = |call: &mut UnderWay| call.deadline.is_some_and(|at| at <= now);
@@ -263,7 +263,7 @@ impl Driven<'_> {
                         call.atom
                     );
                     self.is_unknown = true;
-                    // A call whose time was up takes no answer.
+                    // The run ignores an answer to a call that timed out.
                     let _ = self.run.answer(&call.id, Err(AtomError::new(text)));
                     return Ok(());
                 }
@@ -293,12 +293,12 @@ impl Driven<'_> {
         });
     }
 
-    /// A time of the run by the system's clock.
+    /// Converts a time of the run to the system's clock.
     fn moment(&self, at: Option<Duration>) -> Option<Instant> {
         at.and_then(|at| self.began.checked_add(at))
     }
 
-    /// Waits for an answer, until this time of the run.
+    /// Waits for an answer until a time of the run.
     async fn wait(
         &mut self,
         until: Option<Duration>,
@@ -321,13 +321,13 @@ impl Driven<'_> {
         Some((self.under_way.remove(at), result))
     }
 
-    /// Keeps an answer, and gives it to the run.
+    /// Journals an answer and gives it to the run.
     async fn finish(
         &mut self,
         call: UnderWay,
         result: Result<HostReply, AtomError>,
     ) -> Result<(), ProgramError> {
-        // A sub-agent that was stopped has no answer.
+        // A stopped sub-agent has no answer.
         self.shared.check()?;
         let UnderWay { id, journaled, .. } = call;
         lock(&self.shared.callers).remove(&id);
@@ -346,7 +346,7 @@ impl Driven<'_> {
         Ok(())
     }
 
-    /// Writes an answer into the journal.
+    /// Journals an answer.
     async fn keep(
         &mut self,
         mut row: CallRow,
@@ -364,7 +364,7 @@ impl Driven<'_> {
         Ok(row)
     }
 
-    /// Gives the run an answer. A call whose time was up takes none.
+    /// Gives the run an answer. The run ignores answers to calls that timed out.
     fn answer(&mut self, id: &CallId, row: CallRow, result: Result<HostReply, AtomError>) {
         let is_noted = self.failed.iter().any(|noted| noted.name == row.name);
         if result.is_err() && !is_noted {
@@ -373,12 +373,12 @@ impl Driven<'_> {
         let _ = self.run.answer(id, result);
     }
 
-    /// The end of the run. Calls by whose failure it ended are made again next time.
+    /// Ends the run. Calls whose failure ended it run again at the next attempt.
     async fn end(self, outcome: Outcome) -> Result<ProgramEnd, ProgramError> {
         let is_stop = ProgramEnd::is_stop(&outcome);
         let is_unknown = self.is_unknown && outcome.error.is_some() && !is_stop;
         let mut is_retryable = is_stop;
-        // What is not known is not tried again without being asked.
+        // A call with an unknown outcome is not retried automatically.
         if outcome.error.is_some() && !is_stop && !is_unknown {
             for mut row in self.failed {
                 if let JournalStatus::Failed(code, _) = &mut row.status {
@@ -396,7 +396,7 @@ impl Driven<'_> {
     }
 }
 
-/// A digest of what a call asks for.
+/// A digest of a call's atom and inputs.
 fn digest(call: &Call) -> Result<u64, ProgramError> {
     let mut hash = Sha256::new().chain_update(call.atom.as_bytes());
     for arg in call.args() {
@@ -411,7 +411,7 @@ fn digest(call: &Call) -> Result<u64, ProgramError> {
     Ok(u64::from_le_bytes(*first))
 }
 
-/// Lets others have their turn.
+/// Yields to other tasks.
 async fn pause() {
     let mut was_asked = false;
     std::future::poll_fn(|context| match std::mem::replace(&mut was_asked, true) {

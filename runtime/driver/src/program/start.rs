@@ -1,4 +1,4 @@
-//! Start of a turn's run: its time, its seed and its program, which are the same each time.
+//! Start of a turn's run: time, seed and program, identical at every retry.
 
 use super::answer::{decode, encode, hex, hex_bytes};
 use super::error::ProgramError;
@@ -10,9 +10,9 @@ use agent99::{Agent, Engine, Map, Value};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// Where programs are found by their hash.
+/// Finds programs by their hash.
 pub trait ProgramSource: Send + Sync {
-    /// The bytes of a program.
+    /// The bytes of the program with this hash.
     fn program(&self, hash: [u8; 32]) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>>;
 }
 
@@ -22,7 +22,7 @@ impl<T: AgentStore + ?Sized> ProgramSource for T {
     }
 }
 
-/// Programs of a store of agents.
+/// Programs in a store of agents.
 pub(super) struct KeptIn(pub(super) Arc<dyn AgentStore>);
 
 impl ProgramSource for KeptIn {
@@ -31,7 +31,7 @@ impl ProgramSource for KeptIn {
     }
 }
 
-/// A program of an agent, with its hash and the bytes that a store keeps under it.
+/// A program of an agent, with its bytes in the store and their hash.
 #[derive(Clone, Debug)]
 pub struct AgentProgram {
     agent: Agent,
@@ -40,7 +40,7 @@ pub struct AgentProgram {
 }
 
 impl AgentProgram {
-    /// The program of an agent.
+    /// Encodes the program of an agent.
     ///
     /// # Errors
     /// A program of 4 GiB or more.
@@ -53,7 +53,7 @@ impl AgentProgram {
         })
     }
 
-    /// The agent.
+    /// The compiled program.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
@@ -65,14 +65,14 @@ impl AgentProgram {
         &self.hash
     }
 
-    /// Its `.a99b` file, which `AgentStore::keep_program` keeps before a turn begins.
+    /// The `.a99b` file, which `AgentStore::keep_program` stores before a turn begins.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// What a turn began with.
+/// The recorded start of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Start {
     /// Milliseconds since the Unix epoch.
@@ -104,7 +104,7 @@ impl Start {
     }
 }
 
-/// The start that the journal has; a new one is kept there.
+/// The start recorded in the journal; a new turn records one.
 pub(super) async fn of_turn(
     journal: &dyn CallJournal,
     program: &[u8; 32],

@@ -1,5 +1,4 @@
-//! Stream of a program's run: what its models write and what it sends while it runs, shown on
-//! the channel to those who are there.
+//! Stream of a program's run: model output and sent chunks, shown live on the channel.
 
 use crate::error::AgentError;
 use crate::turn::{SendOptions, TurnClient};
@@ -11,19 +10,19 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The content type of messages that are pieces of what a turn will say whole.
+/// The content type of messages with pieces of an answer that the turn will send whole.
 pub const PARTIAL: &str = "partial";
 
-/// The content type of what a model thinks.
+/// The content type of a model's reasoning.
 const THINKING: &str = "thinking";
 
-/// The type of events that a program sends by `streamChunk`.
+/// The type of events that a program sends with `streamChunk`.
 pub const STREAM_CHUNK: &str = "stream-chunk";
 
-/// Events of a run that wait to be shown.
+/// Maximum events of a run that wait to be shown.
 pub(super) const WAITING: usize = 64;
 
-/// Which of a call's messages: the call, of which sub-agent, and whether it is thinking.
+/// The key of a message: the sub-agents, the call, and whether it is reasoning.
 type Place = (Arc<[Text]>, CallId, bool);
 
 /// Shows events of a run until it ends.
@@ -40,7 +39,7 @@ pub(super) async fn show(client: &TurnClient, mut events: EventStream) {
             }
             RunEventKind::Chunk { value, .. } => match super::turn::json_of(&value) {
                 Ok(payload) => client.publish(STREAM_CHUNK, payload, false).await,
-                // What JSON cannot say is not shown.
+                // Values without a JSON form are not shown.
                 Err(_) => Ok(()),
             },
             RunEventKind::CallEnded { call, .. } => {
@@ -51,13 +50,13 @@ pub(super) async fn show(client: &TurnClient, mut events: EventStream) {
             _ => Ok(()),
         };
         if done.is_err() {
-            // The turn is over: whoever sends is not held up.
+            // The turn is over. Dropping the stream does not delay the sender.
             return;
         }
     }
 }
 
-/// Shows a piece: the first of a call begins a message.
+/// Shows a piece: the first one of a call begins a message.
 async fn piece(
     client: &TurnClient,
     shown: &mut HashMap<Place, Uuid>,

@@ -1,4 +1,4 @@
-//! Turn of an agent as its program has it: what the program asks goes to the host's turn.
+//! Turn of a program agent: maps the program's requests to the host's turn.
 
 use super::lock;
 use crate::error::AgentError;
@@ -17,26 +17,26 @@ use agent99::Value;
 use serde_json::{Map, Value as Json, json};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The turn of a host, as its program may act on it.
+/// A host's turn, as its program may act on it.
 pub(super) struct HostTurn {
     client: TurnClient,
-    /// When the turn ran for the first time, in milliseconds since the Unix epoch: "in ten
-    /// minutes" is the same time when it runs again.
+    /// The time of the first attempt in milliseconds since the Unix epoch: "in ten minutes" is
+    /// the same time at every retry.
     began: u64,
     changed: Mutex<Changed>,
 }
 
-/// What a program changed of its agent.
+/// A program's changes of its agent.
 #[derive(Clone, Debug)]
 pub(super) struct Changed {
     /// The state, an object.
     pub(super) state: Json,
     pub(super) settings: Json,
-    /// What was laid over the settings, an object.
+    /// The changes merged over the settings, an object.
     pub(super) laid: Option<Json>,
 }
 
-/// The value as JSON that stores and other agents can read again.
+/// Converts a value to JSON that stores and other agents can read again.
 pub(super) fn json_of(value: &Value) -> Result<Json, CapabilityError> {
     let text = value.to_json_string();
     let depth = json_depth(&text);
@@ -57,8 +57,7 @@ pub(super) fn json_of(value: &Value) -> Result<Json, CapabilityError> {
     })
 }
 
-/// The first half of a surrogate pair without its other half in a text or a key, as it is
-/// escaped, and the JSON pointer to it.
+/// An unpaired surrogate in a text or a key, escaped, and the JSON pointer to it.
 fn lone_surrogate(value: &Value) -> Option<(String, String)> {
     let in_text = |text: &Text| {
         let bytes = text.as_bytes();
@@ -85,10 +84,10 @@ fn refused(error: AgentError) -> CapabilityError {
     CapabilityError::new(format!("{}: {error}", error.code()))
 }
 
-/// What a step of SQLite's machine counts as, in bytes that a store looks at.
+/// Charge of one step of SQLite's machine, in bytes scanned by a store.
 const STEP_BYTES: u64 = 4;
 
-/// Tells what statements took, whichever way they end.
+/// Adds the steps of statements to the scan meter, also after errors.
 struct Counted {
     steps: Arc<StepCount>,
     looked: Option<Arc<Looked>>,
@@ -102,7 +101,7 @@ impl Drop for Counted {
     }
 }
 
-/// A parameter of a statement; what JSON has no value for is nothing.
+/// A parameter of a statement; undefined becomes null.
 fn parameter(value: &Value) -> Result<Json, CapabilityError> {
     match value {
         Value::Undefined => Ok(Json::Null),
@@ -110,9 +109,9 @@ fn parameter(value: &Value) -> Result<Json, CapabilityError> {
     }
 }
 
-/// A row as programs have it, whose numbers are none that they would round.
+/// A row as a program value. It refuses integers that a program would round.
 fn row(found: &Json) -> Result<Value, CapabilityError> {
-    /// From here on numbers of programs stand for several whole ones.
+    /// Doubles represent larger integers inexactly.
     const EXACT: u64 = 1 << 53;
     for (name, value) in found.as_object().into_iter().flatten() {
         if value.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT) {
@@ -136,7 +135,7 @@ fn id_of(text: &str) -> Result<Uuid, CapabilityError> {
 }
 
 impl HostTurn {
-    /// Of a turn that began then, with this state and these settings.
+    /// A turn with the time of its first attempt, and the agent's state and settings.
     pub(super) fn new(
         client: TurnClient,
         began: f64,
@@ -158,12 +157,12 @@ impl HostTurn {
         lock(&self.changed)
     }
 
-    /// What the program changed.
+    /// The program's changes.
     pub(super) fn end(&self) -> Changed {
         self.changed().clone()
     }
 
-    /// Participants of these handles or identities.
+    /// The participants of these handles or identities.
     fn addressees(&self, written: &[Text]) -> Result<Vec<Uuid>, CapabilityError> {
         let found = written.iter().map(|one| {
             let text = one.to_string_lossy();
@@ -224,7 +223,7 @@ impl HostTurn {
         Ok(Value::from(published.await.map_err(refused)?.to_string()))
     }
 
-    /// Runs a statement on the agent's tables, and counts what it looked at.
+    /// Runs a statement on the agent's tables, and charges its scan.
     async fn stored(
         &self,
         how: TurnQuery,
@@ -294,7 +293,7 @@ impl HostTurn {
     }
 }
 
-/// A time of a clock, or of a program, which was judged already.
+/// Converts a clock's time, or a program's time that was already checked.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -320,7 +319,7 @@ impl AgentTurn for HostTurn {
             if !over.is_object() {
                 return Err(CapabilityError::new("agentSetState: an object is expected"));
             }
-            // In place: what a call takes follows what it gives, not how much there is.
+            // Merge in place: a call's charge follows the size of its input, not of the state.
             let mut changed = self.changed();
             match replace {
                 true => changed.state = over,
@@ -398,7 +397,7 @@ impl AgentTurn for HostTurn {
     }
 }
 
-/// Who an agent is, as its program sees it.
+/// The agent's identity, as its program sees it.
 pub(super) fn identity(client: &TurnClient) -> Json {
     let key = &client.identity().key;
     json!({
@@ -421,7 +420,7 @@ pub(super) fn event(event: &Event) -> Json {
     json
 }
 
-/// Turns that were cut off and are not run again, as a program sees them.
+/// Interrupted turns that will not be retried, as a program sees them.
 pub(super) fn lost(lost: &[Trigger]) -> Json {
     let lost = lost.iter().map(|trigger| match trigger {
         Trigger::Event(seq) => json!({"type": "event", "seq": seq}),
@@ -431,7 +430,7 @@ pub(super) fn lost(lost: &[Trigger]) -> Json {
     json!({"type": "lost", "lost": lost.collect::<Vec<_>>()})
 }
 
-/// A call of a method as a program sees it, in the form that its event has.
+/// A method call as a program sees it, in the form of its event.
 pub(super) fn method_call(name: &str, call: &MethodCall) -> Json {
     json!({
         "type": "method-call",

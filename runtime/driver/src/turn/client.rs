@@ -34,31 +34,31 @@ fn nobody(written: &str, roster: &[Participant]) -> AgentError {
 }
 
 impl TurnClient {
-    /// Who the agent is.
+    /// The agent's key and configuration.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.0.identity
     }
 
-    /// What the turn answers to.
+    /// The event, timer or hook that triggered the turn.
     #[must_use]
     pub fn trigger(&self) -> &Trigger {
         &self.0.trigger
     }
 
-    /// Which attempt of this activation it is, from 1.
+    /// The number of this attempt in the current activation, from 1.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.0.attempt
     }
 
-    /// The place up to which the log was seen when the turn began.
+    /// The last sequence number that was processed when the turn began.
     #[must_use]
     pub fn checkpoint(&self) -> Seq {
         self.0.checkpoint
     }
 
-    /// Whether the turn is over; then its operations are refused.
+    /// Whether the turn is over; its operations are then refused.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.is_over.load(Ordering::Acquire)
@@ -76,11 +76,11 @@ impl TurnClient {
         self.0.event(id, body, options.attachments)
     }
 
-    /// Sends a message with the commit of the turn; at once where delivery is at least once.
+    /// Sends a message with the turn's commit; immediately under at-least-once delivery.
     ///
     /// # Errors
-    /// `turn.over`, `step.changed_body` for a name that the turn gave to something else, and
-    /// those of the store where it is sent at once.
+    /// `turn.over`; `step.changed_body` for a name that the turn already used for a different
+    /// operation; errors of the store if it is sent immediately.
     pub async fn send_with(
         &self,
         content: impl Into<String>,
@@ -103,12 +103,12 @@ impl TurnClient {
         self.send_with(content, SendOptions::default()).await
     }
 
-    /// Sends a message at once, before the turn ends: for answers that grow while they are
-    /// made. If the turn runs again, it stands there already and is not sent twice.
+    /// Sends a message immediately, before the turn ends, for answers that grow while they are
+    /// made. A retry of the turn finds the message and does not send it twice.
     ///
     /// # Errors
-    /// `turn.over`, `step.changed_body` if an earlier run of the turn sent something else
-    /// under its identity, `store.fenced`, and others of the store.
+    /// `turn.over`; `step.changed_body` if an earlier attempt sent a different message under
+    /// its identity; `store.fenced` and other errors of the store.
     pub async fn send_now(
         &self,
         content: impl Into<String>,
@@ -123,8 +123,8 @@ impl TurnClient {
         })
     }
 
-    /// Shows a message to those who are there; it is in no log. `typing` and parts of an
-    /// answer that is committed whole are sent so.
+    /// Sends an ephemeral message to present participants, outside of the log: `typing`, or
+    /// parts of an answer that will be committed whole.
     ///
     /// # Errors
     /// `turn.over`
@@ -149,7 +149,7 @@ impl TurnClient {
         Ok(self.0.shared.hub().pass(&event.channel, passing).await?)
     }
 
-    /// Appends to a message.
+    /// Appends text to a message.
     ///
     /// # Errors
     /// Those of [`TurnClient::send_with`].
@@ -158,7 +158,7 @@ impl TurnClient {
         self.updated(id, content, false).await
     }
 
-    /// Says that a message is whole.
+    /// Marks a message as complete.
     ///
     /// # Errors
     /// Those of [`TurnClient::send_with`].
@@ -183,7 +183,7 @@ impl TurnClient {
         self.0.durable(event).await.map(drop)
     }
 
-    /// Appends to a message for those who are there; it is in no log.
+    /// Appends ephemeral text to a message for present participants, outside of the log.
     ///
     /// # Errors
     /// `turn.over`
@@ -202,7 +202,7 @@ impl TurnClient {
         self.pass(self.0.event(operation, body, Vec::new())).await
     }
 
-    /// Says that a message failed.
+    /// Marks a message as failed.
     ///
     /// # Errors
     /// Those of [`TurnClient::send_with`].
@@ -219,8 +219,7 @@ impl TurnClient {
         self.0.durable(event).await.map(drop)
     }
 
-    /// Publishes an event of a type of one's own with the commit, or for those who are there
-    /// only.
+    /// Publishes a custom event: with the commit, or ephemerally to present participants.
     ///
     /// # Errors
     /// Those of [`TurnClient::send_with`].
@@ -234,7 +233,7 @@ impl TurnClient {
         published.await.map(drop)
     }
 
-    /// [`TurnClient::publish`], and the event's identity.
+    /// [`TurnClient::publish`], which also gives the event's identity.
     pub(crate) async fn published(
         &self,
         name: String,
@@ -251,16 +250,16 @@ impl TurnClient {
         Ok(operation)
     }
 
-    /// Who is on the channel.
+    /// The participants of the channel.
     #[must_use]
     pub fn roster(&self) -> Vec<Participant> {
         self.0.shared.presence.roster(self.0.fence.key.channel())
     }
 
-    /// The participants of handles; an `@` and the case of letters do not count.
+    /// Resolves handles to participants; a leading `@` and letter case are ignored.
     ///
     /// # Errors
-    /// `provider-not-found` with those that nobody has: nothing is left out in silence.
+    /// `provider-not-found` with the unknown handles: none is dropped silently.
     pub fn resolve_handles(&self, handles: &[&str]) -> Result<Vec<Uuid>, AgentError> {
         let roster = self.roster();
         let found = handles.iter().map(|written| {
@@ -271,12 +270,12 @@ impl TurnClient {
         found.collect()
     }
 
-    /// Calls a method of somebody on the channel. The call goes out at once, under the same
-    /// identity each time that the turn runs, and its answer stands in the log.
+    /// Calls a method of a participant of the channel. The call is sent immediately, under the
+    /// same identity at every retry, and its answer is in the log.
     ///
     /// # Errors
-    /// `provider-not-found`, `method-not-found`, `call.would_deadlock` if the callee waits
-    /// for this agent; those of [`TurnClient::send_now`].
+    /// `provider-not-found`; `method-not-found`; `call.would_deadlock` if the callee waits for
+    /// this agent; those of [`TurnClient::send_now`].
     pub async fn call_method(
         &self,
         handle: &str,
@@ -316,8 +315,8 @@ impl TurnClient {
         ))
     }
 
-    /// Says that the answer of a call is not wanted any more: its method is cut off if it has
-    /// not ended, changes nothing, and answers with `cancelled`.
+    /// Cancels a call: a method that has not ended is aborted, changes nothing, and answers
+    /// with `cancelled`.
     ///
     /// # Errors
     /// Those of [`TurnClient::send_now`].
@@ -339,7 +338,7 @@ impl TurnClient {
         ai.ok_or_else(|| AgentError::new(codes::NO_AI, "the host grants no language model").fatal())
     }
 
-    /// Writes an entry of the host's log.
+    /// Writes an entry to the host's log.
     pub fn log(&self, level: LogLevel, message: &str) {
         self.0
             .shared
@@ -347,11 +346,11 @@ impl TurnClient {
             .say(level, Some(&self.0.fence.key), "agent.says", message);
     }
 
-    /// Sets a timer for a moment, in milliseconds since the Unix epoch, with the commit. One
-    /// of the same name is replaced.
+    /// Sets a timer with the commit, for a time in milliseconds since the Unix epoch. It
+    /// replaces a timer of the same name.
     ///
     /// # Errors
-    /// `turn.over`; `timer.bad` for a name that is none.
+    /// `turn.over`; `timer.bad` for an invalid name.
     pub fn set_timer(
         &self,
         name: impl Into<String>,
@@ -369,11 +368,11 @@ impl TurnClient {
         })
     }
 
-    /// The same for a moment that is given from another on. Where the clock is set back after
-    /// that, the timer is due as much earlier.
+    /// Sets a timer relative to a time. If the clock is set back later, the timer is due
+    /// earlier by the same amount.
     ///
     /// # Errors
-    /// `turn.over`; `timer.bad` for a name that is none.
+    /// `turn.over`; `timer.bad` for an invalid name.
     pub(crate) fn set_timer_after(
         &self,
         name: impl Into<String>,
@@ -394,11 +393,12 @@ impl TurnClient {
         })
     }
 
-    /// Sets a timer that comes again, by a cron expression of five or six fields, in a time
-    /// zone or UTC.
+    /// Sets a recurring timer by a cron expression of five or six fields, in a time zone or
+    /// UTC.
     ///
     /// # Errors
-    /// `turn.over`; `timer.bad` for an expression or a zone that is none, with the place.
+    /// `turn.over`; `timer.bad` for an invalid expression, with the position, or an invalid
+    /// zone.
     pub fn set_cron(
         &self,
         name: impl Into<String>,
@@ -434,13 +434,13 @@ impl TurnClient {
             .change(|changes| changes.timers.push(TimerChange::Remove(name)))
     }
 
-    /// Makes a step and keeps its answer: if the turn runs again, the answer is there and the
-    /// step is not made. It only reads, or whoever is asked knows its key; for others there
-    /// is [`TurnClient::step_as`].
+    /// Runs a step and journals its answer: a retry of the turn gets the answer without running
+    /// the step. The step must only read, or the service it calls must know its idempotency
+    /// key; for other steps use [`TurnClient::step_as`].
     ///
     /// # Errors
-    /// Those of the step, of which final ones are kept too; `step.changed_body`; those of the
-    /// store.
+    /// Those of the step, of which final ones are journaled too; `step.changed_body`; errors of
+    /// the store.
     pub async fn step<T, F>(&self, name: &str, step: F) -> Result<T, AgentError>
     where
         T: Serialize + DeserializeOwned,
@@ -449,11 +449,11 @@ impl TurnClient {
         self.step_as(Step::named(name), step).await
     }
 
-    /// [`TurnClient::step`] of a kind: one that may not be made twice, or with what it asks.
+    /// [`TurnClient::step`] for a [`Step`] that must not run twice, or that has a request.
     ///
     /// # Errors
-    /// Those of [`TurnClient::step`]; `step.unknown_outcome` for one that may not be made
-    /// twice and was cut off.
+    /// Those of [`TurnClient::step`]; `step.unknown_outcome` for a step that must not run twice
+    /// and was interrupted.
     pub async fn step_as<T, F>(&self, step: Step, work: F) -> Result<T, AgentError>
     where
         T: Serialize + DeserializeOwned,
@@ -463,17 +463,17 @@ impl TurnClient {
         self.0.journal.step(step, work, || self.is_over()).await
     }
 
-    /// Waits until what the turns before this one changed is kept. Where a turn may begin
-    /// before that ([`Policy::turns_per_commit`](crate::Policy::turns_per_commit)), operations
-    /// wait by themselves; a handler that acts elsewhere without a step waits with this.
+    /// Waits until the changes of earlier turns are durable. Where a turn may begin before that
+    /// ([`Policy::turns_per_commit`](crate::Policy::turns_per_commit)), operations wait
+    /// automatically. Call this before the handler acts elsewhere without a step.
     ///
     /// # Errors
-    /// `turn.over`; `store.unavailable` if it was not kept: the turn runs again.
+    /// `turn.over`; `store.unavailable` if the group commit failed: the turn is retried.
     pub async fn settled(&self) -> Result<(), AgentError> {
         self.0.settled().await
     }
 
-    /// A name for what a step asks elsewhere: the same each time that the turn runs.
+    /// An idempotency key for requests of a step: the same at every retry of the turn.
     #[must_use]
     pub fn idempotency_key(&self, name: &str) -> Uuid {
         let (key, trigger) = (&self.0.fence.key, self.0.trigger.to_string());
@@ -483,7 +483,7 @@ impl TurnClient {
         }
     }
 
-    /// The present, in milliseconds since the Unix epoch.
+    /// The current time in milliseconds since the Unix epoch.
     #[must_use]
     pub fn now(&self) -> Millis {
         self.0.shared.now()

@@ -1,4 +1,4 @@
-//! Machine of one agent's delivery: what it holds, and what comes in.
+//! Machine of one agent's delivery: its state and inputs.
 
 use super::turns::{self, Phase, Turn};
 use super::writes::Writing;
@@ -8,12 +8,12 @@ use super::{
 use crate::key::{Millis, Seq, Trigger};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What waits to be begun.
+/// A queued item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// An event, and whether the agent sees it.
+    /// An event, and whether it passes the agent's filter.
     Event(Seq, bool),
-    /// Something without a place in the log.
+    /// A trigger without a sequence number.
     Trigger(Trigger),
 }
 
@@ -21,53 +21,53 @@ pub(super) enum Item {
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) policy: Policy,
-    /// How far the stream is done and kept, with what was filtered since.
+    /// The stored progress, plus the events filtered since.
     pub(super) progress: Progress,
-    /// How far it is kept.
+    /// The stored progress.
     pub(super) kept: Progress,
-    /// Since when more is done than is kept.
+    /// Since when progress differs from the stored one.
     pub(super) dirty_since: Option<Millis>,
-    /// The last place up to which every event was taken.
+    /// The last sequence number up to which every event was taken.
     taken: Seq,
-    /// Events that skipped a place.
+    /// Events that skipped a sequence number.
     held: BTreeMap<Seq, bool>,
     pub(super) queue: VecDeque<Item>,
-    /// How many of the queue are events.
+    /// Number of events in the queue.
     pub(super) events: usize,
     /// Turns that began, in that order.
     pub(super) turns: Vec<Turn>,
     pub(super) last_turn: u64,
-    /// Turns that were cut off and are still to be committed as lost.
+    /// Interrupted turns still to be committed as lost.
     pub(super) lost: VecDeque<Trigger>,
-    /// How often the process died under turns that did not come again yet.
+    /// Crashes under turns that have not come again yet.
     pub(super) deaths: BTreeMap<Trigger, u32>,
-    /// Whether the next turn is the first after a process was cut off.
+    /// Whether the next turn is the first after a crash.
     pub(super) is_first: bool,
     /// Whether a turn was committed already.
     pub(super) is_settled: bool,
     /// Turns that wait to be written.
     pub(super) writes: VecDeque<TurnId>,
-    /// What is being written.
+    /// The write in flight.
     pub(super) writing: Option<Writing>,
-    /// How often that failed, one after the other.
+    /// Consecutive failures of the current write.
     pub(super) write_faults: u32,
     /// Why it will stop.
     pub(super) ending: Option<StopReason>,
-    /// Whether turns that run were cancelled for that.
+    /// Whether running turns were cancelled for that.
     pub(super) is_halted: bool,
-    /// Whether the last progress could not be kept; it is not tried again.
+    /// Whether storing the last progress failed; it is not retried.
     pub(super) gave_up_saving: bool,
     pub(super) is_stopped: bool,
-    /// When it asked to be woken.
+    /// The requested wake-up time.
     pub(super) wake: Option<Millis>,
-    /// The present, as it was told last.
+    /// The time of the last input.
     last_now: Millis,
-    /// What must be done.
+    /// Commands to emit.
     pub(super) out: Vec<Command>,
 }
 
 impl Machine {
-    /// One for an agent as the store has it, and what is to be done at once.
+    /// A machine for a loaded agent, and its first commands.
     #[must_use]
     pub fn new(policy: Policy, recovered: Recovered, now: Millis) -> (Machine, Vec<Command>) {
         let progress = recovered.progress;
@@ -105,7 +105,7 @@ impl Machine {
             if is_lost && !machine.lost.contains(&started.trigger) {
                 machine.lost.push_back(started.trigger.clone());
             }
-            // The last one was no death if the process ended well, or this very one had it.
+            // The last start was no crash if the process shut down cleanly, or is this one.
             let deaths = started.attempts;
             let deaths = deaths.saturating_sub(u32::from(!recovered.was_cut_off));
             if !is_lost || matches!(started.trigger, Trigger::Once(_)) {
@@ -121,7 +121,7 @@ impl Machine {
         (machine, commands)
     }
 
-    /// Takes in what happened, and says what must be done.
+    /// Handles an input, and gives the commands that follow.
     pub fn handle(&mut self, now: Millis, input: Input) -> Vec<Command> {
         if self.is_stopped {
             return Vec::new();
@@ -137,7 +137,7 @@ impl Machine {
             Input::NotCommitted(turn, fault) => self.not_committed(now, turn, fault),
             Input::Saved => self.written(now, None, false),
             Input::NotSaved(fault) => self.not_saved(now, fault),
-            // Woken early, it asks again.
+            // If it was woken early, it asks again.
             Input::Time => self.wake = None,
             Input::Drain => self.end(StopReason::Drained),
             Input::Halt => self.halt(),
@@ -148,8 +148,8 @@ impl Machine {
         std::mem::take(&mut self.out)
     }
 
-    /// Takes the present. Where the clock was set back, waits go back with it: they are lengths
-    /// of time, and would last as much longer.
+    /// Sets the current time. If the clock was set back, deadlines move back too: waits are
+    /// durations and must not become longer.
     fn set_time(&mut self, now: Millis) {
         let back = self.last_now.saturating_sub(now);
         self.last_now = now;
@@ -168,8 +168,8 @@ impl Machine {
         }
     }
 
-    /// How many events after [`Self::taken`] are to be read now: none while more than half of
-    /// what may wait does, so that a long log is read in large pieces. As many are taken.
+    /// How many events after [`Self::taken`] to read now. It gives 0 while the queue is more
+    /// than half full, so that a long log is read in large pages.
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.events > self.most_queued() / 2 {
@@ -178,8 +178,7 @@ impl Machine {
         }
     }
 
-    /// How many events after [`Self::taken`] are taken now: what [`Policy::max_queued`]
-    /// leaves.
+    /// How many events after [`Self::taken`] fit now, within [`Policy::max_queued`].
     #[must_use]
     pub fn room(&self) -> usize {
         if self.ending.is_some() {
@@ -188,14 +187,14 @@ impl Machine {
         self.most_queued().saturating_sub(self.events)
     }
 
-    /// The last place up to which every event was taken: reading goes on after it.
+    /// The last sequence number up to which every event was taken: reading continues after it.
     #[must_use]
     pub fn taken(&self) -> Seq {
         self.taken
     }
 
-    /// Whether nothing runs, waits or is being written. Progress that only waits to be kept
-    /// does not count.
+    /// Whether no turn runs or waits and no write is in flight. Progress that only waits to be
+    /// stored does not count.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.is_stopped
@@ -206,15 +205,14 @@ impl Machine {
                 && self.writing.is_none())
     }
 
-    /// How far the stream is done, as far as it is known to be kept, with what was filtered
-    /// since.
+    /// The progress known to be stored, plus the events filtered since.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Events that are queued, at most. Those that are done beyond the checkpoint take a place
-    /// too, so that they stay few.
+    /// Maximum queued events. Processed events after the checkpoint count too, which bounds
+    /// their number.
     fn most_queued(&self) -> usize {
         let most = self.policy.max_queued;
         most.saturating_sub(self.progress.done.len()).max(1)
@@ -236,13 +234,13 @@ impl Machine {
             return;
         }
         if self.events + self.held.len() >= most {
-            // Read again later: the one that is furthest away.
+            // Drop the furthest event; it is read again later.
             self.held.pop_last();
         }
         self.enqueue(seq, deliver);
     }
 
-    /// Takes what is done already, and what was held back until now.
+    /// Takes processed events and held-back events that are now in order.
     fn take_held(&mut self) {
         self.skip_done();
         while let Some((&seq, &deliver)) = self.held.first_key_value() {
@@ -263,7 +261,7 @@ impl Machine {
         self.events += 1;
     }
 
-    /// Takes what is done already.
+    /// Skips processed events.
     fn skip_done(&mut self) {
         while let Some(next) = self.taken.checked_add(1) {
             if !self.progress.has(next) {
@@ -274,14 +272,14 @@ impl Machine {
     }
 
     fn take_trigger(&mut self, trigger: Trigger) {
-        // A hook may come again that was lost.
+        // A lost hook may come again.
         let is_hook = matches!(trigger, Trigger::Once(_));
         let is_running = self
             .turns
             .iter()
             .any(|turn| turn.trigger == trigger && !(is_hook && turns::is_lost(turn)));
         let is_lost = self.lost.contains(&trigger) && !is_hook;
-        // Events have their own input, with which none is skipped.
+        // Events have a separate input, which skips none.
         let is_event = trigger.seq().is_some();
         let waiting = self.queue.len() - self.events;
         let item = Item::Trigger(trigger);
@@ -292,7 +290,8 @@ impl Machine {
         }
     }
 
-    /// Begins to stop: nothing more is begun, and what was not begun is left to the next one.
+    /// Begins to stop: no turn begins any more, and queued items are left to the next
+    /// activation.
     pub(super) fn end(&mut self, reason: StopReason) {
         if self.ending != Some(StopReason::Dead) {
             self.ending = Some(reason);
@@ -345,7 +344,7 @@ impl Machine {
         self.is_stopped = true;
     }
 
-    /// Stops at once if a fault of a write says so.
+    /// Stops at once if a write fault requires it.
     pub(super) fn stops_for(&mut self, fault: CommitFault) -> bool {
         match fault {
             CommitFault::Fenced => self.stop(StopReason::Fenced),
@@ -357,7 +356,7 @@ impl Machine {
         true
     }
 
-    /// Does all that can be done now.
+    /// Makes all progress that is possible now.
     fn go_on(&mut self, now: Millis) {
         self.take_held();
         self.begin_turns(now);

@@ -1,26 +1,26 @@
-//! Turns of a machine: which begins, how often it is tried, and when it is given up.
+//! Turns of a machine: which one begins, its retries, and when it is given up.
 
 use super::machine::{Item, Machine};
 use super::{Command, Delivery, OnDead, StopReason, TurnEnd, TurnId, TurnResult};
 use crate::codes;
 use crate::key::{Millis, Trigger};
 
-/// Conflicts after which a turn has failed.
+/// Number of conflicts after which a turn fails.
 pub(super) const MAX_CONFLICTS: u32 = 32;
 
-/// Conflicts after which the others wait for a turn.
+/// Number of conflicts after which other turns wait for it.
 const PATIENCE: u32 = 3;
 
-/// How far a turn is.
+/// The phase of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Its start is to be recorded.
+    /// Its start must be recorded.
     Recording,
     /// Its handler runs.
     Running,
-    /// It is run again at that time.
+    /// It is retried at this time.
     Waiting(Millis),
-    /// It is to be committed so.
+    /// It must be committed with this end.
     Committing(TurnEnd),
 }
 
@@ -30,23 +30,23 @@ pub(super) struct Turn {
     pub(super) id: TurnId,
     pub(super) trigger: Trigger,
     pub(super) phase: Phase,
-    /// Runs so far.
     pub(super) runs: u32,
-    /// Those that failed.
+    /// Number of runs that failed.
     failed: u32,
     conflicts: u32,
-    /// How often the process died under it.
+    /// Crashes of the process during the turn.
     pub(super) deaths: u32,
     /// Whether it runs alone.
     is_alone: bool,
-    /// Whether its start was written ahead.
+    /// Whether its start was recorded.
     is_recorded: bool,
-    /// Whether its start is taken back: it is left to the next one, and killed nothing.
+    /// Whether its recorded start is being withdrawn: the next activation runs it, and it
+    /// caused no crash.
     pub(super) is_leaving: bool,
 }
 
 impl Turn {
-    /// Whether others were committed before it too often. It runs, or ended and is written
+    /// Whether other commits caused too many conflicts for it. It runs, or ended and is written
     /// next.
     pub(super) fn is_starving(&self) -> bool {
         let goes_on = matches!(
@@ -58,7 +58,7 @@ impl Turn {
 }
 
 impl Machine {
-    /// Begins what may begin, and runs again what waited long enough.
+    /// Begins the turns that may begin, and retries those whose wait is over.
     pub(super) fn begin_turns(&mut self, now: Millis) {
         for at in 0..self.turns.len() {
             if matches!(self.turns[at].phase, Phase::Waiting(until) if until <= now) {
@@ -112,7 +112,7 @@ impl Machine {
         }
     }
 
-    /// A new turn; its place.
+    /// Adds a turn, and gives its index.
     pub(super) fn add_turn(&mut self, trigger: Trigger, phase: Phase) -> usize {
         self.last_turn += 1;
         self.turns.push(Turn {
@@ -146,7 +146,7 @@ impl Machine {
         });
     }
 
-    /// A start was recorded: the turn runs, unless it came too late.
+    /// Handles a recorded start: the turn runs, unless the agent is stopping.
     pub(super) fn recorded(&mut self, at: usize) {
         if self.turns[at].is_leaving {
             self.drop_turn(self.turns[at].id);
@@ -163,8 +163,8 @@ impl Machine {
         }
     }
 
-    /// Leaves a turn to whoever loads the agent next. A start that was written ahead is taken
-    /// back, so that it does not count as a death.
+    /// Leaves a turn to the next activation. A recorded start is withdrawn, so that it does not
+    /// count as a crash.
     pub(super) fn leave(&mut self, at: usize) {
         let turn = &mut self.turns[at];
         if turn.is_recorded {
@@ -176,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// An attempt ended.
+    /// Handles the end of an attempt.
     pub(super) fn ended(&mut self, now: Millis, id: TurnId, attempt: u32, result: TurnResult) {
         let Some(at) = self.place(id) else { return };
         if self.turns[at].phase != Phase::Running || self.turns[at].runs != attempt {
@@ -203,7 +203,7 @@ impl Machine {
         }
     }
 
-    /// Gives a turn up because the agent stops. That is nothing to stop for.
+    /// Gives a turn up because the agent stops. [`OnDead::Stop`] does not apply.
     fn commit_cancelled(&mut self, at: usize) {
         let end = TurnEnd::Dead {
             code: codes::CANCELLED.to_owned(),
@@ -213,7 +213,7 @@ impl Machine {
         self.commit(at, end);
     }
 
-    /// The state was changed since the turn read it: it runs again at once.
+    /// Handles a conflict: the turn runs again at once.
     pub(super) fn conflict(&mut self, now: Millis, at: usize) {
         let turn = &mut self.turns[at];
         turn.conflicts += 1;
@@ -229,7 +229,7 @@ impl Machine {
         }
     }
 
-    /// An attempt failed: another follows, or none.
+    /// Handles a failed attempt: retries the turn or gives it up.
     pub(super) fn fail(
         &mut self,
         now: Millis,
@@ -252,7 +252,7 @@ impl Machine {
         }
     }
 
-    /// Whether a turn is tried once.
+    /// Whether a turn is tried only once.
     fn is_tried_once(&self, at: usize) -> bool {
         self.policy.delivery == Delivery::AtMostOnce
             || matches!(self.turns[at].trigger, Trigger::Once(_))
@@ -263,7 +263,7 @@ impl Machine {
         let is_once = matches!(self.turns[at].trigger, Trigger::Once(_));
         let stops = self.policy.on_dead == OnDead::Stop && !is_once;
         if stops && self.policy.delivery != Delivery::AtMostOnce {
-            // It stays in front.
+            // The event remains the next one.
             self.leave(at);
         } else {
             let code = code.to_owned();
@@ -281,13 +281,13 @@ impl Machine {
         }
     }
 
-    /// Lets a turn be written as it ended.
+    /// Queues the commit of a turn.
     pub(super) fn commit(&mut self, at: usize, end: TurnEnd) {
         self.turns[at].phase = Phase::Committing(end);
         self.writes.push_back(self.turns[at].id);
     }
 
-    /// Forgets a turn that is not being written.
+    /// Removes a turn that is not being written.
     pub(super) fn drop_turn(&mut self, id: TurnId) {
         self.turns.retain(|turn| turn.id != id);
         self.writes.retain(|turn| *turn != id);

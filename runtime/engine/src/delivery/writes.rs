@@ -1,4 +1,4 @@
-//! Writes of a machine: one under way at a time, each with what it claims of the stream.
+//! Writes of a machine: one in flight at a time, each with the progress that it claims.
 
 use super::machine::{Item, Machine};
 use super::turns::Phase;
@@ -7,21 +7,21 @@ use crate::codes;
 use crate::key::{Millis, Trigger};
 use crate::retry::Retry;
 
-/// Waits before a write is made again: from a tenth of a second up, for ever.
+/// Back-off of writes: 0.1 to 30 s, without a limit of attempts.
 const BACK_OFF: Retry = Retry {
     max_attempts: u32::MAX,
     first: 100,
     most: 30_000,
 };
 
-/// A write that is under way, or is made again.
+/// A write that is in flight or will be retried.
 #[derive(Clone, Debug)]
 pub(super) struct Writing {
-    /// The turn; none if only progress is kept.
+    /// The turn; `None` if only progress is stored.
     pub(super) subject: Option<TurnId>,
-    /// What it claims.
+    /// The claimed progress.
     claimed: Option<Progress>,
-    /// When it is made again; none while it is under way.
+    /// The time of the retry; `None` while the write is in flight.
     pub(super) again: Option<Millis>,
 }
 
@@ -32,7 +32,7 @@ impl Machine {
         writing.is_some_and(|writing| writing.subject == Some(id) && writing.again.is_none())
     }
 
-    /// Begins the next write, if none is under way.
+    /// Begins the next write, if none is in flight.
     pub(super) fn write_next(&mut self, now: Millis) {
         let next = match &self.writing {
             Some(writing) if writing.again.is_some_and(|again| again <= now) => writing.subject,
@@ -63,8 +63,8 @@ impl Machine {
         }
     }
 
-    /// The next turn to be written. Where one conflicted often, others that change the state
-    /// wait for it: those that begin later would come first each time.
+    /// The next turn to write. While a turn has conflicted often, other turns that change the
+    /// state wait for it: later ones would overtake it every time.
     fn pop_write(&mut self) -> Option<TurnId> {
         let starving = self.turns.iter().filter(|turn| turn.is_starving());
         let starving = starving.map(|turn| turn.id).min();
@@ -77,7 +77,7 @@ impl Machine {
         self.writes.remove(at)
     }
 
-    /// Whether progress that no turn commits is to be kept now.
+    /// Whether progress without a turn must be stored now.
     fn must_save(&self, now: Millis) -> bool {
         let Some(since) = self.dirty_since else {
             return false;
@@ -93,7 +93,7 @@ impl Machine {
         let turn = &self.turns[at];
         let is_at_most_once = self.policy.delivery == Delivery::AtMostOnce;
         let is_ahead = turn.phase == Phase::Recording;
-        // Of a start that is only written ahead, nothing is done.
+        // A start that is only recorded ahead claims no progress.
         let claimed = (!is_ahead || is_at_most_once).then(|| {
             let mut progress = self.progress.clone();
             if let Some(seq) = turn.trigger.seq() {
@@ -124,7 +124,7 @@ impl Machine {
         });
     }
 
-    /// The write that is under way was made; what it claimed holds.
+    /// Handles a successful write; its claims now hold.
     pub(super) fn written(&mut self, now: Millis, subject: Option<TurnId>, is_record: bool) {
         if !self.is_answer(subject, is_record) {
             return;
@@ -149,10 +149,10 @@ impl Machine {
         }
     }
 
-    /// After the first turn was committed: what is in no log and did not come by then, will
-    /// not come.
+    /// Settles after the first committed turn: interrupted triggers without a sequence number
+    /// that have not come by then will not come.
     fn settle(&mut self) {
-        // What is at most once was listed at once.
+        // Lost at-most-once turns were listed at loading.
         let is_listed = self.policy.delivery == Delivery::AtMostOnce;
         if std::mem::replace(&mut self.is_settled, true) || is_listed {
             return;
@@ -171,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// Whether an answer is one to the write that is under way.
+    /// Whether a report belongs to the write in flight.
     fn is_answer(&self, subject: Option<TurnId>, is_record: bool) -> bool {
         let writing = self.writing.as_ref();
         let is_under_way =
@@ -182,7 +182,7 @@ impl Machine {
         is_under_way && (phase == Some(&Phase::Recording)) == is_record
     }
 
-    /// Makes the write again, later.
+    /// Schedules the write's retry.
     fn write_again(&mut self, now: Millis) {
         self.write_faults = self.write_faults.saturating_add(1);
         let wait = BACK_OFF.after(self.write_faults).unwrap_or(BACK_OFF.most);
@@ -191,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// A start was not recorded.
+    /// Handles a start that was not recorded.
     pub(super) fn not_recorded(&mut self, now: Millis, id: TurnId, fault: CommitFault) {
         let Some(at) = self.place(id) else { return };
         if !self.is_answer(Some(id), true) || self.stops_for(fault) {
@@ -210,7 +210,7 @@ impl Machine {
         }
     }
 
-    /// A turn was not committed.
+    /// Handles a turn that was not committed.
     pub(super) fn not_committed(&mut self, now: Millis, id: TurnId, fault: CommitFault) {
         let Some(at) = self.place(id) else { return };
         if !self.is_answer(Some(id), false) || self.stops_for(fault) {
@@ -231,13 +231,13 @@ impl Machine {
         }
     }
 
-    /// Progress was not kept.
+    /// Handles progress that was not stored.
     pub(super) fn not_saved(&mut self, now: Millis, fault: CommitFault) {
         if !self.is_answer(None, false) || self.stops_for(fault) {
             return;
         }
         if self.ending.is_some() {
-            // Events that are filtered again do no harm.
+            // Filtering events again is harmless.
             self.gave_up_saving = true;
             self.writing = None;
         } else {

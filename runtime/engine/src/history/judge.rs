@@ -1,4 +1,4 @@
-//! Judge of histories: one pass over the facts, then what must hold in the end.
+//! Judge of histories: one pass over the facts, then the conditions at the end.
 
 use super::{Committed, Fact, History, Kind, Origin, Send, Setup, Violation};
 use crate::codes;
@@ -6,15 +6,15 @@ use crate::delivery::{Delivery, OnDead, Progress, TurnEnd};
 use crate::key::{Epoch, Millis, Seq, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a turn.
+/// Observations about a turn.
 #[derive(Default)]
 struct Turn {
-    /// How it was committed first.
+    /// The end of its first commit.
     end: Option<Ending>,
     began: u32,
     /// The newest run, with its epoch.
     newest: (Epoch, u32),
-    /// Failures in that epoch, and whether one was for good.
+    /// Failures in that epoch, and whether one was permanent.
     failures: u32,
     is_final: bool,
     recorded: BTreeSet<Epoch>,
@@ -22,7 +22,7 @@ struct Turn {
     step_kept: bool,
     sent: Vec<Send>,
     was_set: bool,
-    /// It was committed as nothing, for its timer was gone.
+    /// Whether its commit was empty because its timer was gone.
     was_gone: bool,
 }
 
@@ -33,7 +33,7 @@ enum Ending {
     Lost,
 }
 
-/// What is known of an agent.
+/// Observations about an agent.
 struct Agent {
     setup: Setup,
     turns: BTreeMap<Trigger, Turn>,
@@ -42,14 +42,14 @@ struct Agent {
     /// The last event that was committed.
     last: Seq,
     timers: BTreeMap<String, Millis>,
-    /// What was committed to be sent, and what was sent, in order.
+    /// Committed sends, and sends in the log, in order.
     owed: Vec<(Trigger, Send)>,
     replies: Vec<Trigger>,
 }
 
 struct Judge {
     agents: Vec<Agent>,
-    /// Published events: which agents see them.
+    /// Published events: the agents that see them.
     log: Vec<Option<Vec<usize>>>,
     epoch: Epoch,
     closed: BTreeSet<Epoch>,
@@ -57,7 +57,7 @@ struct Judge {
     found: Vec<Violation>,
 }
 
-/// All promises that a history breaks.
+/// Finds all guarantees that a history breaks.
 #[must_use]
 pub fn check(history: &History) -> Vec<Violation> {
     let agents = history.agents.iter().map(|setup| Agent {
@@ -121,7 +121,7 @@ impl Judge {
                 let is_once = self.agents[*agent].setup.delivery == Delivery::AtMostOnce;
                 let turn = self.turn(*agent, trigger);
                 turn.began += 1;
-                // One that another owner cut off may go on for a while.
+                // A handler of an interrupted owner may continue for a while.
                 if *epoch >= turn.newest.0 {
                     if *epoch > turn.newest.0 || *run == 1 {
                         (turn.failures, turn.is_final) = (0, false);
@@ -155,7 +155,7 @@ impl Judge {
         }
     }
 
-    /// Only the newest owner writes.
+    /// Checks that only the newest owner writes.
     fn owner(&mut self, agent: usize, epoch: Epoch) {
         if epoch < self.epoch {
             let newest = self.epoch;
@@ -195,8 +195,8 @@ impl Judge {
         }
     }
 
-    /// A turn acts at once: where they run one at a time and change the state once, all
-    /// before it have ended.
+    /// Checks an immediate action: under sequential exactly-once turns all earlier turns have
+    /// ended.
     fn acts(&mut self, agent: usize, trigger: &Trigger) {
         let setup = self.agents[agent].setup;
         let is_strict = setup.delivery == Delivery::ExactlyOnceState && setup.concurrency == 1;
@@ -228,7 +228,7 @@ impl Judge {
         };
         let turn = self.turn(at, trigger);
         let before = turn.end;
-        // A hook that was lost may come again.
+        // A lost hook may come again.
         if before.is_none_or(|before| before == Ending::Lost) {
             turn.end = Some(end);
         }
@@ -276,7 +276,8 @@ impl Judge {
         }
     }
 
-    /// A turn is given up when it was tried, or killed, often enough.
+    /// Checks that a turn was tried, or crashed the process, often enough before it was given
+    /// up.
     fn dead(&mut self, commit: &Committed, code: &str, attempts: u32) {
         let (at, trigger) = (commit.agent, &commit.trigger);
         let setup = self.agents[at].setup;
@@ -310,7 +311,7 @@ impl Judge {
         if let Trigger::Timer(name, due) = trigger {
             let stands = self.agents[at].timers.get(name) == Some(due);
             let was_set = self.turn(at, trigger).was_set;
-            // Beside others it may be removed while it runs, and before it ran by the turn
+            // A concurrent turn may remove the timer while this one runs, and the previous turn
             // before.
             let is_done = commit.end == TurnEnd::Done && !commit.was_gone;
             if is_done && !stands && (is_single || !was_set) {
@@ -333,7 +334,7 @@ impl Judge {
         }
     }
 
-    /// Progress holds what it held, and only what is done.
+    /// Checks that progress never shrinks and claims only processed events.
     fn claim(&mut self, at: usize, progress: &Progress) {
         let before = std::mem::replace(&mut self.agents[at].kept, progress.clone());
         let is_back = progress.checkpoint < before.checkpoint;
@@ -366,7 +367,8 @@ impl Judge {
         matches!(event, Some(Some(agents)) if agents.contains(&at))
     }
 
-    /// Whether an event may be claimed: it has an end, or began where it is not run again.
+    /// Whether an event may be claimed: it has an end, or began in a mode that does not retry
+    /// it.
     fn is_passed(&self, at: usize, seq: Seq) -> bool {
         let agent = &self.agents[at];
         let is_at_most_once = agent.setup.delivery == Delivery::AtMostOnce;
@@ -410,7 +412,7 @@ impl Judge {
         }
     }
 
-    /// All that was committed to be sent was sent, in order.
+    /// Checks that all committed sends are in the log, in order.
     fn sent(&mut self, at: usize) {
         let agent = &mut self.agents[at];
         let owed = std::mem::take(&mut agent.owed);

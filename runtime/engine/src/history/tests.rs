@@ -122,7 +122,7 @@ fn edit_commit(history: &mut History, trigger: &Trigger, edit: impl Fn(&mut Comm
     }
 }
 
-/// Breaks the sound history, and expects to be told of it.
+/// Breaks the sound history, and expects this violation.
 #[track_caller]
 fn broken(kind: Kind, edit: impl FnOnce(&mut History)) {
     let mut history = sound();

@@ -1,5 +1,4 @@
-//! Turns of a simulation that are ahead of the store: several are kept in one commit, and the
-//! machine believes before that they are.
+//! Group commit in a simulation: the machine believes several turns committed before they are.
 
 use super::Fault;
 use super::driver::{Active, World};
@@ -9,21 +8,21 @@ use crate::history::Fact;
 use crate::key::Trigger;
 use std::collections::VecDeque;
 
-/// What is ahead of the store: turns that the machine believes to be committed.
+/// Turns that the machine believes committed, ahead of the store.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     pub(super) most: usize,
-    /// Turns that are still committed one by one.
+    /// Turns that still commit alone.
     pub(super) one_by_one: usize,
     /// The turn whose start is recorded.
     pub(super) recorded: Option<TurnId>,
     pub(super) held: Vec<(Trigger, Option<Progress>, Changes)>,
-    /// What waits until they are kept.
+    /// Commands that wait until the turns are durable.
     pub(super) later: VecDeque<Command>,
 }
 
 impl Ahead {
-    /// For an agent that is loaded.
+    /// For an agent that was loaded.
     pub(super) fn of(world: &mut World, agent: usize, was_cut_off: bool) -> Ahead {
         let most = match world.is_careful.remove(&agent) {
             true => 1,
@@ -38,7 +37,7 @@ impl Ahead {
 }
 
 impl Active {
-    /// Whether a command waits until what is held is kept.
+    /// Whether a command must wait until the held turns are durable.
     pub(super) fn waits(&self, command: &Command) -> bool {
         let joins = match command {
             Command::Commit {
@@ -59,7 +58,7 @@ impl Active {
             && self.changes_of(turn).is_some()
     }
 
-    /// Holds the commit of a turn: what it changed is the agent's.
+    /// Holds the commit of a turn. Its changes apply to the agent from now on.
     pub(super) fn hold(
         &mut self,
         turn: TurnId,
@@ -75,7 +74,7 @@ impl Active {
         Some(Input::Committed(turn))
     }
 
-    /// Keeps what is held, and does what waited for that.
+    /// Stores the held turns, then executes the queued commands.
     pub(super) fn keep_held(&mut self, world: &mut World) {
         let held = std::mem::take(&mut self.ahead.held);
         let fate = match world.is_rough && !held.is_empty() {
@@ -116,7 +115,7 @@ impl Active {
         self.execute(world, later);
     }
 
-    /// Something of what is ahead goes on.
+    /// Advances the part that is ahead of the store by a step.
     pub(super) fn step_ahead(&mut self, world: &mut World) {
         if !self.ahead.held.is_empty() || !self.ahead.later.is_empty() {
             self.keep_held(world);

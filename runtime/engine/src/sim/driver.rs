@@ -1,4 +1,4 @@
-//! Driver of a simulation: does for one agent what its machine says, one small step at a time.
+//! Driver of a simulation: executes one agent's commands, one small step at a time.
 
 use super::Fault;
 use super::ahead::Ahead;
@@ -13,7 +13,7 @@ use crate::history::Fact;
 use crate::key::{Epoch, Millis, Seq, Trigger};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What all processes of a simulation share.
+/// State shared by all processes of a simulation.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) store: Store,
@@ -23,10 +23,10 @@ pub(super) struct World {
     pub(super) fault: Option<Fault>,
     /// Whether disks, handlers and processes fail.
     pub(super) is_rough: bool,
-    /// Whether some events kill the process.
+    /// Whether some events crash the process.
     pub(super) has_poison: bool,
     pub(super) counter: u64,
-    /// Agents whose last commit of several turns was not made.
+    /// Agents whose last group commit failed.
     pub(super) is_careful: BTreeSet<usize>,
 }
 
@@ -47,12 +47,12 @@ impl World {
     }
 }
 
-/// A write that is under way.
+/// A write in flight.
 #[derive(Debug)]
 struct Write {
     command: Command,
     changes: Option<Changes>,
-    /// Whether the state was written, apart from the rest.
+    /// Whether the state was written separately from the rest.
     is_half: bool,
     result: Option<Result<(), CommitFault>>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Active {
     pub(super) owner: Owner,
     pub(super) machine: Machine,
     handlers: Vec<Handler>,
-    /// What attempts that ended changed.
+    /// Changes of ended attempts.
     pub(super) ended: Vec<(TurnId, Changes)>,
     pub(super) newest: BTreeMap<TurnId, u32>,
     write: Option<Write>,
@@ -153,7 +153,7 @@ impl Active {
         }
     }
 
-    /// What the newest attempt of a turn changed.
+    /// The changes of a turn's newest attempt.
     pub(super) fn changes_of(&self, turn: TurnId) -> Option<&Changes> {
         let of_turn = self.ended.iter().filter(|(id, _)| *id == turn);
         let newest = of_turn.max_by_key(|(_, changes)| changes.run);
@@ -183,7 +183,7 @@ impl Active {
         if let (Some(seq), true) = (trigger.seq(), world.has(Fault::ProgressFirst)) {
             let mut progress = self.machine.progress().clone();
             progress.add(seq);
-            // What it writes too early is not asked for.
+            // The early write's result is ignored.
             let _ = world.store.save(self.owner, &progress);
         }
         let fact = Fact::Began(agent, self.owner.epoch, trigger.clone(), run);
@@ -235,7 +235,7 @@ impl Active {
         });
     }
 
-    /// The next step of the write that is under way: it is made, or its answer is told.
+    /// Advances the write in flight: executes it, or reports its result.
     pub(super) fn step_write(&mut self, world: &mut World) {
         self.step_ahead(world);
         let Some(mut write) = self.write.take() else {
@@ -278,7 +278,7 @@ impl Active {
         }
     }
 
-    /// A crash: what was under way is made, or not.
+    /// A crash: the write in flight happens or not.
     pub(super) fn cut_off(mut self, world: &mut World) {
         if let Some(mut write) = self.write.take()
             && write.result.is_none()
@@ -380,7 +380,7 @@ impl Active {
         self.input(world, input);
     }
 
-    /// Reads events of the log, some again, some too early.
+    /// Reads events of the log, some repeatedly, some too early.
     pub(super) fn read(&mut self, world: &mut World) {
         let taken = self.machine.taken();
         let head = world.store.head();
@@ -408,7 +408,7 @@ impl Active {
         self.input(world, Input::Event { seq, deliver });
     }
 
-    /// Wakes the machine, and tells it of timers that are due.
+    /// Wakes the machine, and reports due timers.
     pub(super) fn wake(&mut self, world: &mut World) {
         if self.wake.is_some_and(|at| at <= world.now) {
             self.wake = None;
@@ -424,7 +424,7 @@ impl Active {
         }
     }
 
-    /// A step of a handler; whether it kills the process.
+    /// Advances a handler. Gives whether it crashes the process.
     pub(super) fn step_handler(&mut self, world: &mut World) -> bool {
         let Some(at) = world.random.place(self.handlers.len()) else {
             return false;
@@ -448,7 +448,7 @@ impl Active {
         };
         let is_late = world.is_rough && !handler.is_outlived && world.random.one_in(60);
         if is_late && result.is_none() {
-            // It took too long. Some do not notice.
+            // It timed out. Some handlers do not notice.
             result = Some(TurnResult::Cancelled);
             handler.is_outlived = world.random.one_in(2);
             if handler.is_outlived {
@@ -458,13 +458,13 @@ impl Active {
         }
         if let Some(result) = result {
             self.tell(world, at, result);
-            // What is told may begin others, which come after it.
+            // The report may begin other handlers; they are appended after this one.
             self.handlers.remove(at);
         }
         false
     }
 
-    /// Tells how an attempt ended.
+    /// Reports the end of an attempt.
     fn tell(&mut self, world: &mut World, at: usize, result: TurnResult) {
         let handler = &self.handlers[at];
         let (turn, trigger, run) = (handler.turn, handler.trigger.clone(), handler.changes.run);

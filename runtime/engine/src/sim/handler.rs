@@ -1,4 +1,4 @@
-//! Handlers of a simulation: what a turn does follows from what it answers to.
+//! Handlers of a simulation: a turn's actions follow from its trigger.
 
 use super::Fault;
 use super::driver::World;
@@ -8,7 +8,7 @@ use crate::delivery::{Delivery, TurnId, TurnResult};
 use crate::history::{Fact, Send};
 use crate::key::Trigger;
 
-/// What a turn's handler does.
+/// The actions of a turn's handler.
 #[derive(Copy, Clone)]
 pub(super) struct Plan {
     value: u64,
@@ -39,7 +39,7 @@ impl World {
     }
 }
 
-/// A handler that runs.
+/// A running handler.
 #[derive(Debug)]
 pub(super) struct Handler {
     pub(super) turn: TurnId,
@@ -47,11 +47,11 @@ pub(super) struct Handler {
     pub(super) phase: u8,
     pub(super) changes: Changes,
     pub(super) is_cancelled: bool,
-    /// Its end was told, but it goes on.
+    /// Whether its end was reported although it continues.
     pub(super) is_outlived: bool,
 }
 
-/// How a step of a handler went.
+/// The result of a handler's step.
 pub(super) enum Step {
     On,
     End(TurnResult),
@@ -59,7 +59,7 @@ pub(super) enum Step {
 }
 
 impl Handler {
-    /// Whether the next step acts at once.
+    /// Whether the next step acts immediately.
     pub(super) fn acts(&self, plan: Plan) -> bool {
         match self.phase {
             0 => plan.bits & 3 == 0,
@@ -146,10 +146,10 @@ impl Handler {
         }
     }
 
-    /// Sends at once.
+    /// Sends immediately.
     fn send(&mut self, world: &mut World, owner: Owner, send: Send) -> Step {
         if self.is_outlived {
-            // Its turn may have an end, and its journal be gone.
+            // Its turn may have ended and its journal be deleted.
             return failed("turn.outlived", true);
         }
         let is_by_run = world.has(Fault::IdentityOfRun);
@@ -161,7 +161,7 @@ impl Handler {
         let id = (owner.agent, self.trigger.clone(), send, number);
         match world.store.send(owner, id) {
             Ok(()) => {
-                // It is sent already: committed with the turn, it does nothing.
+                // It is sent already: committing it with the turn has no effect.
                 self.changes.sends.push((send, number));
                 Step::On
             }

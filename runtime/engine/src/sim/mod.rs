@@ -1,9 +1,8 @@
-//! Simulations of agents: machines, processes, a store and a log under a scheduler that a
-//! seed decides, with crashes, old owners, disks that fail and handlers that do.
+//! Simulations of agents: machines, processes, a store and a log under a scheduler driven by a
+//! seed, with crashes, stale owners, failing disks and failing handlers.
 //!
 //! [`simulate`] gives the history of a seed, which [`crate::history::check`] judges. A
-//! [`Fault`] makes the store or the driver do what a sound one never does; a test shows that
-//! each is found.
+//! [`Fault`] makes the store or the driver misbehave; a test shows that each fault is found.
 
 mod ahead;
 mod driver;
@@ -22,17 +21,17 @@ use std::fmt;
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Something done wrongly on purpose.
+        /// A deliberate fault.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Fault {
             $($(#[$doc])* $name,)*
         }
 
         impl Fault {
-            /// All of them.
+            /// All faults.
             pub const ALL: &[Fault] = &[$(Fault::$name),*];
 
-            /// Its name on a command line.
+            /// The fault's name on a command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -44,43 +43,43 @@ macro_rules! faults {
 }
 
 faults! {
-    /// State and progress are committed one after the other.
+    /// State and progress commit separately.
     CommitsApart = "commits-apart",
-    /// Progress is kept before the handler runs, in a mode that runs it first.
+    /// Progress is stored before the handler runs, in a mode that runs it first.
     ProgressFirst = "progress-first",
-    /// Progress becomes the place of the turn, whatever lies before it.
+    /// Progress jumps to the turn's sequence number over unprocessed events.
     ProgressJumps = "progress-jumps",
     /// A write that began before a change makes it count as written.
     DirtyCleared = "dirty-cleared",
-    /// The store takes what an earlier owner writes.
+    /// The store accepts writes of an earlier owner.
     NoFence = "no-fence",
-    /// The next attempt begins with the state of one that failed.
+    /// The next attempt begins with the state of a failed one.
     FailedStateKept = "failed-state-kept",
-    /// What is sent with the turn is sent before it is committed.
+    /// Sends of a turn go out before its commit.
     SendsFirst = "sends-first",
-    /// A write in doubt counts as not made, and what is sent again has new identities.
+    /// A write in doubt counts as failed, and repeated sends get new identities.
     DoubtIgnored = "doubt-ignored",
     /// The end of a turn leaves its start in the store.
     StartedKept = "started-kept",
-    /// The end of an attempt that was outlived counts as the newest's.
+    /// The end of an outlived attempt counts as the newest one's.
     OutlivedTold = "outlived-told",
-    /// Progress is kept up to what was read, not what is done.
+    /// Progress is stored up to the events read, not the events processed.
     SavesTaken = "saves-taken",
     /// An at-most-once turn runs before its start is recorded.
     RunUnrecorded = "run-unrecorded",
-    /// Identities of what is sent change with each run.
+    /// Identities of sends change with each run.
     IdentityOfRun = "identity-of-run",
-    /// The occurrence of a timer goes after its turn was committed.
+    /// A timer's occurrence is removed only after its turn was committed.
     TimerKept = "timer-kept",
     /// An event leaves the outbox before it is in the log.
     OutboxForgets = "outbox-forgets",
-    /// Answers of steps are not looked for.
+    /// Journaled answers of steps are ignored.
     JournalForgets = "journal-forgets",
-    /// What is done beyond the checkpoint is not kept.
+    /// Processed events after the checkpoint are not stored.
     DoneDropped = "done-dropped",
-    /// A turn acts although those before it are not kept.
+    /// A turn acts before earlier turns are durable.
     ActsAhead = "acts-ahead",
-    /// A commit of several turns that failed counts as made.
+    /// A failed group commit counts as successful.
     HeldForgotten = "held-forgotten",
 }
 
@@ -108,7 +107,7 @@ pub fn simulate(seed: u64, fault: Option<Fault>) -> History {
     Simulation::new(seed, fault).history()
 }
 
-/// The first of some seeds whose history breaks a promise, with it and what it breaks.
+/// The first seed whose history breaks a guarantee, with the history and the violations.
 #[must_use]
 pub fn first_violation(
     seeds: std::ops::Range<u64>,

@@ -1,4 +1,4 @@
-//! Processes of a simulation: who owns the store, who was cut off, and what happens next.
+//! Processes of a simulation: ownership of the store, crashes, and the next step.
 
 use super::Fault;
 use super::driver::{Active, World, is_seen};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use uuid::Uuid;
 
-/// Turns of a commit where they are joined.
+/// Turns of a group commit.
 const JOINED: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
 /// A process that has opened the store.
@@ -20,16 +20,16 @@ const JOINED: NonZeroU32 = NonZeroU32::new(3).unwrap();
 struct Process {
     epoch: Epoch,
     agents: Vec<Option<Active>>,
-    /// Agents that were cut off and not loaded since.
+    /// Agents that were interrupted and not loaded since.
     cut_off: Vec<bool>,
-    /// Agents that stand still before a turn that was given up.
+    /// Agents that stopped before a turn that was given up.
     dead: Vec<bool>,
     is_ending: bool,
-    /// Events that were relayed, and stand in their outbox yet.
+    /// Events that were relayed and are still in the outbox.
     relayed: Vec<(usize, Id)>,
 }
 
-/// A world with its processes: the owner, and those that do not know yet that they are not.
+/// A world with its processes: the owner, and stale owners that have not noticed yet.
 #[derive(Debug)]
 pub(super) struct Simulation {
     world: World,
@@ -61,7 +61,7 @@ impl Process {
         self.reap(agent);
     }
 
-    /// Lets go of an agent that stopped.
+    /// Removes an agent that stopped.
     fn reap(&mut self, agent: usize) {
         let Some(reason) = self.agents[agent].as_ref().and_then(|active| active.stop) else {
             return;
@@ -70,7 +70,7 @@ impl Process {
         self.dead[agent] |= matches!(reason, StopReason::Dead | StopReason::Fenced);
     }
 
-    /// Something of an agent goes on; whether it kills the process.
+    /// Advances an agent. Gives whether that crashes the process.
     fn step(&mut self, world: &mut World, agent: usize, what: u64) -> bool {
         self.load(world, agent);
         let Some(active) = &mut self.agents[agent] else {
@@ -104,7 +104,7 @@ impl Process {
         }
     }
 
-    /// All agents get an input.
+    /// Gives all agents an input.
     fn tell(&mut self, world: &mut World, input: &Input) {
         self.is_ending = true;
         for agent in 0..self.agents.len() {
@@ -152,7 +152,7 @@ impl Simulation {
         }
     }
 
-    /// Runs it to its rest.
+    /// Runs the simulation until it rests.
     pub(super) fn history(mut self) -> History {
         for _ in 0..self.steps {
             self.step();
@@ -186,7 +186,7 @@ impl Simulation {
         self.to_publish -= 1;
     }
 
-    /// Anything that may happen.
+    /// A random step.
     fn step(&mut self) {
         let what = self.world.random.below(32);
         let agent = self.world.random.place(self.owner.agents.len());
@@ -235,7 +235,7 @@ impl Simulation {
         self.close();
     }
 
-    /// A process that was asked to end, and whose agents have, closes the store.
+    /// Closes the store of a process that was asked to end and whose agents have stopped.
     fn close(&mut self) {
         if self.owner.is_ending && self.owner.agents.iter().all(Option::is_none) {
             self.world.store.close();
@@ -250,7 +250,7 @@ impl Simulation {
         self.owner = Process::open(&mut self.world);
     }
 
-    /// Another owner opens the store while this one goes on.
+    /// Another owner opens the store while this one continues.
     fn take_over(&mut self) {
         let new = Process::open(&mut self.world);
         let before = std::mem::replace(&mut self.owner, new);
@@ -270,7 +270,7 @@ impl Simulation {
         }
     }
 
-    /// Everything goes well until nothing is left to do; whether that came.
+    /// Runs without faults until no work is left. Gives whether that point was reached.
     fn settle(&mut self) -> bool {
         let agents = self.owner.agents.len();
         for _ in 0..2_000 {
@@ -314,7 +314,7 @@ impl Simulation {
 }
 
 impl World {
-    /// Whether progress is kept up to the head: what is lazy is kept in the end.
+    /// Whether progress is stored up to the head: lazy progress is stored eventually.
     fn is_kept(&self, dead: &[bool]) -> bool {
         let head = self.store.head();
         let rows = self.store.rows.iter().zip(dead);

@@ -1,10 +1,10 @@
 //! Random numbers of a seed: SplitMix64.
 
-/// A sequence of numbers that follows from its seed.
+/// A deterministic sequence of numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// One number of another, spread well.
+/// Mixes the bits of a number.
 pub(super) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -24,18 +24,18 @@ impl Random {
         mix(self.0)
     }
 
-    /// One below a bound, which is not zero.
+    /// A number below a bound that is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound.max(1)
     }
 
-    /// A place in a list; none of an empty one.
+    /// An index of a list; `None` for an empty one.
     pub(super) fn place(&mut self, len: usize) -> Option<usize> {
         let len = u64::try_from(len).ok().filter(|len| *len > 0)?;
         usize::try_from(self.below(len)).ok()
     }
 
-    /// True once in so many times.
+    /// True with a probability of 1 in `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,5 +1,4 @@
-//! Store of a simulation: agents' rows and one channel's log, changed in transactions that
-//! name their epoch.
+//! Store of a simulation: agents' rows and one channel's log, changed in fenced transactions.
 
 use super::Fault;
 use crate::delivery::{CommitFault, Progress, Started, TurnEnd};
@@ -7,18 +6,18 @@ use crate::history::{Committed, Fact, Final, Origin, Send};
 use crate::key::{Epoch, Millis, Seq, Trigger};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What an agent adds up.
+/// The sum that an agent computes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) sum: u64,
     pub(super) revision: u64,
 }
 
-/// An identity of something sent: agent, trigger, operation, and a number that is zero unless
-/// identities are made wrongly.
+/// The identity of a send: agent, trigger, operation, and a number that is zero unless a fault
+/// changes identities.
 pub(super) type Id = (usize, Trigger, Send, u64);
 
-/// What is kept of an agent.
+/// An agent's stored row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     pub(super) state: State,
@@ -30,7 +29,7 @@ pub(super) struct Row {
     pub(super) outbox: VecDeque<Id>,
 }
 
-/// What a handler's attempt changes.
+/// Changes of a handler's attempt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     pub(super) run: u32,
@@ -39,27 +38,27 @@ pub(super) struct Changes {
     pub(super) sends: Vec<(Send, u64)>,
     pub(super) timers: Vec<(String, Option<Millis>)>,
     pub(super) was_gone: bool,
-    /// Whether the state is to be written.
+    /// Whether the state must be written.
     pub(super) is_dirty: bool,
 }
 
 /// An event of the log.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
-    /// Published: what it adds.
+    /// Published: the number that it adds.
     Published(u64),
     /// Sent by an agent.
     Sent,
 }
 
-/// Who writes.
+/// The writing owner.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Owner {
     pub(super) agent: usize,
     pub(super) epoch: Epoch,
 }
 
-/// The store, and what became true of it.
+/// The store, and the facts about it.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     pub(super) epoch: Epoch,
@@ -68,7 +67,7 @@ pub(super) struct Store {
     pub(super) log: Vec<Entry>,
     sent: BTreeSet<Id>,
     pub(super) facts: Vec<Fact>,
-    /// Whether the channel's log lies elsewhere: events go through an outbox.
+    /// Whether the channel's log is in another store: events go through an outbox.
     is_remote: bool,
     fault: Option<Fault>,
 }
@@ -87,7 +86,8 @@ impl Store {
         }
     }
 
-    /// A new owner; whether the last one was cut off.
+    /// Opens the store for a new owner. Gives the epoch, and whether the last owner was
+    /// interrupted.
     pub(super) fn open(&mut self) -> (Epoch, bool) {
         self.epoch.0 += 1;
         self.facts.push(Fact::Opened(self.epoch));
@@ -125,7 +125,7 @@ impl Store {
         Ok(())
     }
 
-    /// Appends what an agent sends at once.
+    /// Appends an agent's immediate send.
     pub(super) fn send(&mut self, owner: Owner, id: Id) -> Result<(), CommitFault> {
         self.fenced(owner)?;
         self.append(id);
@@ -141,7 +141,7 @@ impl Store {
         }
     }
 
-    /// Appends the first event of an outbox; it is taken out by [`Self::relayed`].
+    /// Appends the first event of an outbox; [`Self::relayed`] removes it.
     pub(super) fn relay(&mut self, agent: usize) -> Option<Id> {
         let id = self.rows[agent].outbox.front()?.clone();
         if self.fault == Some(Fault::OutboxForgets) {
@@ -152,12 +152,12 @@ impl Store {
         Some(id)
     }
 
-    /// Takes an event out of an outbox.
+    /// Removes an event from an outbox.
     pub(super) fn relayed(&mut self, agent: usize, id: &Id) {
         self.rows[agent].outbox.retain(|other| other != id);
     }
 
-    /// What an owner who forgets does next.
+    /// Appends an event late, after it already left the outbox.
     pub(super) fn append_late(&mut self, id: Id) {
         if self.fault == Some(Fault::OutboxForgets) {
             self.append(id);
@@ -193,7 +193,7 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a step; none if its answer is kept.
+    /// Begins a step; `None` if its answer is journaled.
     pub(super) fn begin_step(
         &mut self,
         owner: Owner,
@@ -216,7 +216,7 @@ impl Store {
         Ok(())
     }
 
-    /// The state alone, which a sound store never writes so.
+    /// Commits only the state, which a correct store never does.
     pub(super) fn commit_state(
         &mut self,
         owner: Owner,
@@ -244,7 +244,7 @@ impl Store {
         }
     }
 
-    /// A whole turn.
+    /// Commits a whole turn.
     pub(super) fn commit(
         &mut self,
         owner: Owner,
@@ -262,7 +262,7 @@ impl Store {
         Ok(())
     }
 
-    /// Several turns in one transaction: the last state of theirs.
+    /// Commits several turns in one transaction, with the state of the last.
     pub(super) fn commit_joined(
         &mut self,
         owner: Owner,
@@ -334,7 +334,7 @@ impl Store {
         }
     }
 
-    /// Removes the occurrence of a timer, as a store does that does it too late.
+    /// Removes a timer's occurrence too late.
     pub(super) fn remove_timer(&mut self, agent: usize, trigger: &Trigger) {
         let row = &mut self.rows[agent];
         if let Trigger::Timer(name, due) = trigger

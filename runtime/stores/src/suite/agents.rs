@@ -1,4 +1,4 @@
-//! Checks of commits: atomic, fenced, based on what was read, in any order.
+//! Checks of commits: atomic, fenced, optimistic, in any order.
 
 use super::{
     Check, Finding, Fixture, Outcome, fence, holds, key, refused, said, same, state, turn,
@@ -56,7 +56,7 @@ async fn nothing<F: Fixture>(fixture: &F) -> Outcome {
     let trigger = Trigger::Event(2);
     store.record_start(me.clone(), trigger, 1, None).await?;
     let before = store.load(&a).await?;
-    // Each is refused by its last part, after others were written.
+    // Each is refused because of its last part, after the others were written.
     let mut stale = turn(me.clone(), 2);
     stale.state = Some(NewState {
         json: state(9),
@@ -113,7 +113,7 @@ async fn fenced<F: Fixture>(fixture: &F) -> Outcome {
     refused(first.append(event(), None, 5).await, code, what)?;
     refused(first.forget_dead(&a).await, code, what)?;
     refused(first.unregister(&a).await, code, what)?;
-    // And what was begun under an owner of before, by the new one.
+    // The new owner also refuses activations that began under the old one.
     refused(second.commit(turn(old.clone(), 2)).await, code, what)?;
     second.commit(turn(fence(&second, &a), 2)).await?;
     refused(second.append(event(), Some(old), 5).await, code, what)?;
@@ -127,7 +127,7 @@ async fn any_order<F: Fixture>(fixture: &F) -> Outcome {
         .map(|n| said(&a, &format!("any {n}"), "x"))
         .collect();
     store.append(said, None, 1).await?;
-    // Of turns 1 to 3 the last ends first; each was told of those that it knew.
+    // Turns 1 to 3 end in reverse order; each knows the progress at its beginning.
     for (checkpoint, done) in [(0, vec![3]), (2, vec![]), (1, vec![]), (0, vec![5])] {
         let mut commit = TurnCommit::new(me.clone(), 1);
         let done = done.into_iter().collect();
@@ -176,7 +176,7 @@ async fn timers<F: Fixture>(fixture: &F) -> Outcome {
     same(&due, &expected, "timers that are due")?;
     same(&store.timers_due(20, 1).await?.len(), &1, "at most one")?;
 
-    // An occurrence is done once; a timer that comes again does.
+    // An occurrence fires once; a recurring timer fires again.
     let mut again = turn(others.clone(), 1);
     again.progress = None;
     again.trigger = Some(Trigger::Timer("y".to_owned(), 10));
@@ -199,7 +199,7 @@ async fn timers<F: Fixture>(fixture: &F) -> Outcome {
     let kept = store.load(&b).await?.map(|row| row.state);
     same(&kept, &Some(state(1)), "the state")?;
 
-    // A removed timer does not fire, and one that replaced it is another.
+    // A removed timer does not fire, and its replacement is a different timer.
     let mut change = TurnCommit::new(mine.clone(), 2);
     change.timers = vec![
         TimerChange::Remove("x".to_owned()),
@@ -248,7 +248,7 @@ async fn limits<F: Fixture>(fixture: &F) -> Outcome {
     same(&store.load(&a).await?, &None, "the row after it")?;
     timers.timers.pop();
     store.commit(timers.clone()).await?;
-    // They may be replaced.
+    // At the limit, timers may still be replaced.
     timers.timers.truncate(1);
     store.commit(timers).await?;
     let count = store.timers(&a).await?.len();

@@ -1,4 +1,4 @@
-//! Checks of logs: dense places, identities that are appended once, pages.
+//! Checks of logs: dense sequence numbers, idempotent appends, pages.
 
 use super::{
     Check, Finding, Fixture, Outcome, attached, fence, holds, joined, key, refused, said, same,
@@ -9,7 +9,7 @@ use a99_runtime_engine::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// Writers at the same time, and what each appends.
+/// Number of concurrent writers, and of events that each appends.
 const WRITERS: usize = 8;
 const EACH: usize = 25;
 
@@ -62,7 +62,7 @@ async fn once<F: Fixture>(fixture: &F) -> Outcome {
         let other = store.append(vec![other], None, 8).await;
         refused(other, StoreCode::ChangedBody, what)?;
     }
-    // Who sends may have another name by then, and other channels are others.
+    // The sender may have been renamed meanwhile, and another channel has a separate log.
     let mut renamed = said(&a, "x", "one");
     renamed.event.sender = Arc::new(Sender {
         name: Some("renamed".to_owned()),
@@ -89,7 +89,7 @@ async fn all_or_none<F: Fixture>(fixture: &F) -> Outcome {
 
 async fn epochs<F: Fixture>(fixture: &F) -> Outcome {
     let (store, a) = (fixture.open()?, key("a")?);
-    // Of an agent that is kept elsewhere, under epochs of that store.
+    // An agent in another store writes under epochs of that store.
     let under = |epoch| {
         Some(Fence {
             key: a.clone(),

@@ -34,7 +34,7 @@ async fn starts<F: Fixture>(fixture: &F) -> Outcome {
     let expected = Some((expected, String::new(), 0));
     same(&found, &expected, "an agent that only began")?;
     store.commit(turn(me.clone(), 1)).await?;
-    // With progress it is done before it runs.
+    // A start with progress marks the event as processed before the turn runs.
     let done = Progress {
         checkpoint: 1,
         ..Progress::default()

@@ -1,7 +1,6 @@
-//! Suite of what every store of agents and channels does, whatever it is made of.
+//! Conformance suite for every store of agents and channels.
 //!
-//! [`checks`] lists what is checked; a test runs each with stores of its own and any
-//! executor.
+//! [`checks`] lists the checks; a test runs each with its stores and any executor.
 
 mod agents;
 mod channels;
@@ -16,12 +15,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Where stores come from.
+/// Provides stores to the checks.
 pub trait Fixture: Send + Sync {
-    /// A store.
+    /// The store under test.
     type Store: AgentStore + ChannelStore;
 
-    /// Opens the one store of this fixture, past whoever has it open: another owner. It has
+    /// Opens the fixture's one store as a new owner, even if it is open already. It has
     /// [`StoreLimits::SMALL`](crate::StoreLimits::SMALL).
     ///
     /// # Errors
@@ -29,7 +28,7 @@ pub trait Fixture: Send + Sync {
     fn open(&self) -> Result<Self::Store, StoreError>;
 }
 
-/// What a store did that it should not.
+/// A violation that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding(String);
 
@@ -53,10 +52,10 @@ impl From<KeyError> for Finding {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 pub type Outcome = Result<(), Finding>;
 
-/// A check: its name, and what it does with a store that nobody used.
+/// A check: its name, and a function that runs it on an unused store.
 pub type Check<F> = (&'static str, fn(&F) -> BoxFuture<'_, Outcome>);
 
 /// All checks.
@@ -68,7 +67,7 @@ pub fn checks<F: Fixture>() -> Vec<Check<F>> {
     checks
 }
 
-/// Fails with what was expected, where it does not hold.
+/// Fails with the expectation if it does not hold.
 fn holds(it_does: bool, what: &str) -> Outcome {
     match it_does {
         true => Ok(()),
@@ -85,7 +84,7 @@ fn same<T: PartialEq + fmt::Debug>(found: &T, expected: &T, what: &str) -> Outco
     }
 }
 
-/// Fails if something was done, or refused for another reason.
+/// Fails unless the operation was refused with this code.
 fn refused<T: fmt::Debug>(result: Result<T, StoreError>, code: StoreCode, what: &str) -> Outcome {
     match result {
         Err(error) if error.code() == code => Ok(()),
@@ -96,7 +95,7 @@ fn refused<T: fmt::Debug>(result: Result<T, StoreError>, code: StoreCode, what: 
     }
 }
 
-/// Drives futures at the same time.
+/// Drives futures concurrently.
 async fn joined<T>(mut futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut ended: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     poll_fn(move |cx| {
@@ -126,7 +125,7 @@ fn fence(store: &impl AgentStore, key: &AgentKey) -> Fence {
     }
 }
 
-/// What an agent says on its channel, under the identity of some text.
+/// A message of an agent on its channel, with an identity derived from `id`.
 fn said(key: &AgentKey, id: &str, text: &str) -> NewEvent {
     let (sender, body) = (
         Arc::new(Sender::agent(key)),
@@ -149,8 +148,8 @@ fn state(n: u64) -> String {
     format!("{{\"n\":{n}}}")
 }
 
-/// The `n`th turn of an agent, from 1, which counts and says so. After it state, revision
-/// and checkpoint are `n`.
+/// The `n`th turn of an agent, from 1, which counts and sends the count. After it state,
+/// revision and checkpoint are `n`.
 fn turn(fence: Fence, n: u64) -> TurnCommit {
     let id = format!("{} {n}", fence.key);
     let said = said(&fence.key, &id, &n.to_string());

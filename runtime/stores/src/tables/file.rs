@@ -1,4 +1,5 @@
-//! File of an agent's tables: its owner, the transaction of a turn, and the record of the last.
+//! File of an agent's tables: its owner, the transaction of a turn, and the record of the last
+//! one.
 
 use super::policy::{Control, Running};
 use super::statements::Sql;
@@ -17,16 +18,16 @@ static OWN: Component = Component {
     migrations: &[include_str!("own.sql")],
 };
 
-/// Bytes of the log beside the file after which it is copied into the file.
+/// Bytes of the write-ahead log after which it is copied into the file.
 const LOG_BYTES: u64 = 4 << 20;
 
-/// Pages that the record of a turn may take beside its text.
+/// Pages that a turn's record may take in addition to its text.
 const SPARE_PAGES: u64 = 64;
 
-/// Numbers of turns, which come again in no file.
+/// Numbers of turns, unique within the process.
 static TURNS: AtomicU64 = AtomicU64::new(1);
 
-/// A file that is open.
+/// An open file.
 pub(crate) struct TableFile {
     pub(super) key: AgentKey,
     epoch: u64,
@@ -36,29 +37,29 @@ pub(crate) struct TableFile {
     state: Mutex<State>,
 }
 
-/// What is known of the file.
+/// The known state of the file.
 #[derive(Default)]
 struct State {
     is_open: bool,
-    /// Turns that were committed in it.
+    /// Number of turns committed in it.
     n: u64,
     /// The record of the last one, until the shared file is known to have it.
     pending: Option<Arc<str>>,
-    /// The last turn that was committed through this handle, and what came of it.
+    /// The last turn committed through this handle, and its receipt.
     ended: Option<(u64, Option<Receipt>)>,
-    /// Whose transaction is open.
+    /// The turn whose transaction is open.
     open_turn: Option<u64>,
     /// The turn that began last.
     turn: Option<Arc<TurnState>>,
 }
 
-/// A turn, between those who use it and the thread of the file.
+/// A turn, shared by its users and the thread of the file.
 pub(super) struct TurnState {
     pub(super) id: u64,
     pub(super) over: Arc<AtomicBool>,
     /// Whether its transaction began.
     began: AtomicBool,
-    /// Why it cannot be committed any more.
+    /// Why it can no longer be committed.
     broken: Mutex<Option<StoreError>>,
 }
 
@@ -66,8 +67,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What SQLite undid by itself: after `OR ROLLBACK`, a stop in the middle of a write, or a
-/// fault of the disk.
+/// The error after SQLite rolled back the transaction: after `OR ROLLBACK`, an interrupt during
+/// a write, or a disk error.
 fn undone() -> StoreError {
     let text = "SQLite undid what the turn changed in its tables: it can only run again";
     StoreError::new(StoreCode::Interrupted, text)
@@ -96,7 +97,7 @@ impl TurnState {
 }
 
 impl TableFile {
-    /// Begins to open a file; [`TableFile::look`] waits for it.
+    /// Starts to open a file; [`TableFile::look`] waits for it.
     pub(super) fn open(
         path: &Path,
         key: AgentKey,
@@ -115,7 +116,7 @@ impl TableFile {
         })
     }
 
-    /// Ends the thread of the file, after what it was asked for.
+    /// Ends the thread of the file after the requested work.
     pub(super) fn close(&self) {
         self.session.clone().close();
     }
@@ -125,20 +126,21 @@ impl TableFile {
         locked(&self.state).pending.is_some()
     }
 
-    /// Turns that were committed in it, and the record of the last one if it may be lacking.
+    /// Number of turns committed in it, and the record of the last one if the shared file may
+    /// lack it.
     pub(super) fn last(&self) -> (u64, Option<Arc<str>>) {
         let state = locked(&self.state);
         (state.n, state.pending.clone())
     }
 
-    /// Whether a turn was committed in it, and with what receipt in the shared file.
+    /// Whether a turn was committed in it, and its receipt from the shared file.
     pub(super) fn ended(&self, id: u64) -> Option<Option<Receipt>> {
         let state = locked(&self.state);
         let ended = state.ended.as_ref().filter(|(ended, _)| *ended == id);
         ended.map(|(_, receipt)| receipt.clone())
     }
 
-    /// The shared file has `n` turns.
+    /// Records that the shared file has `n` turns.
     pub(super) fn applied(&self, n: u64, receipt: Option<Receipt>) {
         let mut state = locked(&self.state);
         if state.n != n {
@@ -158,11 +160,11 @@ impl TableFile {
         self.session.run(move |connection| Ok(f(&file, connection)))
     }
 
-    /// Opens it, once: takes it for this owner, and reads how far it is.
+    /// Opens the file once: takes it for this owner and reads its turn number.
     ///
     /// # Errors
     /// [`StoreCode::Fenced`] if a later owner has it; [`StoreCode::Unreadable`];
-    /// [`StoreCode::Unavailable`] while an earlier one is in the middle of a turn.
+    /// [`StoreCode::Unavailable`] while an earlier owner is in the middle of a turn.
     pub(super) async fn look(self: &Arc<Self>) -> Result<(), StoreError> {
         let looked = self.ask(|file, connection| file.take(connection));
         looked.await.map_err(|error| of_file(&error))?
@@ -174,7 +176,7 @@ impl TableFile {
         }
         self.control.put_on(connection).map_err(reading)?;
         Control::as_runtime(connection).map_err(reading)?;
-        // What a commit waits for is no copying of the log.
+        // A commit must not wait for a checkpoint of the log.
         let settings = "PRAGMA wal_autocheckpoint = 0";
         connection.execute_batch(settings).map_err(reading)?;
         set_most(connection, self.limits.max_file_bytes).map_err(reading)?;
@@ -229,8 +231,8 @@ impl TableFile {
         Ok((n, record))
     }
 
-    /// A turn that begins now. What an earlier one left open is undone when it changes
-    /// something.
+    /// Begins a turn. An open transaction of an earlier turn is rolled back at the first
+    /// change.
     pub(super) fn begin(&self) -> Arc<TurnState> {
         let turn = Arc::new(TurnState {
             id: TURNS.fetch_add(1, Ordering::Relaxed),
@@ -242,19 +244,19 @@ impl TableFile {
         turn
     }
 
-    /// The turn of a number, if it is the last that began.
+    /// The turn with a number, if it is the last that began.
     pub(super) fn turn(&self, id: u64) -> Option<Arc<TurnState>> {
         let state = locked(&self.state);
         state.turn.clone().filter(|turn| turn.id == id)
     }
 
-    /// Waits until nothing runs of what was asked before.
+    /// Waits until all earlier work is done.
     pub(super) async fn quiet(self: &Arc<Self>) -> Result<(), StoreError> {
         let quiet = self.ask(|_, _| Ok(()));
         quiet.await.map_err(|error| of_file(&error))?
     }
 
-    /// Does an agent's work in the transaction of its turn.
+    /// Runs an agent's work in the transaction of its turn.
     pub(super) fn work<T: Send + 'static>(
         self: &Arc<Self>,
         turn: Arc<TurnState>,
@@ -307,7 +309,7 @@ impl TableFile {
             return Ok(());
         }
         self.undo(connection)?;
-        // The row that was inserted last is none of an earlier turn's.
+        // Resets `last_insert_rowid`, which would show a row of an earlier turn.
         let last = "REPLACE INTO temp.a99_last VALUES (0)";
         connection
             .prepare_cached(last)
@@ -346,25 +348,25 @@ impl TableFile {
         }
     }
 
-    /// Undoes what a turn changed, if its transaction is still open.
+    /// Rolls back a turn's changes if its transaction is still open.
     pub(super) fn abandon(self: &Arc<Self>, id: u64) {
         let file = Arc::clone(self);
         self.session.tell(move |connection| {
             if locked(&file.state).open_turn == Some(id) {
-                // If it cannot be undone now, it is when the next turn begins.
+                // If this fails, the next turn rolls back when it begins.
                 drop(file.undo(connection));
             }
         });
     }
 
-    /// Commits what a turn changed together with the record of its commit, and gives how many
-    /// turns the file has then; nothing if the turn changed nothing in it. Blocks.
+    /// Commits a turn's changes together with the record of its commit. Gives the file's new
+    /// number of turns; `None` if the turn changed nothing in it. Blocks.
     ///
     /// # Errors
-    /// [`StoreCode::Interrupted`] if its transaction is not there any more;
-    /// [`StoreCode::Constraint`] for what is checked when a transaction ends;
-    /// [`StoreCode::Fenced`]; faults of the disk. Unless it is in doubt nothing was committed,
-    /// and what the turn changed may be committed later.
+    /// [`StoreCode::Interrupted`] if its transaction no longer exists;
+    /// [`StoreCode::Constraint`] for deferred constraints; [`StoreCode::Fenced`]; disk errors.
+    /// Unless the outcome is in doubt, nothing was committed, and the turn may be committed
+    /// later.
     pub(super) fn commit(
         self: &Arc<Self>,
         id: u64,
@@ -400,7 +402,7 @@ impl TableFile {
         }
         Control::as_runtime(connection).map_err(reading)?;
         let n = locked(&self.state).n + 1;
-        // The record finds room where the agent does not.
+        // Raise the size limit for the record.
         let bytes = u64::try_from(record.len()).unwrap_or(u64::MAX);
         let most = self.limits.max_file_bytes.saturating_add(bytes);
         let kept = set_most(connection, most.saturating_add(SPARE_PAGES << 12))
@@ -427,7 +429,7 @@ impl TableFile {
             }
             Err(error) => Err(error),
         };
-        // It holds for pages that are added later; there is none before the next turn.
+        // The limit applies to pages added later: an error here matters only in the next turn.
         drop(set_most(connection, self.limits.max_file_bytes));
         let mut state = locked(&self.state);
         match ended {
@@ -452,19 +454,19 @@ impl TableFile {
         }
     }
 
-    /// Copies the log into the file if it is long, without anybody waiting.
+    /// Copies a long log into the file without blocking others.
     pub(super) fn tidy(&self) {
         let mut log = self.session.path().as_os_str().to_owned();
         log.push("-wal");
         if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_BYTES) {
             self.session.tell(|connection| {
-                // It is tried again after the next turn.
+                // The next turn tries again.
                 drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
             });
         }
     }
 
-    /// Leads the agent's tables up to the last of its migrations.
+    /// Runs the agent's missing migrations.
     ///
     /// # Errors
     /// [`StoreCode::Unreadable`] for tables of a later version, and those of statements.
@@ -534,7 +536,7 @@ impl TableFile {
     }
 }
 
-/// Bounds the file.
+/// Limits the size of the file.
 fn set_most(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
     let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages = bytes / page.max(1).unsigned_abs();

@@ -1,44 +1,51 @@
-//! Tables of agents: a file for each, which agrees with the shared one whenever the process
-//! dies.
+//! Tables of agents: a file for each agent, which agrees with the shared file after every
+//! crash.
 //!
-//! State, progress, timers, outbox and logs of all agents lie in the shared file; what an agent
-//! keeps in SQL lies in a file of its own. A turn's transaction stays open in the agent's file
-//! from its first statement to its commit. No transaction of SQLite spans two files, so the
-//! commit of a turn goes on by a record that is written ahead:
+//! State, progress, timers, outbox and logs of all agents are in the shared file; an agent's
+//! SQL tables are in a separate file. A turn's transaction stays open in the agent's file from
+//! its first statement to its commit. No SQLite transaction spans two files, so the commit of a
+//! turn uses a write-ahead record:
 //!
 //! 1. In a transaction of the shared file, which only one owner can have: the fence is checked,
-//!    and all of the commit is done (`commit.rs`). Whatever it may be refused for shows now.
-//! 2. Still in that transaction, the agent's file is committed: its tables, and in the same
-//!    transaction the number of the turn (`a99_turn.n`, which goes up by one) and the commit as
-//!    a *record*.
-//! 3. The shared file notes that number (`agent_tables.applied`), and is committed.
-//! 4. Whoever opens the agent's file, or finds the shared file one turn behind, does the record
-//!    in the shared file before anything else is read or written of the agent.
+//!    and the whole commit is executed (`commit.rs`). Any refusal shows now.
+//! 2. Still within that transaction, the agent's file commits: its tables, and in the same
+//!    transaction the number of the turn (`a99_turn.n`, which increases by one) and the commit
+//!    as a *record*.
+//! 3. The shared file stores that number (`agent_tables.applied`), and commits.
+//! 4. A process that opens the agent's file, or finds the shared file one turn behind, applies
+//!    the record to the shared file before it reads or writes anything else of the agent.
 //!
-//! Whatever happens, `applied` is `n` or `n - 1`, and in the second case the record says what
-//! is missing. Doing it twice is not possible: it raises `applied` in its own transaction.
+//! After every crash, `applied` is `n` or `n - 1`, and in the second case the record holds the
+//! missing turn. It cannot be applied twice: it increases `applied` in the same transaction.
 //!
-//! | what happens | agent's file | shared file | afterwards |
+//! | case | agent's file | shared file | afterwards |
 //! |---|---|---|---|
-//! | death before 2, or a handler that fails | rolled back | rolled back | the turn never was |
-//! | refused in 1 (`TooLarge`, `ChangedBody`, `Conflict`, timer gone) | rolled back | rolled back | as the machine says |
-//! | death in 2 | whole or not | rolled back | as before or after 2 |
-//! | death between 2 and 3 | has turn `n` | `applied` is `n - 1` | 4 does the record |
-//! | death in 4 | the same | whole or not | 4 again, or nothing to do |
-//! | the disk refuses 2 | open or undone | rolled back | tried again, or the handler runs again |
-//! | the disk refuses 3, the process lives | has turn `n` | `n - 1` | the record is done first whenever the agent is read or written; the commit that is tried again finds that it is done |
-//! | a fault of the disk in 2 or 3 | in doubt | in doubt | both are read anew: the number decides |
-//! | an older owner goes on | its fence fails in 1 | the same | it commits nothing; that the file carries the owner's epoch too guards against a shared file that was put back |
-//! | a turn runs again | what it left is undone before its first statement | unchanged | |
-//! | a turn is given up | abandoned | the dead letter alone | |
-//! | a turn at most once that was cut off in its handler | rolled back | start and progress are there | `on_lost` |
+//! | crash before 2, or a handler that fails | rolled back | rolled back | the turn never
+//! happened |
+//! | refused in 1 (`TooLarge`, `ChangedBody`, `Conflict`, timer gone) | rolled back | rolled
+//! back | as the delivery machine says |
+//! | crash in 2 | whole or not | rolled back | as before or after 2 |
+//! | crash between 2 and 3 | has turn `n` | `applied` is `n - 1` | 4 applies the record |
+//! | crash in 4 | the same | whole or not | 4 again, or nothing to do |
+//! | the disk refuses 2 | open or rolled back | rolled back | tried again, or the handler runs
+//! again |
+//! | the disk refuses 3, the process survives | has turn `n` | `n - 1` | the record is applied
+//! first whenever the agent is read or written; the retried commit finds it applied |
+//! | a disk error in 2 or 3 | in doubt | in doubt | both are read again: the number decides |
+//! | an older owner continues | its fence fails in 1 | the same | it commits nothing; the
+//! owner's epoch in the file also guards against a restored shared file |
+//! | a turn is retried | its leftovers are rolled back before its first statement | unchanged |
+//! |
+//! | a turn is given up | abandoned | only the dead letter | |
+//! | an at-most-once turn is interrupted in its handler | rolled back | start and progress are
+//! there | `on_lost` |
 //!
-//! Turns of an agent with tables come one after the other: two could not share a transaction.
-//! Steps are journaled in the shared file, ahead of the turn, and go with its commit.
+//! Turns of an agent with tables run one after the other: two could not share a transaction.
+//! Steps are journaled in the shared file, ahead of the turn, and removed by its commit.
 //!
-//! After a power cut with less than `Durability::Power` one file may lack more than the other.
-//! Then the numbers do not fit, and the agent is refused ([`StoreCode::Unreadable`]) until a
-//! backup of both is put back, or somebody accepts what is there
+//! After a power failure with less than `Durability::Power` one file may lack more than the
+//! other. Then the numbers do not match, and the agent is refused ([`StoreCode::Unreadable`])
+//! until both files are restored from a backup, or an operator accepts the current data
 //! ([`SqliteRuntime::accept_tables`]).
 
 mod file;
@@ -69,10 +76,10 @@ use std::time::Duration;
 /// The migration of the shared file.
 pub(crate) const SHARED: &str = include_str!("shared.sql");
 
-/// How long an owner waits for an earlier one that is in the middle of a turn.
+/// How long an owner waits for an earlier one in the middle of a turn.
 const TAKE_OVER: Duration = Duration::from_secs(5);
 
-/// Letters of an agent's name in the name of its file.
+/// Characters of an agent's name in its file name.
 const NAME_LETTERS: usize = 40;
 
 /// The files of agents' tables.
@@ -83,10 +90,10 @@ pub(crate) struct TableFiles {
 
 #[derive(Default)]
 struct Inside {
-    /// Files that are open, each with when it was asked for last.
+    /// Open files, each with the request count at its last use.
     open: HashMap<AgentKey, (Arc<TableFile>, u64)>,
     asked: u64,
-    /// Agents with tables that were not looked at yet.
+    /// Agents with tables that were not checked yet.
     unsettled: HashSet<AgentKey>,
 }
 
@@ -105,7 +112,7 @@ impl TableFiles {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the tables of an agent are.
+    /// The path of an agent's tables.
     fn path(&self, key: &AgentKey) -> PathBuf {
         let plain = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
             true => c,
@@ -114,26 +121,26 @@ impl TableFiles {
         let mut name: String = key.agent().chars().take(NAME_LETTERS).map(plain).collect();
         name.push('-');
         for byte in &digest(key.as_str().as_bytes())[..16] {
-            // Writing into a text does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(name, "{byte:02x}");
         }
         name.push_str(".db");
         self.folder.join(name)
     }
 
-    /// Whether something must be looked at before an agent is read or written.
+    /// Whether an agent can be read or written without checking its file first.
     pub(crate) fn is_settled(&self, key: &AgentKey) -> bool {
         let inside = self.inside();
         let pending = inside.open.get(key);
         !inside.unsettled.contains(key) && pending.is_none_or(|(file, _)| !file.is_pending())
     }
 
-    /// These agents have tables.
+    /// Registers agents that have tables.
     pub(crate) fn know(&self, keys: impl IntoIterator<Item = AgentKey>) {
         self.inside().unsettled.extend(keys);
     }
 
-    /// Agents whose files were not closed well.
+    /// Agents whose files were not closed cleanly.
     pub(crate) fn left_open(&self) -> Vec<AgentKey> {
         let keys = self.inside().unsettled.clone().into_iter();
         let has_log = |key: &AgentKey| {
@@ -144,7 +151,6 @@ impl TableFiles {
         keys.filter(has_log).collect()
     }
 
-    /// Closes what is open.
     pub(crate) fn close(&self) {
         let open = std::mem::take(&mut self.inside().open);
         open.into_values().for_each(|(file, _)| file.close());
@@ -160,8 +166,7 @@ impl TableFiles {
         Some(Arc::clone(file))
     }
 
-    /// Opens the file of an agent; the one that was asked for longest ago and that nobody uses
-    /// is closed for it.
+    /// Opens the file of an agent; at the limit the least recently used idle file is closed.
     fn open(
         &self,
         key: &AgentKey,
@@ -206,7 +211,7 @@ impl TableFiles {
         Ok(Arc::clone(file))
     }
 
-    /// Reads the file of an agent anew when it is needed next.
+    /// Forgets the open file of an agent, so that its next use reads it again.
     fn forget(&self, key: &AgentKey) {
         let mut inside = self.inside();
         inside.open.remove(key);
@@ -214,14 +219,14 @@ impl TableFiles {
     }
 }
 
-/// How many turns of an agent's file are done in the shared one; none if it has no tables.
+/// Number of turns of an agent's file that the shared file has; `None` without tables.
 fn applied(cx: &Cx<'_>, key: &AgentKey) -> Result<Option<u64>, Fault> {
     let sql = "SELECT applied FROM agent_tables WHERE key = ?1";
     let found: Option<i64> = one(cx, sql, [key.as_str()], |row| row.get(0))?;
     found.map(uint).transpose()
 }
 
-/// Notes that a turn of the agent's file is done.
+/// Records that the shared file has a turn of the agent's file.
 fn apply(cx: &Cx<'_>, key: &AgentKey, n: u64) -> Result<(), Fault> {
     let sql = "UPDATE agent_tables SET applied = ?2 WHERE key = ?1 AND applied = ?2 - 1";
     match change(cx, sql, params![key.as_str(), int(n)])? {
@@ -230,7 +235,7 @@ fn apply(cx: &Cx<'_>, key: &AgentKey, n: u64) -> Result<(), Fault> {
     }
 }
 
-/// The two files are of two times.
+/// The error for two files from different times.
 fn apart(key: &AgentKey, n: u64, applied: Option<u64>) -> Fault {
     let found = applied.map_or_else(|| "others".to_owned(), |applied| applied.to_string());
     fault(
@@ -243,7 +248,7 @@ fn apart(key: &AgentKey, n: u64, applied: Option<u64>) -> Fault {
     )
 }
 
-/// Does the last turn of an agent's file in the shared one, if it lacks it.
+/// Applies the last turn of an agent's file to the shared file, if that lacks it.
 fn redo(
     cx: &Cx<'_>,
     key: &AgentKey,
@@ -276,8 +281,8 @@ fn redo(
 }
 
 impl SqliteRuntime {
-    /// Begins work on an agent when what its tables are ahead of the store is done: at once
-    /// if that is known.
+    /// Runs work on an agent once the shared file has all turns of its tables; immediately if
+    /// that is known.
     pub(crate) fn settled<'a, T: Send + 'a>(
         &'a self,
         key: AgentKey,
@@ -292,7 +297,7 @@ impl SqliteRuntime {
         })
     }
 
-    /// The file of an agent's tables, when the shared one has all of its turns.
+    /// The file of an agent's tables, once the shared file has all of its turns.
     pub(crate) async fn settle(&self, key: &AgentKey) -> Result<Arc<TableFile>, StoreError> {
         let files = self.tables_of();
         if files.is_settled(key)
@@ -321,7 +326,7 @@ impl SqliteRuntime {
         let shared = self.shared();
         let file = files.open(key, self.epoch_of(key).0, &shared.options)?;
         if let Err(error) = file.look().await {
-            // It may go better with another one.
+            // Another handle may succeed.
             files.forget(key);
             return Err(error);
         }
@@ -334,7 +339,7 @@ impl SqliteRuntime {
         Ok(file)
     }
 
-    /// A turn of an agent's tables.
+    /// Begins a turn of an agent's tables.
     pub(crate) async fn begin_tables(
         &self,
         fence: Fence,
@@ -345,7 +350,7 @@ impl SqliteRuntime {
         Ok(Arc::new(turn::FileTurn { file, turn }))
     }
 
-    /// Leads the tables of an agent up to a version.
+    /// Migrates the tables of an agent.
     pub(crate) async fn migrate_own(
         &self,
         fence: Fence,
@@ -356,7 +361,7 @@ impl SqliteRuntime {
         file.migrate(migrations).await
     }
 
-    /// An activation that began under another epoch has no tables.
+    /// Refuses an activation that began under another epoch.
     fn check_fence(&self, fence: &Fence) -> Result<(), StoreError> {
         match self.epoch_of(&fence.key) == fence.epoch {
             true => Ok(()),
@@ -367,7 +372,7 @@ impl SqliteRuntime {
         }
     }
 
-    /// Commits a turn together with what it changed in its tables.
+    /// Commits a turn together with its changes of the tables.
     pub(crate) async fn commit_tables(
         &self,
         mut turn: TurnCommit,
@@ -380,13 +385,13 @@ impl SqliteRuntime {
         };
         let file = self.tables_of().opened(&key).ok_or_else(gone)?;
         if file.ended(id).is_some() {
-            // It was tried before, and the shared file did not get it.
+            // An earlier attempt failed in the shared file.
             self.settle(&key).await?;
             return file.ended(id).flatten().ok_or_else(gone);
         }
         let state = file.turn(id).ok_or_else(gone)?;
         state.over.store(true, std::sync::atomic::Ordering::Release);
-        // The shared file does not wait for a statement that was left behind.
+        // The shared transaction must not wait for a leftover statement.
         file.quiet().await?;
         let record: Arc<str> = record::encode(&turn)?.into();
         let limits = &self.shared().options.limits;
@@ -431,9 +436,9 @@ impl SqliteRuntime {
         }
     }
 
-    /// Lets an agent go on with its tables as they are, when they and its state are of two
-    /// times: the way out of that error of [`tables`](a99_runtime_engine::AgentStore::tables).
-    /// The agent must not be awake. Gives how many turns its file has.
+    /// Accepts an agent's tables although they and its state are from different times: the
+    /// repair for that error of [`tables`](a99_runtime_engine::AgentStore::tables). The agent
+    /// must not be awake. Gives the number of turns of its file.
     ///
     /// Errors: [`StoreCode::NotFound`] if the agent never had tables, and those of the file.
     #[must_use = "it is done when its future is"]
@@ -462,13 +467,14 @@ impl SqliteRuntime {
         })
     }
 
-    /// The file of an agent's tables, for backups; it may not be there.
+    /// The path of an agent's tables, for backups; the file may not exist.
     #[must_use]
     pub fn tables_path(&self, key: &AgentKey) -> PathBuf {
         self.tables_of().path(key)
     }
 
-    /// Reads which agents have tables; after a death, does what those lack that were open.
+    /// Reads which agents have tables. After a crash it applies missing turns of files that
+    /// were open.
     pub(crate) fn know_tables(&self) -> Result<(), StoreError> {
         let keys = self.database().read(|tx| {
             let mut find = tx.prepare("SELECT key FROM agent_tables")?;
@@ -476,12 +482,12 @@ impl SqliteRuntime {
             Ok(keys.collect::<Result<Vec<_>, _>>()?)
         });
         let keys = keys.wait().map_err(|error| of_file(&error))?;
-        // One that is damaged is nobody's.
+        // A damaged key belongs to no agent.
         let keys = keys.iter().filter_map(|key| key.parse().ok());
         self.tables_of().know(keys);
         if self.shared().was_cut_off {
             for key in self.tables_of().left_open() {
-                // What cannot be done now is told when the agent wakes.
+                // An error shows when the agent wakes.
                 drop(a99_sqlite::block_on(self.settle(&key)));
             }
         }

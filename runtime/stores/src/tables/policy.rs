@@ -1,9 +1,9 @@
-//! Authorizer of agents' SQL: what statements may name, how large they may be, and when they
-//! are stopped.
+//! Authorizer of agents' SQL: which names statements may use, their size limits, and
+//! interrupts.
 //!
-//! Everything that is not allowed here is refused: SQLite asks for each table, function and
-//! kind of statement while it prepares one. Statements of the runtime are prepared while
-//! [`Control::as_agent`] is off, and never under a text that an agent chose.
+//! Everything not allowed here is refused: SQLite asks for each table, function and kind of
+//! statement while it prepares one. Statements of the runtime are prepared while
+//! [`Control::as_agent`] is off, and their text never comes from an agent.
 
 use a99_runtime_engine::{StepCount, StoreCode, StoreError};
 use a99_sqlite::memory_used;
@@ -15,20 +15,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::options::TableLimits;
 
-/// What names of the runtime's own tables begin with.
+/// The prefix of the runtime's tables.
 const HIDDEN: &str = "a99_";
 
-/// Steps of SQLite's machine between two looks at whether a statement must stop: some
-/// microseconds.
+/// Steps of SQLite's machine between two checks for an interrupt: some microseconds.
 const LOOK_EVERY: i32 = 1_000;
 
-/// Bytes that a row, text or blob of the runtime may have: the record of a turn.
+/// Maximum bytes of a row, text or blob of the runtime: the record of a turn.
 const MOST_OF_RUNTIME: i32 = 1_000_000_000;
 
-/// Tables that SQLite makes of itself and that say what lies in the file.
+/// Tables that SQLite creates and that describe the content of the file.
 const OF_SQLITE: &[&str] = &["dbstat", "bytecode", "tables_used"];
 
-/// Functions that reach beyond the file, or say how SQLite was built.
+/// Functions that reach beyond the file, or describe the build of SQLite.
 const REFUSED: &[&str] = &[
     "load_extension",
     "fts3_tokenizer",
@@ -38,7 +37,7 @@ const REFUSED: &[&str] = &[
     "sqlite_compileoption_used",
 ];
 
-/// Functions of the time, of chance, and of what the connection did before the turn.
+/// Functions of time, of chance, and of the connection's actions before the turn.
 const NOT_REPEATABLE: &[&str] = &[
     "random",
     "randomblob",
@@ -57,7 +56,7 @@ const NOT_REPEATABLE: &[&str] = &[
     "last_insert_rowid",
 ];
 
-/// What the hooks of a connection share with whoever uses it.
+/// State shared by the hooks of a connection and its users.
 #[derive(Default)]
 pub(super) struct Control {
     as_agent: AtomicBool,
@@ -65,12 +64,11 @@ pub(super) struct Control {
     running: Mutex<Option<Arc<Running>>>,
 }
 
-/// What was seen of the statement that is being prepared.
+/// Observations about the statement being prepared.
 #[derive(Default)]
 struct Seen {
     changes: Option<Schema>,
     is_repeatable: bool,
-    /// Why it was refused.
     refused: Option<String>,
 }
 
@@ -82,13 +80,13 @@ enum Schema {
     Drop,
 }
 
-/// A statement that runs, or several.
+/// A running statement, or several.
 pub(super) struct Running {
     /// Whether its turn is over.
     over: Arc<AtomicBool>,
-    /// Whether nobody waits for it any more.
+    /// Whether its caller is gone.
     pub(super) left: Arc<AtomicBool>,
-    /// Steps that it may take, in looks.
+    /// The step limit, in multiples of `LOOK_EVERY`.
     looks: Mutex<Option<u64>>,
     most_memory: u64,
     stopped: AtomicU8,
@@ -103,7 +101,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Running {
-    /// Work of a turn.
     pub(super) fn new(
         over: Arc<AtomicBool>,
         left: Arc<AtomicBool>,
@@ -140,7 +137,7 @@ impl Running {
         true
     }
 
-    /// Why it was stopped, if it was.
+    /// The error for the reason why it was stopped.
     pub(super) fn why(&self, limits: &TableLimits) -> StoreError {
         let text = match self.stopped.load(Ordering::Relaxed) {
             BY_STEPS => "the statement takes more steps than are paid for: narrow it, or make \
@@ -158,7 +155,7 @@ impl Running {
 }
 
 impl Control {
-    /// Puts the hooks on a connection, with limits of agents.
+    /// Installs the hooks on a connection, with the limits of agents.
     pub(super) fn put_on(self: &Arc<Self>, file: &mut Connection) -> Result<()> {
         let control = Arc::clone(self);
         file.authorizer(Some(move |asked: AuthContext<'_>| control.judge(&asked)))?;
@@ -166,7 +163,7 @@ impl Control {
         file.progress_handler(LOOK_EVERY, Some(move || control.must_stop()))
     }
 
-    /// What follows is prepared for an agent, and runs within its limits.
+    /// Prepares further statements for an agent, within its limits.
     pub(super) fn as_agent(
         &self,
         file: &Connection,
@@ -180,14 +177,14 @@ impl Control {
         Ok(guard)
     }
 
-    /// What follows is the runtime's.
+    /// Prepares further statements for the runtime.
     pub(super) fn as_runtime(file: &Connection) -> Result<()> {
         file.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_OF_RUNTIME)?;
         file.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, MOST_OF_RUNTIME)?;
         Ok(())
     }
 
-    /// Something of the runtime's, in the middle of an agent's work.
+    /// Runs runtime work in the middle of an agent's work.
     pub(super) fn aside<T>(&self, f: impl FnOnce() -> T) -> T {
         let was = self.as_agent.swap(false, Ordering::AcqRel);
         let done = f();
@@ -215,7 +212,7 @@ impl Control {
         locked(&self.seen).refused.take()
     }
 
-    /// Whether the statement may give a table another name, of which SQLite does not ask.
+    /// Whether the statement may rename a table; SQLite does not ask about the new name.
     pub(super) fn alters(&self) -> bool {
         locked(&self.seen).changes == Some(Schema::Alter)
     }
@@ -235,7 +232,7 @@ impl Control {
     }
 }
 
-/// While it lives, statements are an agent's.
+/// Marks statements as an agent's until dropped.
 pub(super) struct AsAgent<'a>(&'a Control);
 
 impl Drop for AsAgent<'_> {
@@ -266,7 +263,7 @@ fn set_limits(file: &Connection, limits: &TableLimits) -> Result<()> {
     Ok(())
 }
 
-/// Whether a statement may do what SQLite asks about, or why not.
+/// Decides on an action that SQLite asks about, with the reason of a refusal.
 fn judge(asked: &AuthContext<'_>, seen: &mut Seen) -> std::result::Result<(), String> {
     if asked.database_name == Some("temp") && !is_search(asked.action, seen) {
         return Err(
@@ -286,7 +283,7 @@ fn judge(asked: &AuthContext<'_>, seen: &mut Seen) -> std::result::Result<(), St
             )),
             false => Ok(()),
         },
-        // Whatever makes a table finds its row by its place.
+        // `CREATE TABLE` finds its row by rowid.
         AuthAction::Read {
             table_name,
             column_name: "ROWID",
@@ -334,8 +331,7 @@ fn judge(asked: &AuthContext<'_>, seen: &mut Seen) -> std::result::Result<(), St
     }
 }
 
-/// Whether a statement that alters a table looks through temporary views and triggers, of
-/// which there are none.
+/// Whether `ALTER TABLE` is scanning temporary views and triggers, which do not exist here.
 fn is_search(action: AuthAction<'_>, seen: &Seen) -> bool {
     let (AuthAction::Read { table_name, .. } | AuthAction::Update { table_name, .. }) = action
     else {
@@ -354,7 +350,7 @@ fn begins_with(name: &str, prefix: &str) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
 }
 
-/// Whether a name is one of the runtime's.
+/// Whether a name is reserved for the runtime.
 pub(super) fn is_hidden(name: &str) -> bool {
     begins_with(name, HIDDEN)
 }
@@ -372,8 +368,8 @@ fn is_schema(name: &str) -> bool {
     has(&["sqlite_master", "sqlite_schema"], name)
 }
 
-/// The table of tables is read while something is dropped or altered, and then by SQLite alone:
-/// no rows are selected by such a statement. SQLite lets nobody write it.
+/// The schema table is read during a drop or alteration, and only by SQLite: such a statement
+/// selects no rows. SQLite refuses all writes to it.
 fn of_schema(seen: &Seen) -> std::result::Result<(), String> {
     match seen.changes {
         Some(Schema::Alter | Schema::Drop) => Ok(()),
@@ -398,7 +394,7 @@ fn readable(table: &str, seen: &Seen) -> std::result::Result<(), String> {
 
 fn writable(table: &str, seen: &Seen) -> std::result::Result<(), String> {
     match is_schema(table) {
-        // It asks before it says that the schema is changed.
+        // SQLite asks about this before it announces the schema change.
         true => Ok(()),
         false => readable(table, seen),
     }

@@ -1,4 +1,4 @@
-//! Record of a turn: its commit as JSON, which lies in the file of the agent's tables.
+//! Record of a turn: its commit as JSON in the file of the agent's tables.
 
 use a99_runtime_engine::{
     DeadLetter, Fence, Millis, NewEvent, NewState, Progress, StoreCode, StoreError, TimerChange,
@@ -6,7 +6,7 @@ use a99_runtime_engine::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A commit without its fence: whoever does it again has another epoch.
+/// A commit without its fence: the process that applies it has another epoch.
 #[derive(Serialize, Deserialize)]
 struct Record {
     trigger: Option<Trigger>,
@@ -20,10 +20,10 @@ struct Record {
     now: Millis,
 }
 
-/// The record of a commit.
+/// Encodes a commit.
 ///
 /// # Errors
-/// [`StoreCode::Input`] if something of it has no JSON form.
+/// [`StoreCode::Input`] if a part has no JSON form.
 pub(super) fn encode(commit: &TurnCommit) -> Result<String, StoreError> {
     let commit = commit.clone();
     let record = Record {
@@ -41,10 +41,10 @@ pub(super) fn encode(commit: &TurnCommit) -> Result<String, StoreError> {
         .map_err(|error| StoreError::new(StoreCode::Input, error.to_string()))
 }
 
-/// The commit of a record, under a fence.
+/// Decodes a record to a commit under a fence.
 ///
 /// # Errors
-/// [`StoreCode::Unreadable`] for whatever [`encode`] does not write.
+/// [`StoreCode::Unreadable`] for anything that [`encode`] does not write.
 pub(super) fn decode(record: &str, fence: Fence) -> Result<TurnCommit, StoreError> {
     let record: Record = serde_json::from_str(record).map_err(|error| {
         let text = format!(

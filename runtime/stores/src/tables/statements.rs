@@ -9,7 +9,7 @@ use a99_sqlite::rusqlite::{self, Batch, Connection, ErrorCode, StatementStatus};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Text of an error that is shown.
+/// Maximum characters of an error's text.
 const MAX_SHOWN: usize = 300;
 
 /// An agent's work on a connection, in its transaction.
@@ -47,7 +47,7 @@ impl Sql<'_> {
         let before = self.file.total_changes();
         self.one(statement, |_| Ok(true))?;
         let changes = match self.file.total_changes() == before {
-            // Of a statement that changes no rows SQLite says what the one before changed.
+            // `changes` keeps the count of the previous statement if this one changes no rows.
             true => 0,
             false => self.file.changes(),
         };
@@ -106,7 +106,7 @@ impl Sql<'_> {
         self.all_rows(&mut prepared, &statement, row)
     }
 
-    /// The next statement of a text.
+    /// Prepares the next statement of a text.
     fn prepare<'c>(
         &self,
         batch: &mut Batch<'c, '_>,
@@ -129,7 +129,7 @@ impl Sql<'_> {
         Ok(prepared)
     }
 
-    /// Runs a statement to its end, or as long as somebody wants its rows.
+    /// Runs a statement to its end, or until `f` wants no more rows.
     fn all_rows(
         &self,
         prepared: &mut rusqlite::Statement<'_>,
@@ -160,7 +160,7 @@ impl Sql<'_> {
         }
     }
 
-    /// After a table got another name: none of the runtime's.
+    /// Checks after a rename that no table has a reserved name.
     fn names_are_free(&self) -> Result<(), StoreError> {
         let sql = "SELECT name FROM sqlite_schema WHERE name NOT IN ('a99_component', 'a99_turn')";
         let seen = self.control.aside(|| -> rusqlite::Result<Option<String>> {
@@ -177,7 +177,7 @@ impl Sql<'_> {
         match seen.map_err(|error| self.failed(&error))? {
             None => Ok(()),
             Some(name) => {
-                // What is there is not to be committed, whatever the agent makes of the error.
+                // The changes must not commit even if the agent ignores the error.
                 let undone = self.control.aside(|| self.file.execute_batch("ROLLBACK"));
                 undone.map_err(|error| self.failed(&error))?;
                 Err(input(format!(
@@ -187,7 +187,7 @@ impl Sql<'_> {
         }
     }
 
-    /// What went wrong, for the agent.
+    /// Converts an error for the agent.
     pub(super) fn failed(&self, error: &rusqlite::Error) -> StoreError {
         if let Some(why) = self.control.refused() {
             return input(why);
@@ -221,7 +221,7 @@ impl Sql<'_> {
         }
     }
 
-    /// Whether the file is as large as it may be.
+    /// Whether the file has reached its size limit.
     fn is_full(&self) -> bool {
         let pragma = |name: &str| -> rusqlite::Result<i64> {
             self.file.pragma_query_value(None, name, |row| row.get(0))
@@ -230,15 +230,16 @@ impl Sql<'_> {
             .control
             .aside(|| Ok((pragma("page_count")?, pragma("max_page_count")?)));
         let looked: rusqlite::Result<(i64, i64)> = looked;
-        // A statement that needed several pages was undone, and they are not counted.
+        // A rolled-back statement may have needed several pages, which are not counted any
+        // more.
         looked.is_ok_and(|(pages, most)| pages.saturating_add(FULL_WITHIN) >= most)
     }
 }
 
-/// Pages that a statement may have wanted when it did not get one.
+/// Pages that a failed statement may have needed.
 const FULL_WITHIN: i64 = 1 << 10;
 
-/// What SQLite says, with the place in the text where it says one.
+/// SQLite's message, with the position in the text if it gives one.
 fn said(error: &rusqlite::Error) -> String {
     let text = match error {
         rusqlite::Error::SqlInputError { msg, offset, .. } if *offset >= 0 => {

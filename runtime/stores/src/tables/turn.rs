@@ -1,4 +1,4 @@
-//! Turn of an agent's tables, as its handler has it.
+//! Turn of an agent's tables, as its handler uses it.
 
 use super::file::{TableFile, TurnState};
 use crate::fault::of_file;
@@ -7,14 +7,13 @@ use a99_runtime_engine::{Row, RunResult, Statement, StoreError, TableTurn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The tables of an agent in one turn. When it is dropped, what it changed is undone unless it
-/// was committed.
+/// The tables of an agent in one turn. Dropping it rolls back changes that were not committed.
 pub(super) struct FileTurn {
     pub(super) file: Arc<TableFile>,
     pub(super) turn: Arc<TurnState>,
 }
 
-/// Says that nobody waits any more.
+/// Signals that the caller is gone.
 struct Left(Arc<AtomicBool>);
 
 impl Drop for Left {

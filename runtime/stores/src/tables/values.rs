@@ -1,4 +1,4 @@
-//! Values of SQL as JSON, and back.
+//! Conversion between SQL values and JSON.
 
 use a99_runtime_engine::{StoreCode, StoreError};
 use a99_sqlite::rusqlite::types::{Value as Sql, ValueRef};
@@ -6,17 +6,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The member of an object that stands for bytes, which it has in base64.
+/// The member of an object that holds bytes in base64.
 const BLOB: &str = "$blob";
 
 fn input(text: String) -> StoreError {
     StoreError::new(StoreCode::Input, text)
 }
 
-/// The value of a parameter, which is the `n`th, from 1.
+/// Converts the `n`th parameter, from 1.
 ///
 /// # Errors
-/// [`StoreCode::Input`] for what SQL has no value for.
+/// [`StoreCode::Input`] for values that SQL does not have.
 pub(super) fn to_sql(n: usize, value: Value) -> Result<Sql, StoreError> {
     let lists = "pass its members one by one, or JSON.stringify it and read it by json_each";
     Ok(match value {
@@ -40,14 +40,14 @@ pub(super) fn to_sql(n: usize, value: Value) -> Result<Sql, StoreError> {
     })
 }
 
-/// A number without fraction is whole, as programs write it: `1.0` is 1.
+/// A number without fraction is an integer, as in programs: `1.0` is 1.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::float_cmp,
     reason = "it is compared with what it was"
 )]
 fn whole_or_real(real: f64) -> Sql {
-    /// Below this each whole number is one of its own.
+    /// Below this every integer is exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match real.trunc() == real && real.abs() < EXACT {
         true => Sql::Integer(real as i64),
@@ -55,10 +55,10 @@ fn whole_or_real(real: f64) -> Sql {
     }
 }
 
-/// A value of a column, and how many bytes it has.
+/// Converts a column's value, and gives its size in bytes.
 ///
 /// # Errors
-/// [`StoreCode::Input`] for what JSON has no value for.
+/// [`StoreCode::Input`] for values that JSON does not have.
 pub(super) fn to_json(column: &str, value: ValueRef<'_>) -> Result<(Value, usize), StoreError> {
     let none = |what: &str, cast: &str| {
         input(format!(

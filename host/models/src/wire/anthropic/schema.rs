@@ -1,20 +1,20 @@
-//! Schemas for Anthropic's structured outputs, which know a part of JSON Schema only and refuse
-//! the rest (`https://platform.claude.com/docs/en/build-with-claude/structured-outputs`, read in
-//! November 2026). Answers are checked against the program's own schema afterwards.
+//! Schemas for Anthropic's structured outputs, which support a part of JSON Schema and refuse
+//! the rest (`https://platform.claude.com/docs/en/build-with-claude/structured-outputs`, read
+//! in November 2026). Answers are checked against the program's original schema afterwards.
 
 use a99_core::value::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Levels of a schema that is sent as one.
+/// Maximum nesting of a schema that is sent as a schema.
 const MAX_DEPTH: usize = 32;
 
-/// Optional properties that the service takes.
+/// Maximum optional properties that the service accepts.
 const MAX_OPTIONAL: usize = 24;
 
-/// Schemas with `anyOf` or several types that the service takes.
+/// Maximum schemas with `anyOf` or several types that the service accepts.
 const MAX_UNIONS: usize = 16;
 
-/// Formats of texts that the service knows.
+/// Text formats that the service supports.
 const FORMATS: [&str; 10] = [
     "date-time",
     "time",
@@ -28,12 +28,12 @@ const FORMATS: [&str; 10] = [
     "uuid",
 ];
 
-/// Keywords without a meaning for an answer.
+/// Keywords without effect on an answer.
 const SILENT: [&str; 4] = ["$schema", "$id", "$comment", "examples"];
 
-/// A schema that the service takes, with closed objects, and with keywords that it refuses as
-/// words of the description. None where an object takes members that it does not name, where
-/// types are missing, schemas are recursive or joined by `allOf`, or there are too many.
+/// Converts a schema to one that the service accepts: objects are closed, and unsupported
+/// keywords move into the description. `None` if an object allows unnamed members, types are
+/// missing, schemas are recursive or joined by `allOf`, or there are too many.
 pub(super) fn closed(schema: &Value) -> Option<Value> {
     let mut form = Form::default();
     let closed = form.schema(schema, 0)?;
@@ -94,7 +94,7 @@ impl Form {
                 "additionalProperties" if value.as_bool() == Some(false) => {
                     out.insert("additionalProperties", false);
                 }
-                // What these allow cannot be said without them.
+                // Schemas with these keywords cannot be expressed without them.
                 "additionalProperties"
                 | "patternProperties"
                 | "allOf"
@@ -118,7 +118,7 @@ impl Form {
         Some(out.into())
     }
 
-    /// Schemas by name.
+    /// Converts schemas by name.
     fn each(&mut self, schemas: &Value, depth: usize) -> Option<Map> {
         let mut out = Map::new();
         for (name, schema) in schemas.as_object()?.iter() {
@@ -127,7 +127,7 @@ impl Form {
         Some(out)
     }
 
-    /// Closes an object. An open one that names no members can have any.
+    /// Closes an object. An object without named members allows any and cannot be closed.
     fn close(&mut self, out: &mut Map) -> Option<()> {
         let is = |kind: &str| match out.get("type") {
             Some(Value::Array(kinds)) => kinds.iter().any(|of| of.as_str() == Some(kind)),
@@ -152,14 +152,14 @@ impl Form {
     }
 }
 
-/// Where definitions stand.
+/// Prefixes of references to definitions.
 const DEFINITIONS: [&str; 2] = ["#/$defs/", "#/definitions/"];
 
 fn is_simple(value: &Value) -> bool {
     !matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// Whether a definition of a schema has itself in it.
+/// Whether a definition of a schema contains itself.
 fn is_recursive(schema: &Value) -> bool {
     let mut definitions = Map::new();
     for key in ["$defs", "definitions"] {
@@ -188,7 +188,7 @@ fn is_recursive(schema: &Value) -> bool {
     })
 }
 
-/// The places that a schema refers to.
+/// The targets of a schema's references.
 fn references(schema: &Value) -> Vec<String> {
     let (mut found, mut pending) = (Vec::new(), vec![schema]);
     while let Some(next) = pending.pop() {

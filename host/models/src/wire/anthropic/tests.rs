@@ -223,7 +223,7 @@ fn whole_answers_are_read() {
     }
 }
 
-/// What a program asks next, with these messages.
+/// A program's next request with these messages.
 fn asked(talk: Vec<Value>, service: &str) -> Value {
     let request = round(Value::Array(talk));
     Value::Object(Anthropic.body(&plain(&request, "m", service)))

@@ -1,15 +1,15 @@
-//! Opaque members of a completion, put together from its chunks.
+//! Opaque members of a completion, assembled from its chunks.
 
 use super::super::Step;
 use super::super::json::map;
 use a99_capabilities::ai::{Opaque, Place, is_opaque_member};
 use a99_core::value::{Map, Value};
 
-/// What goes back with the message.
+/// The opaque members to send back with the message.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     members: Members,
-    /// Thinking that stands among the parts of the content: after how much text, and it.
+    /// Thinking inside the content: the bytes of text before it, and its text.
     thoughts: Vec<(usize, String)>,
 }
 
@@ -21,7 +21,7 @@ impl Kept {
         }
     }
 
-    /// Takes a piece of thinking that is a part of the content.
+    /// Takes a piece of thinking that is part of the content.
     pub(super) fn think(&mut self, after: usize, thinking: &str) {
         match self.thoughts.last_mut() {
             Some((at, thought)) if *at == after => thought.push_str(thinking),
@@ -29,7 +29,7 @@ impl Kept {
         }
     }
 
-    /// The message is whole.
+    /// Completes the message.
     pub(super) fn give(&mut self, out: &mut Vec<Step>) {
         for (text, thought) in std::mem::take(&mut self.thoughts) {
             let inner = map([("type", "text".into()), ("text", thought.into())]);
@@ -56,7 +56,7 @@ fn opaque(of: &Value) -> impl Iterator<Item = (String, &Value)> {
     members.filter(|(key, value)| !value.is_nullish() && is_opaque_member(key))
 }
 
-/// The opaque members of a tool call; those of its function stand under `function`.
+/// The opaque members of a tool call; those of its function are under `function`.
 pub(super) fn call_members(call: &Value, function: &Value) -> Map {
     let collect = |of| {
         let mut members = Map::new();
@@ -136,7 +136,7 @@ fn member<'m>(members: &'m mut Members, key: &str) -> Option<&'m mut Grown> {
     members.find(|(own, _)| own == key).map(|(_, value)| value)
 }
 
-/// Joins a member of a delta to those before it: texts are pieces, lists go on.
+/// Appends a member of a delta: texts and lists are continued.
 fn join(to: &mut Members, key: &str, value: &Value) {
     match (member(to, key), value) {
         (Some(Grown::Text(before)), Value::String(piece)) => {
@@ -161,7 +161,7 @@ fn set(to: &mut Members, key: &str, value: &Value) {
     }
 }
 
-/// Adds an item of a list, such as OpenRouter's `reasoning_details`: a piece of the last one
+/// Adds an item of a list, such as OpenRouter's `reasoning_details`. It continues the last item
 /// if both have the same type and index.
 fn add(list: &mut Vec<Grown>, item: &Value) {
     let Some(members) = item.as_object() else {

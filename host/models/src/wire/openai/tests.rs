@@ -168,7 +168,7 @@ fn tools_are_read_as_services_number_them() {
         assert_eq!(found, [r#"a f {"x":1}"#, "b g {}"], "{calls:?}");
         assert_eq!(result.stop_reason, Some(StopReason::ToolUse));
     }
-    // Some say `stop` all the same, and what is no JSON stays a text.
+    // Some services say `stop` anyway; arguments that are not JSON stay a text.
     let bad = call(r#"{"index":0,"function":{"name":"f","arguments":"{oops"}}"#);
     let result = read(&[&bad, END]).unwrap();
     assert_eq!(result.stop_reason, Some(StopReason::ToolUse));
@@ -204,7 +204,7 @@ fn events_are_read_as_services_send_them() {
             "{delta}"
         );
     }
-    // Other choices are passed over, what comes after an early end is not.
+    // Other choices are ignored; content after an early end is not.
     let other = r#"{"choices":[{"index":1,"delta":{"content":"b"}}]}"#;
     assert_eq!(
         read(&[

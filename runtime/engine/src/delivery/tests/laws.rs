@@ -1,10 +1,10 @@
-//! Laws of the machine: what holds whatever comes in, in whatever order.
+//! Laws of the machine: properties that hold for any inputs in any order.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was begun and waits for its answer, and what was claimed.
+/// Commands in progress, and their claims.
 struct Watch {
     machine: Machine,
     policy: Policy,
@@ -14,7 +14,7 @@ struct Watch {
     kept: Progress,
     /// Events that were filtered, recorded as begun, or are committed.
     passed: BTreeSet<Seq>,
-    /// Commits that were made, by what they answer to.
+    /// Number of commits, by trigger.
     commits: BTreeMap<Trigger, u32>,
     runs: u32,
     stopped: Option<StopReason>,
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// A claim holds what was kept, and nothing that is not done.
+    /// A claim contains the stored progress, and no unprocessed event.
     fn judge_claim(&self, command: &Command) {
         let (claim, own) = match command {
             Command::Record {
@@ -243,7 +243,7 @@ fn a_result() -> impl Strategy<Value = TurnResult> {
     ]
 }
 
-/// What a test does next.
+/// An action of a test.
 #[derive(Clone, Debug)]
 enum Act {
     Event(usize),

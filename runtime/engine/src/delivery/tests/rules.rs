@@ -320,7 +320,7 @@ fn what_was_cut_off_at_most_once_is_lost() {
     let next = record(5, Trigger::Event(5), 1, Some(progress(6, &[])));
     assert_eq!(w.committed(4), [next], "lost ones first, before any runs");
 
-    // In other modes only what never comes again.
+    // In other modes only triggers that never come again.
     let (mut w, commands) = World::load(policy(ExactlyOnceState, 1), recovered);
     let first = commit(1, 4, TurnEnd::Lost, None);
     assert_eq!(commands, [Command::Lost(vec![Trigger::Event(4)]), first]);

@@ -272,7 +272,7 @@ fn b4_what_is_no_chunk_is_passed_over() {
     // Two chunks in one event, where a service ends events by one line break.
     let two = format!("{}\ndata: {END}", chunk(r#"{"content":"a"}"#));
     assert_eq!(read(&[&two]).unwrap().text, "a");
-    // What contradicts is an error.
+    // Contradictions are errors.
     for (event, code) in [
         (
             r#"{"object":"error","message":"too long","code":400}"#,
