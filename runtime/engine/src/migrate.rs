@@ -3,12 +3,12 @@
 use serde_json::Value;
 use std::fmt;
 
-/// A step of a chain: from one version of a state to the next.
+/// A migration from one version of a state to the next.
 #[derive(Clone, Copy)]
 pub struct Migration {
-    /// The version that it reads; it gives the one after.
+    /// The version that it reads; the result has the next one.
     pub from: u32,
-    /// What it does.
+    /// The conversion.
     pub step: fn(Value) -> Result<Value, String>,
 }
 
@@ -90,20 +90,20 @@ impl fmt::Display for StateError {
 
 impl std::error::Error for StateError {}
 
-/// What a chain gave: the newest state, and those of before, each with its version, oldest
+/// The result of a chain: the newest state, and the earlier ones, each with its version, oldest
 /// first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Migrated {
     /// The state of the wanted version.
     pub state: Value,
-    /// What was there before each step.
+    /// The states before each step.
     pub backups: Vec<(u32, Value)>,
 }
 
-/// Leads a state of version `found` to `known`, a step at a time.
+/// Migrates a state from version `found` to `known`, step by step.
 ///
 /// # Errors
-/// A newer state, a missing step, a step that fails. Nothing was changed then.
+/// A newer state, a missing step, a failing step. The input is then unchanged.
 pub fn migrate(
     state: Value,
     found: u32,

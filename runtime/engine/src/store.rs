@@ -1,7 +1,8 @@
-//! Stores of agents and channels: what is durable, and in which transaction.
+//! Stores of agents and channels: the durable data, and the transactions that change it.
 //!
-//! A store has one owner. Who opens it raises the epoch of its shards; every write names the
-//! epoch that it was begun under ([`Fence`]) and changes nothing if that is not the newest.
+//! A store has one owner. Opening it increments the epoch of its shards, the fencing token.
+//! Every write carries the epoch that it was begun under ([`Fence`]) and is refused if that is
+//! not the newest.
 
 use crate::delivery::Progress;
 use crate::event::{Body, Event, EventKind, Sender};
@@ -14,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A future on the heap.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -73,7 +74,7 @@ impl StoreCode {
     }
 }
 
-/// Why a store did not do what was asked.
+/// An error of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreError {
     code: StoreCode,
@@ -81,7 +82,7 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// An error with its words.
+    /// An error with a code and a message.
     pub fn new(code: StoreCode, message: impl Into<String>) -> StoreError {
         StoreError {
             code,
@@ -89,7 +90,7 @@ impl StoreError {
         }
     }
 
-    /// Its kind.
+    /// The kind of the error.
     #[must_use]
     pub const fn code(&self) -> StoreCode {
         self.code
@@ -104,7 +105,7 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Who writes: the agent, and the epoch in which it was read.
+/// The fencing token of a writer: the agent, and the epoch in which it was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
     /// The agent.
@@ -113,46 +114,46 @@ pub struct Fence {
     pub epoch: Epoch,
 }
 
-/// What is kept of an agent.
+/// An agent's stored row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentRow {
-    /// JSON text of the state; empty while no turn kept one.
+    /// JSON text of the state; empty before the first stored state.
     pub state: String,
-    /// The state's version; 0 while there is none.
+    /// The state's version; 0 without a state.
     pub version: u32,
-    /// How often the state was changed: what a commit that changes it was based on.
+    /// Number of state changes, which commits check optimistically.
     pub revision: u64,
-    /// JSON text of what users changed of the settings.
+    /// JSON text of the users' settings.
     pub settings: Option<String>,
-    /// How far the stream is done.
+    /// The processed part of the stream.
     pub progress: Progress,
-    /// How often an operator set the progress: part of the identities of what turns send.
+    /// How often an operator set the progress: part of the identities of a turn's sends.
     pub replays: u64,
-    /// Turns that began and did not end, each with how often.
+    /// Turns that started and did not end, each with the number of starts.
     pub started: Vec<(Trigger, u32)>,
-    /// When the row was made.
+    /// When the row was created.
     pub created_at: Millis,
-    /// When it was changed last.
+    /// When it was last changed.
     pub updated_at: Millis,
 }
 
-/// A state to be kept.
+/// A state to store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewState {
     /// JSON text.
     pub json: String,
-    /// Its version.
+    /// The state's version.
     pub version: u32,
-    /// The revision that it was made from; 0 for none.
+    /// The revision that it was derived from; 0 for none.
     pub base: u64,
 }
 
-/// An event to be appended to a channel's log.
+/// An event to append to a channel's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewEvent {
-    /// The channel.
+    /// The channel's name.
     pub channel: String,
-    /// The event; `seq` and `ts` are the store's.
+    /// The event; the store sets `seq` and `ts`.
     pub event: Event,
 }
 
@@ -176,45 +177,45 @@ impl NewEvent {
     }
 }
 
-/// What became of an event.
+/// The result of appending an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Appended {
-    /// The channel.
+    /// The channel's name.
     pub channel: String,
-    /// The event with its place, as it stands in the log.
+    /// The event with its sequence number, as the log has it.
     pub event: Arc<Event>,
-    /// Whether it was appended now: it was there already if not.
+    /// Whether this call appended it; false if it was already in the log.
     pub is_new: bool,
 }
 
 /// A change of a timer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TimerChange {
-    /// Sets or replaces it.
+    /// Sets or replaces the timer.
     Set(TimerRow),
-    /// Removes it, if there is one of the name.
+    /// Removes the timer of this name, if it exists.
     Remove(String),
 }
 
 /// A timer of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimerRow {
-    /// Its name; one of a name for each agent.
+    /// The name, unique for each agent.
     pub name: String,
-    /// When it is due next.
+    /// The next due time.
     pub due: Millis,
-    /// A cron expression, for one that comes again.
+    /// The cron expression of a recurring timer.
     pub cron: Option<String>,
-    /// The cron expression's time zone; UTC if there is none.
+    /// The cron expression's time zone; UTC by default.
     pub zone: Option<String>,
-    /// What the agent gets with it.
+    /// The value that the agent gets with it.
     pub payload: Value,
-    /// Agents that an event went through before this was set in a turn: what is sent when it
-    /// fires has as many. One that comes again begins anew, with 1.
+    /// Hop count of the turn that set the timer; events sent when it fires continue from it. A
+    /// recurring timer starts again at 1.
     #[serde(default = "first_hop")]
     pub hops: u8,
-    /// When it was set, if its time was given from then on: where the clock was ahead then, it
-    /// is due as much earlier.
+    /// When a relative timer was set. If the clock was ahead then, it is due earlier by that
+    /// amount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_at: Option<Millis>,
 }
@@ -226,53 +227,53 @@ fn first_hop() -> u8 {
 /// A turn that was given up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// What it answered to.
+    /// The event, timer or hook that triggered the turn.
     pub trigger: Trigger,
-    /// The last error: its code and its text.
+    /// The code of the last error.
     pub code: String,
-    /// What it said.
+    /// The text of the last error.
     pub error: String,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
     /// When it was given up.
     pub at: Millis,
 }
 
-/// What a turn changes, in one transaction; or several turns of an agent that runs one at a
-/// time: the state, settings and progress of the last, what all of them send and set.
+/// The changes of a turn in one transaction, or a group commit of several turns of an agent
+/// that runs one at a time: the state, settings and progress of the last, the sends and timers
+/// of all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnCommit {
-    /// Who writes.
+    /// The fencing token.
     pub fence: Fence,
-    /// What it answers to: its row of started turns goes, its journal, and the occurrence of
-    /// its timer. None for a commit that is no turn's.
+    /// The trigger of the turn: its start, its journal and the occurrence of its timer are
+    /// removed. `None` for a commit that is not a turn's.
     pub trigger: Option<Trigger>,
-    /// What turns before it answer to that end in the same commit. None of them answers to a
-    /// timer.
+    /// Triggers of earlier turns in the same group commit. None of them is a timer.
     pub earlier: Vec<Trigger>,
-    /// How far the stream is done with it; unchanged if there is none.
+    /// The resulting progress; `None` if it is unchanged.
     pub progress: Option<Progress>,
     /// The state, if it changed.
     pub state: Option<NewState>,
     /// JSON text of the settings, if they changed.
     pub settings: Option<String>,
-    /// Events that are sent with it.
+    /// Events to send.
     pub outbox: Vec<NewEvent>,
-    /// Timers that are set and removed.
+    /// Timers to set and remove.
     pub timers: Vec<TimerChange>,
-    /// The next occurrence of the timer that it answers to, if that comes again.
+    /// The next occurrence of the triggering timer, if it recurs.
     pub again: Option<Millis>,
-    /// If it was given up.
+    /// The dead letter of a turn that was given up.
     pub dead: Option<DeadLetter>,
-    /// The transaction of the agent's tables that is kept with it
+    /// The transaction of the agent's tables to commit with it
     /// ([`TableTurn::id`](crate::TableTurn::id)).
     pub tables: Option<u64>,
-    /// The present.
+    /// The current time.
     pub now: Millis,
 }
 
 impl TurnCommit {
-    /// One that changes nothing yet.
+    /// A commit without changes.
     #[must_use]
     pub fn new(fence: Fence, now: Millis) -> TurnCommit {
         TurnCommit {
@@ -292,90 +293,90 @@ impl TurnCommit {
     }
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Receipt {
-    /// The events of its outbox that stand in a log now. Those whose channel lies elsewhere
-    /// are in the outbox, and follow.
+    /// The events of its outbox that are in a log now. Those for channels of another store are
+    /// in the outbox, and are forwarded later.
     pub appended: Vec<Appended>,
-    /// The state's revision now.
+    /// The state's new revision.
     pub revision: u64,
-    /// Whether the occurrence of the timer that it answers to was not there any more: it was
-    /// done before, or its timer removed or replaced by a turn that was committed first.
-    /// Nothing of the commit was kept then, but that the turn is over.
+    /// Whether the occurrence of the triggering timer no longer existed: it was handled before,
+    /// or its timer removed or replaced by a turn that committed first. The commit then only
+    /// ended the turn.
     pub is_gone: bool,
 }
 
-/// Whether a step may be made again when it is not known how it ended.
+/// Whether a step whose outcome is unknown may run again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepClass {
-    /// It only reads: again.
+    /// It only reads: it may.
     Read,
-    /// Whoever is asked knows its key: again.
+    /// It is idempotent, because the service knows its key: it may.
     Idempotent,
-    /// It changes something elsewhere: not again without being asked.
+    /// It has an external effect: it may not, unless requested.
     Unsafe,
 }
 
-/// How far a step is.
+/// The status of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalStatus {
-    /// It began.
+    /// It started.
     Started,
     /// It ended, with this JSON text.
     Done(String),
-    /// It ended with an error: code and text.
+    /// It failed, with this code and text.
     Failed(String, String),
 }
 
-/// A step of a turn, by its name.
+/// A journaled step of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalRow {
     /// The turn.
     pub trigger: Trigger,
-    /// The step: its name, with its ordinal where names come again.
+    /// The step's name, with an ordinal if the name repeats.
     pub name: String,
-    /// What kind of step it is.
+    /// The step's class.
     pub class: StepClass,
-    /// What was asked, as a digest: another one under the same name is refused.
+    /// A digest of the request: a different request under the same name is refused.
     pub body: u64,
-    /// How far it is.
+    /// The step's status.
     pub status: JournalStatus,
 }
 
-/// An agent that lives on a channel.
+/// An agent's registration on a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registration {
-    /// Who.
+    /// The agent.
     pub key: AgentKey,
-    /// With what configuration.
+    /// Its configuration.
     pub config: Value,
-    /// Since when.
+    /// When it was registered.
     pub registered_at: Millis,
 }
 
-/// A row of a store that cannot be read.
+/// An unreadable row of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// Its table.
+    /// The table.
     pub table: &'static str,
-    /// The agent's key as it stands there.
+    /// The agent's key as stored.
     pub key: String,
-    /// What is wrong with it.
+    /// The error.
     pub error: StoreError,
 }
 
-/// Keeps agents: state, progress, journal, timers, outbox and dead letters.
+/// Stores agents: state, progress, journal, timers, outbox and dead letters.
 pub trait AgentStore: Send + Sync {
-    /// What is kept of an agent; none if it never began a turn.
+    /// Loads an agent's row; `None` before its first turn began.
     ///
-    /// Errors: [`StoreCode::Unreadable`] if its stream is done further than the log of its
-    /// channel goes, as after a power cut that took a part of one of them.
+    /// Errors: [`StoreCode::Unreadable`] if its progress passes the end of its channel's log,
+    /// as after a power failure that lost a part of one of them.
     fn load(&self, key: &AgentKey) -> Reply<'_, Option<AgentRow>>;
 
-    /// Writes a start ahead: that this turn began, for the `attempt`th time. With
-    /// `progress`, the stream is done with it already.
+    /// Records ahead that a turn starts for the `attempt`th time. With `progress`, the event
+    /// already counts as processed.
     fn record_start(
         &self,
         fence: Fence,
@@ -384,12 +385,12 @@ pub trait AgentStore: Send + Sync {
         progress: Option<Progress>,
     ) -> Reply<'_, ()>;
 
-    /// Ends a turn, whole or not at all. Progress is added to what is there and never taken
-    /// back, so that turns which run at the same time may end in any order.
+    /// Commits a turn whole or not at all. Progress is merged with the stored one and never
+    /// goes back, so that concurrent turns may end in any order.
     fn commit(&self, commit: TurnCommit) -> Reply<'_, Receipt>;
 
-    /// Replaces the state by one of a later version, and keeps what was there before each
-    /// step.
+    /// Replaces the state with one of a later version, and archives the states before each
+    /// migration.
     fn migrate_state(
         &self,
         fence: Fence,
@@ -401,57 +402,57 @@ pub trait AgentStore: Send + Sync {
     /// The journal of a turn, in the order in which its steps began.
     fn journal(&self, key: &AgentKey, trigger: &Trigger) -> Reply<'_, Vec<JournalRow>>;
 
-    /// Keeps a step: a new one, how one that began ended, or that one which failed begins
-    /// again. One that is done stays as it is.
+    /// Journals a step: a new one, the result of a started one, or the restart of a failed one.
+    /// A finished step never changes.
     ///
-    /// Errors: [`StoreCode::ChangedBody`] if the name stands for something else.
+    /// Errors: [`StoreCode::ChangedBody`] if the name belongs to a different step.
     fn record_step(&self, fence: Fence, row: JournalRow) -> Reply<'_, ()>;
 
-    /// Timers that are due until then, with whose they are, earliest first.
+    /// Timers due at a time, with their agents, earliest first.
     fn timers_due(&self, until: Millis, most: usize) -> Reply<'_, Vec<(AgentKey, TimerRow)>>;
 
     /// All timers of an agent.
     fn timers(&self, key: &AgentKey) -> Reply<'_, Vec<TimerRow>>;
 
-    /// When the next timer is due.
+    /// The earliest due time of all timers.
     fn next_due(&self) -> Reply<'_, Option<Millis>>;
 
     /// Turns that were given up, oldest first.
     fn dead_letters(&self, key: &AgentKey) -> Reply<'_, Vec<DeadLetter>>;
 
-    /// Forgets them.
+    /// Deletes the dead letters, and gives their number.
     fn forget_dead(&self, key: &AgentKey) -> Reply<'_, u64>;
 
-    /// Events of the outbox that are to be appended elsewhere: the agent, and the event.
+    /// Events of the outbox to append to another store, each with its agent.
     fn outbox(&self, most: usize) -> Reply<'_, Vec<(AgentKey, NewEvent)>>;
 
-    /// Takes events out of the outbox that were appended.
+    /// Removes forwarded events from the outbox.
     fn outbox_done(&self, ids: Vec<Uuid>) -> Reply<'_, ()>;
 
     /// Registers an agent, or changes its configuration.
     fn register(&self, registration: Registration) -> Reply<'_, ()>;
 
-    /// Removes an agent from its channel; its state stays.
+    /// Removes an agent from its channel; its state remains.
     fn unregister(&self, key: &AgentKey) -> Reply<'_, bool>;
 
-    /// All agents whose rows can be read, by key.
+    /// All agents with readable rows, by key.
     fn registrations(&self) -> Reply<'_, Vec<Registration>>;
 
-    /// Rows of agents and timers that cannot be read: others are not held up by them.
+    /// Unreadable rows of agents and timers; they do not affect other rows.
     fn damaged(&self) -> Reply<'_, Vec<Damaged>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Registered agents that have something to do: events of their channel that they have
-    /// not seen, or turns that began and did not end.
+    /// Registered agents with pending work: unprocessed events of their channel, or turns that
+    /// started and did not end.
     fn behind(&self) -> Reply<'_, Vec<AgentKey>>;
 
-    /// The tables of an agent for a turn: its file is opened, and made if there is none. What
-    /// an earlier turn left between its two files is done first.
+    /// Opens the tables of an agent for a turn; a missing file is created. A commit that an
+    /// earlier turn left incomplete between its two files is completed first.
     ///
     /// Errors: [`StoreCode::Input`] for a store without tables; [`StoreCode::Unreadable`] if
-    /// state and tables are of two times, as after a power cut that took a part of one;
-    /// [`StoreCode::Fenced`].
+    /// state and tables are from different times, as after a power failure that lost a part of
+    /// one; [`StoreCode::Fenced`].
     fn tables(&self, fence: Fence) -> Reply<'_, Arc<dyn TableTurn>> {
         let message = format!("the store of {} keeps no tables of agents", fence.key);
         Box::pin(std::future::ready(Err(StoreError::new(
@@ -460,8 +461,7 @@ pub trait AgentStore: Send + Sync {
         ))))
     }
 
-    /// Leads the tables of an agent up to the version that these migrations end in, in one
-    /// transaction: those that were made before are not made again.
+    /// Runs the missing migrations of an agent's tables in one transaction.
     ///
     /// Errors are those of [`AgentStore::tables`] and of statements, and
     /// [`StoreCode::Unreadable`] if the tables are of a later version.
@@ -470,34 +470,34 @@ pub trait AgentStore: Send + Sync {
         Box::pin(async move { self.tables(fence).await.map(drop) })
     }
 
-    /// Keeps a program by its hash.
+    /// Stores a program under its hash.
     fn keep_program(&self, hash: [u8; 32], bytes: Vec<u8>) -> Reply<'_, ()>;
 
-    /// A program by its hash.
+    /// Finds a program by its hash.
     fn program(&self, hash: [u8; 32]) -> Reply<'_, Option<Vec<u8>>>;
 
-    /// The epoch that this handle owns the shard of an agent with.
+    /// The epoch under which this handle owns an agent's shard.
     fn epoch(&self, key: &AgentKey) -> Epoch;
 
-    /// Whether the last owner was cut off instead of closing the store.
+    /// Whether the last owner was interrupted before it closed the store.
     fn was_cut_off(&self) -> bool;
 
-    /// Why the store is in another file than when its last owner opened it, if it is.
+    /// Why the file is not the one that the last owner opened, if it differs.
     fn moved(&self) -> Option<String> {
         None
     }
 
-    /// Waits until everything that was acknowledged is as durable as it will be.
+    /// Waits until everything acknowledged is durable.
     fn flush(&self) -> Reply<'_, ()>;
 }
 
-/// Keeps channels: logs of events with dense places.
+/// Stores channels: logs of events with dense sequence numbers.
 pub trait ChannelStore: Send + Sync {
-    /// Appends events, all or none. One whose identity is in the log is not appended again,
-    /// and answered with what stands there.
+    /// Appends all events or none. An event whose identity is already in the log is not
+    /// appended again; the result is the logged one.
     ///
     /// Errors: [`StoreCode::Fenced`] if a later epoch of the agent wrote already;
-    /// [`StoreCode::ChangedBody`] if something else stands under the identity.
+    /// [`StoreCode::ChangedBody`] if a different event has the identity.
     fn append(
         &self,
         events: Vec<NewEvent>,
@@ -505,16 +505,16 @@ pub trait ChannelStore: Send + Sync {
         now: Millis,
     ) -> Reply<'_, Vec<Appended>>;
 
-    /// Events after a place, in order, at most so many. Their kind is `Persisted`.
+    /// At most `most` events after a sequence number, in order. Their kind is `Persisted`.
     fn read(&self, channel: &str, after: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
 
-    /// Events before a place, the newest first, at most so many.
+    /// At most `most` events before a sequence number, newest first.
     fn read_before(&self, channel: &str, before: Seq, most: usize) -> Reply<'_, Vec<Arc<Event>>>;
 
     /// An event by its identity.
     fn find(&self, channel: &str, id: Uuid) -> Reply<'_, Option<Arc<Event>>>;
 
-    /// The place of the last event; 0 for a channel without any.
+    /// The sequence number of the last event; 0 for an empty channel.
     fn head(&self, channel: &str) -> Reply<'_, Seq>;
 
     /// All channels with their heads, by name.
@@ -523,11 +523,11 @@ pub trait ChannelStore: Send + Sync {
     /// The configuration of a channel: an object.
     fn channel_config(&self, channel: &str) -> Reply<'_, Value>;
 
-    /// Merges members into the configuration, and gives what is there now.
+    /// Merges members into the configuration, and gives the result.
     fn update_channel_config(&self, channel: &str, changes: Value) -> Reply<'_, Value>;
 }
 
-/// Whoever sends for an agent, as its channel shows it.
+/// Senders of agents' events.
 impl Sender {
     /// The agent of a key.
     #[must_use]

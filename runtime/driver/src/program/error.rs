@@ -35,7 +35,7 @@ impl ProgramCode {
     }
 }
 
-/// A fault beside the program: its run did not end.
+/// An error outside of the program: its run did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramError {
     /// The journal could not be read or written.
@@ -106,11 +106,11 @@ impl From<StoreError> for ProgramError {
 /// The end of a program's run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramEnd {
-    /// What came of it, an error too.
+    /// The outcome, which may be an error.
     pub outcome: Outcome,
-    /// Whether it may go better if the turn is tried again: a call failed, or time was up.
+    /// Whether a retry of the turn may succeed: a call failed, or time was up.
     pub is_retryable: bool,
-    /// Whether the run failed by a call of which nobody knows how it ended
+    /// Whether the run failed because of a call with an unknown outcome
     /// ([`ProgramCode::UnknownOutcome`]).
     pub is_unknown: bool,
 }
@@ -123,7 +123,7 @@ impl ProgramEnd {
     }
 }
 
-/// How a turn ended, for the delivery of the agent's events.
+/// Maps the end of a turn for the delivery of the agent's events.
 #[must_use]
 pub fn turn_result(end: &Result<ProgramEnd, ProgramError>) -> TurnResult {
     match end {

@@ -1,4 +1,4 @@
-//! Journal of a turn: which calls of a program began, and what came of them.
+//! Journal of a turn: the started calls of a program, and their answers.
 
 use super::lock;
 use crate::step::Journal;
@@ -25,27 +25,27 @@ pub const AGAIN: &str = "call.again";
 pub struct CallRow {
     /// `call:` and the identity of the call, as in `call:2.0/0.0`; or [`START_ROW`].
     pub name: String,
-    /// Whether it may be made again when nobody knows how it ended.
+    /// Whether it may run again when its outcome is unknown.
     pub class: StepClass,
     /// A digest of the atom and its inputs.
     pub body: u64,
-    /// How far it is. The code of [`JournalStatus::Failed`] is [`FAILED`] or [`AGAIN`]; its
-    /// text, as that of [`JournalStatus::Done`], has the whole answer.
+    /// Its status. The code of [`JournalStatus::Failed`] is [`FAILED`] or [`AGAIN`]; its text,
+    /// like that of [`JournalStatus::Done`], has the whole answer.
     pub status: JournalStatus,
 }
 
-/// Keeps what a turn's program asked of the world, until the turn is committed.
+/// Records the external calls of a turn's program until the turn is committed.
 ///
-/// [`StoreJournal`] is the one that lasts, [`MemoryJournal`] one for tests.
+/// [`StoreJournal`] is durable, [`MemoryJournal`] is for tests.
 pub trait CallJournal: Send + Sync {
-    /// The row of a name.
+    /// Finds a row by name.
     fn find(&self, name: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>>;
 
-    /// Keeps a row: a new one, or a later status of one that is there and not done. It is
-    /// durable when the future is done.
+    /// Records a new row, or a later status of an unfinished one. It is durable when the future
+    /// completes.
     ///
-    /// Errors: [`StoreCode::ChangedBody`] if the name stands for something else, or is done
-    /// with something else.
+    /// Errors: [`StoreCode::ChangedBody`] if the name belongs to a different call, or is
+    /// finished with a different answer.
     fn record(&self, row: CallRow) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
@@ -93,8 +93,8 @@ impl CallJournal for MemoryJournal {
     }
 }
 
-/// The journal of a turn in a store of agents: the rows that steps of agents in Rust have
-/// too. They are read once, and looked up in memory.
+/// The journal of a turn in a store of agents, shared with the steps of agents in Rust. The
+/// rows are read once, and looked up in memory.
 pub struct StoreJournal(Journal);
 
 impl fmt::Debug for StoreJournal {
@@ -106,7 +106,7 @@ impl fmt::Debug for StoreJournal {
 }
 
 impl StoreJournal {
-    /// The journal of the turn of an agent that answers to this.
+    /// The journal of an agent's turn with this trigger.
     #[must_use]
     pub fn new(store: Arc<dyn AgentStore>, fence: Fence, trigger: Trigger) -> StoreJournal {
         StoreJournal(Journal::of(store, fence, trigger, None))
