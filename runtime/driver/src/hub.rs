@@ -26,6 +26,7 @@ const UNREAD_BYTES: usize = 4 << 10;
 /// Events that are in no log and wait for a reader; of more the oldest are lost to it.
 const EPHEMERAL: usize = 256;
 
+/// Locks a mutex whose data stays valid whatever a panicking holder did.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
