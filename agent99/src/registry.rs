@@ -7,6 +7,7 @@ use crate::capabilities::{
 use crate::{Agent, Engine, Fuel, Outcome, RunOptions, Value};
 use a99_core::artifact::{DecodeOptions, EncodeOptions};
 use a99_core::diag::{excerpt, suggest};
+use a99_core::text::hex;
 use a99_run::account::AccountLimits;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -231,11 +232,7 @@ impl Agent {
     pub fn hash(&self) -> Option<String> {
         let bytes = self.to_bytes(&EncodeOptions::default()).ok()?;
         let header = a99_core::artifact::header(&bytes, &DecodeOptions::default()).ok()?;
-        let mut text = HASH_PREFIX.to_owned();
-        for byte in header.content_hash {
-            text.push_str(&format!("{byte:02x}"));
-        }
-        Some(text)
+        Some(format!("{HASH_PREFIX}{}", hex(&header.content_hash)))
     }
 }
 

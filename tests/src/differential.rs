@@ -8,6 +8,7 @@
 //! * what a run that gives a cyclic value says and used;
 //! * texts that one JavaScript engine words for itself and programs should not
 //!   rely on (`worded`), in errors and wherever a program caught one;
+//! * a vector whose run the oracle does not judge with it: it reached an atom of a host;
 //! * how far an exhausted budget was overdrawn in the metered model, where
 //!   long texts are paid for piece by piece.
 
@@ -32,6 +33,9 @@ const WORDED: &str = "(a text of the engine)";
 /// The message of an exhausted budget.
 const OUT_OF_FUEL: &str = "Out of Fuel";
 
+/// What is said of a run that the oracle does not judge: no random program has one.
+const NOT_JUDGED: &str = "the oracle does not judge it";
+
 /// More than any of these runs takes, in milliseconds.
 const NO_TIMEOUT_MS: f64 = 600_000.0;
 
@@ -41,6 +45,7 @@ const MOST_EVENTS: usize = 1_000;
 /// What a host saw of a run.
 #[derive(Debug, PartialEq)]
 struct Seen {
+    /// Empty if the engine does not judge the run.
     outcome: Vec<(String, String)>,
 }
 
@@ -102,7 +107,9 @@ pub fn difference_at_ends(vector: &Vector, metered: bool, most: usize) -> Result
     let step = budgets.len().div_ceil(most).max(1);
     for micro in budgets.into_iter().step_by(step) {
         let fuel = Fuel::from_micro(micro);
-        if let Some(why) = difference_with(vector, &change(Some(fuel))) {
+        if let Some(why) = difference_with(vector, &change(Some(fuel)))
+            && why != NOT_JUDGED
+        {
             return Err(format!("{}: budget {fuel}: {why}", vector.id));
         }
     }
@@ -115,12 +122,15 @@ fn difference_with(vector: &Vector, change: &dyn Fn(&mut RunSpec)) -> Option<Str
         Ok(vm) => vm,
         Err(why) => return Some(why),
     };
-    let others: [&dyn Engine; 2] = [&OracleEngine, &ArtifactEngine];
+    let others: [&dyn Engine; 2] = [&ArtifactEngine, &OracleEngine];
     others.into_iter().find_map(|other| {
         let seen = match see(other, vector, change) {
             Ok(seen) => seen,
             Err(why) => return Some(why),
         };
+        if seen.outcome.is_empty() {
+            return Some(NOT_JUDGED.to_owned());
+        }
         let pairs = seen.outcome.iter().zip(&vm.outcome);
         let name = other.name();
         pairs
@@ -146,6 +156,7 @@ fn see(
     let mut outcome = Vec::new();
     let mut say = |what: &str, shown: String| outcome.push((what.to_owned(), shown));
     match made {
+        EngineOutcome::NotJudged => return Ok(Seen { outcome }),
         EngineOutcome::Rejected { message } => {
             // Which of several diagnostics comes first is nobody's promise.
             say(

@@ -2,14 +2,16 @@
 //! only where the host registers them.
 
 use super::{Builder, Operand};
+use crate::chain::{chain, options};
 
-/// What [`Builder::store_search`] may be told.
-#[derive(Clone, Debug, Default)]
-pub struct SearchOptions {
-    /// How many results; 5.
-    pub k: Operand,
-    /// A filter for the store.
-    pub filter: Operand,
+options! {
+    /// What [`Builder::store_search`] may be told.
+    SearchOptions {
+        /// How many results; 5.
+        k,
+        /// A filter for the store.
+        filter,
+    }
 }
 
 /// What [`Builder::llm_predict_battery`] may be told.
@@ -146,74 +148,35 @@ impl ChatTool {
     }
 }
 
-/// Battery atoms.
-impl Builder {
+chain! {
+    /// Battery atoms.
+    impl Builder;
+
     /// `storeVectorize`: the embedding of a text; `model` is up to the host
     /// (`()` for none).
-    pub fn store_vectorize(self, text: impl Into<Operand>, model: impl Into<Operand>) -> Self {
-        let params = vec![("text", text.into()), ("model", model.into())];
-        self.atom("storeVectorize", params)
-    }
+    store_vectorize = "storeVectorize" (text, model);
 
     /// `storeSearch`: a collection's nearest neighbours of a vector.
-    pub fn store_search(
-        self,
-        collection: impl Into<Operand>,
-        query_vector: impl Into<Operand>,
-        options: SearchOptions,
-    ) -> Self {
-        let params = vec![
-            ("collection", collection.into()),
-            ("queryVector", query_vector.into()),
-            ("k", options.k),
-            ("filter", options.filter),
-        ];
-        self.atom("storeSearch", params)
-    }
+    store_search = "storeSearch" (collection, query_vector "queryVector") + SearchOptions;
 
     /// `storeCreateCollection`: makes a collection of vectors; `dimension` is
     /// optional (`()` for none).
-    pub fn store_create_collection(
-        self,
-        collection: impl Into<Operand>,
-        dimension: impl Into<Operand>,
-    ) -> Self {
-        let params = vec![
-            ("collection", collection.into()),
-            ("dimension", dimension.into()),
-        ];
-        self.atom("storeCreateCollection", params)
-    }
+    store_create_collection = "storeCreateCollection" (collection, dimension);
 
     /// `storeVectorAdd`: puts a document with its `embedding` into a
     /// collection.
-    pub fn store_vector_add(self, collection: impl Into<Operand>, doc: impl Into<Operand>) -> Self {
-        let params = vec![("collection", collection.into()), ("doc", doc.into())];
-        self.atom("storeVectorAdd", params)
-    }
+    store_vector_add = "storeVectorAdd" (collection, doc);
 
     /// `storeVectorUpsert`: puts a document with its `embedding` in place of the one
     /// with its `id`.
-    pub fn store_vector_upsert(
-        self,
-        collection: impl Into<Operand>,
-        doc: impl Into<Operand>,
-    ) -> Self {
-        let params = vec![("collection", collection.into()), ("doc", doc.into())];
-        self.atom("storeVectorUpsert", params)
-    }
+    store_vector_upsert = "storeVectorUpsert" (collection, doc);
 
     /// `storeVectorDelete`: deletes the documents of a collection with an `id`; whether
     /// there was one.
-    pub fn store_vector_delete(
-        self,
-        collection: impl Into<Operand>,
-        id: impl Into<Operand>,
-    ) -> Self {
-        let params = vec![("collection", collection.into()), ("id", id.into())];
-        self.atom("storeVectorDelete", params)
-    }
+    store_vector_delete = "storeVectorDelete" (collection, id);
+}
 
+impl Builder {
     /// `llmPredictBattery`: a chat model's message for the user's message.
     pub fn llm_predict_battery(self, user: impl Into<Operand>, options: LlmOptions) -> Self {
         let params = vec![
@@ -306,37 +269,25 @@ impl Builder {
     }
 }
 
-/// Browser atoms; their inputs are taken as written.
-impl Builder {
+chain! {
+    /// Browser atoms; their inputs are taken as written.
+    impl Builder;
+
     /// `domText`: the text of an element.
-    pub fn dom_text(self, selector: &str) -> Self {
-        self.atom("domText", vec![("selector", selector.into())])
-    }
+    dom_text = "domText" (selector: &str);
 
     /// `domValue`: the value of an input element.
-    pub fn dom_value(self, selector: &str) -> Self {
-        self.atom("domValue", vec![("selector", selector.into())])
-    }
+    dom_value = "domValue" (selector: &str);
 
     /// `domClick`: clicks an element.
-    pub fn dom_click(self, selector: &str) -> Self {
-        self.atom("domClick", vec![("selector", selector.into())])
-    }
+    dom_click = "domClick" (selector: &str);
 
     /// `domInput`: sets the value of an input element.
-    pub fn dom_input(self, selector: &str, value: impl Into<Operand>) -> Self {
-        let params = vec![("selector", selector.into()), ("value", value.into())];
-        self.atom("domInput", params)
-    }
+    dom_input = "domInput" (selector: &str, value);
 
     /// `localStorageGet`: what the browser's storage has under a key.
-    pub fn local_storage_get(self, key: &str) -> Self {
-        self.atom("localStorageGet", vec![("key", key.into())])
-    }
+    local_storage_get = "localStorageGet" (key: &str);
 
     /// `localStorageSet`: puts a value into the browser's storage.
-    pub fn local_storage_set(self, key: &str, value: impl Into<Operand>) -> Self {
-        let params = vec![("key", key.into()), ("value", value.into())];
-        self.atom("localStorageSet", params)
-    }
+    local_storage_set = "localStorageSet" (key: &str, value);
 }

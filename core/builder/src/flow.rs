@@ -6,17 +6,17 @@
 //! (decisions D2 and D3); `()` stands for none.
 
 use super::{Builder, Operand};
+use crate::chain::chain;
 use a99_core::diag::{Diagnostic, codes};
 use a99_core::pointer;
 use a99_core::schema::is_truthy;
 use a99_core::value::{Map, Value};
 
-impl Builder {
+chain! {
+    impl Builder;
+
     /// `seq`: steps as one step.
-    pub fn seq(mut self, body: impl FnOnce(Builder) -> Builder) -> Self {
-        let steps = self.body("steps", body);
-        self.atom("seq", vec![("steps", steps)])
-    }
+    seq = "seq" () { body "steps" };
 
     /// `if` without `else`.
     ///
@@ -37,82 +37,39 @@ impl Builder {
     /// );
     /// # Ok::<(), a99_core::diag::Diagnostics>(())
     /// ```
-    pub fn if_(
-        mut self,
-        condition: impl Into<Operand>,
-        vars: impl Into<Operand>,
-        then: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        let then = self.body("then", then);
-        let params = vec![
-            ("condition", condition.into()),
-            ("vars", vars.into()),
-            ("then", then),
-        ];
-        self.atom("if", params)
-    }
+    if_ = "if" (condition, vars) { then };
 
     /// `if` with `else`.
-    pub fn if_else(
-        mut self,
-        condition: impl Into<Operand>,
-        vars: impl Into<Operand>,
-        then: impl FnOnce(Builder) -> Builder,
-        otherwise: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        let then = self.body("then", then);
-        let otherwise = self.body("else", otherwise);
-        let params = vec![
-            ("condition", condition.into()),
-            ("vars", vars.into()),
-            ("then", then),
-            ("else", otherwise),
-        ];
-        self.atom("if", params)
-    }
+    if_else = "if" (condition, vars) { then, otherwise "else" };
 
     /// `while`: runs the body as long as the condition is truthy.
-    pub fn while_(
-        mut self,
-        condition: impl Into<Operand>,
-        vars: impl Into<Operand>,
-        body: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        let body = self.body("body", body);
-        let params = vec![
-            ("condition", condition.into()),
-            ("vars", vars.into()),
-            ("body", body),
-        ];
-        self.atom("while", params)
-    }
+    while_ = "while" (condition, vars) { body };
 
     /// `break`: ends the innermost [`Builder::for_each`] or [`Builder::while_`].
-    pub fn break_(self) -> Self {
-        self.atom("break", Vec::new())
-    }
+    break_ = "break" ();
 
     /// `continue`: ends this turn of the innermost [`Builder::for_each`] or
     /// [`Builder::while_`].
-    pub fn continue_(self) -> Self {
-        self.atom("continue", Vec::new())
-    }
+    continue_ = "continue" ();
 
     /// `try` without `catch`: the error stays (decision D8).
-    pub fn try_(mut self, body: impl FnOnce(Builder) -> Builder) -> Self {
-        let body = self.body("try", body);
-        self.atom("try", vec![("try", body)])
-    }
+    try_ = "try" () { body "try" };
 
     /// `try` with `catch`, which finds the message in the variable `error`.
-    pub fn try_catch(
-        self,
-        body: impl FnOnce(Builder) -> Builder,
-        catch: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        self.guarded(body, catch, Operand::absent())
-    }
+    try_catch = "try" () { body "try", catch };
 
+    /// `return` of a value.
+    return_value = "return" (value);
+
+    /// `scope`: steps whose variables end with it.
+    scope = "scope" () { body "steps" };
+
+    /// `callLocal`: calls a helper of the program (see [`Builder::helper`])
+    /// with a list of operands.
+    call_local = "callLocal" (name: &str, args);
+}
+
+impl Builder {
     /// `try` with `catch`, which finds the message in the variable `param`.
     pub fn try_catch_as(
         self,
@@ -146,24 +103,6 @@ impl Builder {
     pub fn return_unfiltered(self, schema: impl Into<Value>) -> Self {
         let schema = unwrapped(schema.into());
         self.atom("return", vec![("schema", schema), ("filter", false.into())])
-    }
-
-    /// `return` of a value.
-    pub fn return_value(self, value: impl Into<Operand>) -> Self {
-        self.atom("return", vec![("value", value.into())])
-    }
-
-    /// `scope`: steps whose variables end with it.
-    pub fn scope(mut self, body: impl FnOnce(Builder) -> Builder) -> Self {
-        let steps = self.body("steps", body);
-        self.atom("scope", vec![("steps", steps)])
-    }
-
-    /// `callLocal`: calls a helper of the program (see [`Builder::helper`])
-    /// with a list of operands.
-    pub fn call_local(self, name: &str, args: impl Into<Operand>) -> Self {
-        let params = vec![("name", name.into()), ("args", args.into())];
-        self.atom("callLocal", params)
     }
 
     /// `Error`: fails with a message; `()` for none. The message is taken as

@@ -41,6 +41,7 @@
 #![warn(unreachable_pub)]
 
 mod batteries;
+mod chain;
 mod data;
 mod expr;
 mod flow;

@@ -2,8 +2,11 @@
 //! sections 2.1 and 4.9).
 
 use super::{Builder, Operand};
+use crate::chain::chain;
 
-impl Builder {
+chain! {
+    impl Builder;
+
     /// `map`: runs steps for each item, bound as `name`, and collects their
     /// variables `result`.
     ///
@@ -16,20 +19,7 @@ impl Builder {
     ///     .as_("doubled");
     /// assert_eq!(program.steps()[0].get("as").unwrap(), &"price".into());
     /// ```
-    pub fn map(
-        mut self,
-        items: impl Into<Operand>,
-        name: &str,
-        body: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        let steps = self.body("steps", body);
-        let params = vec![
-            ("items", items.into()),
-            ("as", name.into()),
-            ("steps", steps),
-        ];
-        self.atom("map", params)
-    }
+    map = "map" (items, name "as": &str) { body "steps" };
 
     /// `forEach`: runs steps for each item, bound as `name`; what they set stays
     /// (decision D63).
@@ -44,43 +34,30 @@ impl Builder {
     ///     });
     /// assert_eq!(program.steps()[1].get("op").unwrap(), &"forEach".into());
     /// ```
-    pub fn for_each(
-        self,
-        items: impl Into<Operand>,
-        name: &str,
-        body: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        self.each(items.into(), name, Operand::absent(), body)
-    }
+    for_each = "forEach" (items, name "as": &str) { body "steps" };
 
     /// [`Builder::for_each`] with the number of the item, from 0, bound as `index`.
-    pub fn for_each_indexed(
-        self,
-        items: impl Into<Operand>,
-        name: &str,
-        index: &str,
-        body: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        self.each(items.into(), name, index.into(), body)
-    }
+    for_each_indexed = "forEach" (items, name "as": &str, index: &str) { body "steps" };
 
-    fn each(
-        mut self,
-        items: Operand,
-        name: &str,
-        index: Operand,
-        body: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        let steps = self.body("steps", body);
-        let params = vec![
-            ("items", items),
-            ("as", name.into()),
-            ("index", index),
-            ("steps", steps),
-        ];
-        self.atom("forEach", params)
-    }
+    /// `filter`: keeps the items for which the condition is truthy; each is
+    /// bound as `name`. `vars` is for condition strings, `()` for none.
+    filter = "filter" (items, name "as": &str, condition, vars);
 
+    /// `find`: the first item for which the condition is truthy, or null; each
+    /// is bound as `name`. `vars` is for condition strings, `()` for none.
+    find = "find" (items, name "as": &str, condition, vars);
+
+    /// `reduce`: runs steps for each item, bound as `name`; their variable
+    /// `result` becomes the accumulator.
+    reduce = "reduce" (items, name "as": &str, accumulator: &str, initial) { body "steps" };
+
+    /// `memoize`: runs steps once for each key in a run and remembers their
+    /// variable `result`. Without a key (`()`) the steps themselves are the key
+    /// (decision D25).
+    memoize = "memoize" (key) { body "steps" };
+}
+
+impl Builder {
     /// `callAll`: makes the calls that `calls` fills in at once, at most `limit` of
     /// them under way (`()` for 8), and gives the list of their answers, each
     /// `{value}` or `{error}` (language section 2.10).
@@ -118,80 +95,6 @@ impl Builder {
             ("limit", limit.into()),
         ];
         self.atom("callAll", params)
-    }
-
-    /// `filter`: keeps the items for which the condition is truthy; each is
-    /// bound as `name`. `vars` is for condition strings, `()` for none.
-    pub fn filter(
-        self,
-        items: impl Into<Operand>,
-        name: &str,
-        condition: impl Into<Operand>,
-        vars: impl Into<Operand>,
-    ) -> Self {
-        self.chosen("filter", items.into(), name, condition.into(), vars.into())
-    }
-
-    /// `find`: the first item for which the condition is truthy, or null; each
-    /// is bound as `name`. `vars` is for condition strings, `()` for none.
-    pub fn find(
-        self,
-        items: impl Into<Operand>,
-        name: &str,
-        condition: impl Into<Operand>,
-        vars: impl Into<Operand>,
-    ) -> Self {
-        self.chosen("find", items.into(), name, condition.into(), vars.into())
-    }
-
-    fn chosen(
-        self,
-        op: &str,
-        items: Operand,
-        name: &str,
-        condition: Operand,
-        vars: Operand,
-    ) -> Self {
-        let params = vec![
-            ("items", items),
-            ("as", name.into()),
-            ("condition", condition),
-            ("vars", vars),
-        ];
-        self.atom(op, params)
-    }
-
-    /// `reduce`: runs steps for each item, bound as `name`; their variable
-    /// `result` becomes the accumulator.
-    pub fn reduce(
-        mut self,
-        items: impl Into<Operand>,
-        name: &str,
-        accumulator: &str,
-        initial: impl Into<Operand>,
-        body: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        let steps = self.body("steps", body);
-        let params = vec![
-            ("items", items.into()),
-            ("as", name.into()),
-            ("accumulator", accumulator.into()),
-            ("initial", initial.into()),
-            ("steps", steps),
-        ];
-        self.atom("reduce", params)
-    }
-
-    /// `memoize`: runs steps once for each key in a run and remembers their
-    /// variable `result`. Without a key (`()`) the steps themselves are the key
-    /// (decision D25).
-    pub fn memoize(
-        mut self,
-        key: impl Into<Operand>,
-        body: impl FnOnce(Builder) -> Builder,
-    ) -> Self {
-        let steps = self.body("steps", body);
-        self.atom("memoize", vec![("key", key.into()), ("steps", steps)])
     }
 
     /// `cache`: like [`Builder::memoize`] across runs, in the store, for

@@ -1,24 +1,20 @@
 //! Variables, comparisons and formulas (language sections 2.2 to 2.4).
 
 use super::{Builder, Operand};
+use crate::chain::chain;
 
-/// Variables and constants (language section 2.2).
-impl Builder {
+chain! {
+    /// Variables and constants (language section 2.2).
+    impl Builder;
+
     /// `varSet`: sets a variable in the current scope.
-    pub fn var_set(self, key: &str, value: impl Into<Operand>) -> Self {
-        self.atom("varSet", vec![("key", key.into()), ("value", value.into())])
-    }
+    var_set = "varSet" (key: &str, value);
 
     /// `constSet`: sets a variable that cannot be set again.
-    pub fn const_set(self, key: &str, value: impl Into<Operand>) -> Self {
-        let params = vec![("key", key.into()), ("value", value.into())];
-        self.atom("constSet", params)
-    }
+    const_set = "constSet" (key: &str, value);
 
     /// `varGet`: gives the value of a variable or path.
-    pub fn var_get(self, key: impl Into<Operand>) -> Self {
-        self.atom("varGet", vec![("key", key.into())])
-    }
+    var_get = "varGet" (key);
 
     /// `varsImport`: copies arguments of the run into variables: a list of
     /// names, or pairs of a variable and the argument's path.
@@ -37,16 +33,14 @@ impl Builder {
     /// );
     /// # Ok::<(), a99_core::diag::Diagnostics>(())
     /// ```
-    pub fn vars_import(self, keys: impl Into<Operand>) -> Self {
-        self.atom("varsImport", vec![("keys", keys.into())])
-    }
+    vars_import = "varsImport" (keys);
 
     /// `varsExport`: gives an object of variables: a list of names, or pairs of
     /// a key and the variable's path.
-    pub fn vars_export(self, keys: impl Into<Operand>) -> Self {
-        self.atom("varsExport", vec![("keys", keys.into())])
-    }
+    vars_export = "varsExport" (keys);
+}
 
+impl Builder {
     /// `varsLet`: sets variables in order, each of which may use the earlier
     /// ones. The names `op`, `result` and `resultConst` belong to the step and
     /// are refused.
@@ -62,47 +56,32 @@ impl Builder {
     }
 }
 
-/// Comparisons as steps (language section 2.3) and formulas (2.4).
-impl Builder {
+chain! {
+    /// Comparisons as steps (language section 2.3) and formulas (2.4).
+    impl Builder;
+
     /// `eq`: whether `a == b`, with coercion.
-    pub fn eq(self, a: impl Into<Operand>, b: impl Into<Operand>) -> Self {
-        self.atom("eq", vec![("a", a.into()), ("b", b.into())])
-    }
+    eq = "eq" (a, b);
 
     /// `neq`: whether `a != b`, with coercion.
-    pub fn neq(self, a: impl Into<Operand>, b: impl Into<Operand>) -> Self {
-        self.atom("neq", vec![("a", a.into()), ("b", b.into())])
-    }
+    neq = "neq" (a, b);
 
     /// `gt`: whether `a > b`.
-    pub fn gt(self, a: impl Into<Operand>, b: impl Into<Operand>) -> Self {
-        self.atom("gt", vec![("a", a.into()), ("b", b.into())])
-    }
+    gt = "gt" (a, b);
 
     /// `lt`: whether `a < b`.
-    pub fn lt(self, a: impl Into<Operand>, b: impl Into<Operand>) -> Self {
-        self.atom("lt", vec![("a", a.into()), ("b", b.into())])
-    }
+    lt = "lt" (a, b);
 
     /// `and`: whether both are truthy.
-    pub fn and(self, a: impl Into<Operand>, b: impl Into<Operand>) -> Self {
-        self.atom("and", vec![("a", a.into()), ("b", b.into())])
-    }
+    and = "and" (a, b);
 
     /// `or`: whether one is truthy.
-    pub fn or(self, a: impl Into<Operand>, b: impl Into<Operand>) -> Self {
-        self.atom("or", vec![("a", a.into()), ("b", b.into())])
-    }
+    or = "or" (a, b);
 
     /// `not`: whether the value is falsy.
-    pub fn not(self, value: impl Into<Operand>) -> Self {
-        self.atom("not", vec![("value", value.into())])
-    }
+    not = "not" (value);
 
     /// `mathCalc`: evaluates an expression text over `vars`, an object of
     /// operands (`()` for none), and the variables of the current scope.
-    pub fn math_calc(self, expr: &str, vars: impl Into<Operand>) -> Self {
-        let params = vec![("expr", expr.into()), ("vars", vars.into())];
-        self.atom("mathCalc", params)
-    }
+    math_calc = "mathCalc" (expr: &str, vars);
 }

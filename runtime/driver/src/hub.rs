@@ -25,6 +25,7 @@ const UNREAD_BYTES: usize = 4 << 10;
 /// Ephemeral events that wait for a reader; beyond it the reader loses the oldest.
 const EPHEMERAL: usize = 256;
 
+/// Locks a mutex whose data stays valid whatever a panicking holder did.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -225,12 +225,13 @@ pub(crate) fn check_names(store: &Path) -> Result<(), StoreError> {
 #[cfg(target_os = "linux")]
 mod inode {
     use super::{Locked, failed, is_locked, open};
+    use crate::runtime::locked;
     use a99_runtime_engine::StoreError;
     use std::collections::BTreeSet;
     use std::fs::{File, Metadata};
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::Mutex;
 
     /// Files that this process owns, by device and inode. They are not opened again, because
     /// closing a descriptor would drop SQLite's locks.
@@ -265,7 +266,7 @@ mod inode {
     impl Owned {
         pub(super) fn take(store: &Path) -> Result<Owned, StoreError> {
             let io = |error: std::io::Error| failed(store, &error);
-            let mut owned = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut owned = locked(&OWNED);
             if let Ok(found) = store.metadata()
                 && owned.contains(&of(&found))
             {
@@ -294,7 +295,7 @@ mod inode {
 
     impl Drop for Owned {
         fn drop(&mut self) {
-            let mut owned = OWNED.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut owned = locked(&OWNED);
             drop(self.file.take());
             owned.remove(&self.inode);
         }

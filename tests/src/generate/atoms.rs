@@ -13,4 +13,5 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
         "storeSearch",
         "the oracle resolves `k` before the step begins",
     ),
+    ("llmToolLoop", "recorded vectors judge it, not the oracle"),
 ];

@@ -18,7 +18,6 @@ pub(crate) mod choice;
 mod expr;
 mod odd;
 mod steps;
-mod talk;
 mod text;
 
 use a99_core::json::{Document, Limits};
@@ -75,12 +74,7 @@ impl Case {
             "customAtoms": [{"op": "host", "cost": 0.3, "timeoutMs": 0, "calls": host}],
             "expect": {},
         });
-        // `llmPredict` asks `ai` where no `llm` is granted; the oracle does not know that way.
-        let predicts = whole["ast"].to_string().contains("\"llmPredict");
-        if g.talks && !predicts {
-            let provides = json!(["store.get", "store.set", "ai.generate"]);
-            whole["capabilities"] = json!({"provides": provides, "calls": g.talk_answers()});
-        } else if let Some(calls) = store {
+        if let Some(calls) = store {
             whole["capabilities"] =
                 json!({"provides": ["store.get", "store.set", "fetch"], "calls": calls});
         }
@@ -189,8 +183,6 @@ pub(crate) struct Generator<'b> {
     helpers: usize,
     /// Whether every builtin and atom may be called.
     builtins: bool,
-    /// Whether a step talks with a model.
-    talks: bool,
 }
 
 impl<'b> Generator<'b> {
@@ -207,7 +199,6 @@ impl<'b> Generator<'b> {
             helper: false,
             helpers: 0,
             builtins: false,
-            talks: false,
         }
     }
 

@@ -184,6 +184,10 @@ const GUARDED: &[(&str, &[(&str, Kind)])] = &[
     ),
     ("shellWriteFile", &[("path", Text), ("content", Any)]),
     ("shellReadFile", &[("path", Any), ("maxBytes", Num)]),
+    (
+        "llmChat",
+        &[("prompt", Any), ("tools", List), ("maxTokens", Num)],
+    ),
     ("agentState", &[]),
     ("agentSetState", &[("state", Record), ("replace", Any)]),
     ("agentSettings", &[]),

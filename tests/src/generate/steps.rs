@@ -283,7 +283,6 @@ impl Generator<'_> {
                         "catchParam": *self.pick(&["error", "problem"])}),
             7 => self.visit(),
             8 if self.choices.one_in(3) => self.call_all(),
-            8 if self.builtins && self.choices.one_in(2) => self.talk(),
             8 => self.visit(),
             9 => json!({"op": "scope", "steps": self.body()}),
             10 => self.remember(),

@@ -27,12 +27,8 @@ impl Machine<'_> {
         match &id {
             OVal::Str(token) if token.starts_with(&js("proc_")) => {
                 pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
-                let root = self.procedure_of(token)?;
-                if self.gathering.is_some() {
-                    return fail(INLINE_AGENT);
-                }
-                pay_crossing(&from_value(&root))?;
-                return self.run_inline(&root, input);
+                // No run that is judged has stored one.
+                return fail(format!("Procedure not found: {}", lossy(token)));
             }
             OVal::Obj(obj) if obj.contains_key(&js("op")) => {
                 if self.gathering.is_some() {

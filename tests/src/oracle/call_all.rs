@@ -12,7 +12,7 @@ use a99_core::value::{Map, Value};
 use std::collections::VecDeque;
 
 /// What cannot be among calls: it runs in the program itself.
-pub(super) const FORMS: [&str; 27] = [
+const FORMS: [&str; 27] = [
     "seq",
     "if",
     "while",
@@ -85,7 +85,7 @@ impl Gathering {
 }
 
 /// A call that was prepared.
-pub(super) enum Prepared<'v> {
+enum Prepared<'v> {
     /// It did not wait, or failed.
     Answer(OVal),
     /// It goes to the host.
@@ -128,7 +128,7 @@ impl Machine<'_> {
     }
 
     /// Makes calls that were prepared, so many at once.
-    pub(super) fn make_all(&mut self, prepared: Vec<Prepared<'_>>, limit: usize) -> Res<Vec<OVal>> {
+    fn make_all(&mut self, prepared: Vec<Prepared<'_>>, limit: usize) -> Res<Vec<OVal>> {
         let mut gathering = self.stage(Stage::Make, limit);
         let held = prepared
             .iter()
@@ -166,7 +166,7 @@ impl Machine<'_> {
         match node.get("calls") {
             Value::Array(calls) => {
                 for call in calls {
-                    prepared.push(self.prepare(call, call, "callAll", scope)?);
+                    prepared.push(self.prepare(call, scope)?);
                 }
             }
             calls if absent(calls) => {
@@ -176,7 +176,7 @@ impl Machine<'_> {
                     if absent(call) {
                         return fail("callAll: call is missing");
                     }
-                    prepared.push(self.prepare(call, call, "callAll", &child)?);
+                    prepared.push(self.prepare(call, &child)?);
                 }
             }
             _ => return fail("callAll: calls is not an array"),
@@ -184,16 +184,10 @@ impl Machine<'_> {
         Ok(prepared)
     }
 
-    /// Prepares a call, which stands in the program as `written`.
-    pub(super) fn prepare<'v>(
-        &mut self,
-        call: &'v Value,
-        written: &Value,
-        form: &str,
-        scope: &ScopeRef,
-    ) -> Res<Prepared<'v>> {
+    /// Prepares a call.
+    fn prepare<'v>(&mut self, call: &'v Value, scope: &ScopeRef) -> Res<Prepared<'v>> {
         let Some(map) = call.as_object() else {
-            let text = format!("{form}: a call must be an object with an op");
+            let text = "callAll: a call must be an object with an op";
             return answer_of(fail(text)).map(Prepared::Answer);
         };
         let op = match call.get("op") {
@@ -205,14 +199,13 @@ impl Machine<'_> {
         }
         let custom = self.opts.custom.iter().any(|a| a.op == op);
         if !custom && FORMS.contains(&op.as_str()) {
-            let text = format!("{form}: '{op}' is no call: it runs in the program itself");
+            let text = format!("callAll: '{op}' is no call: it runs in the program itself");
             return answer_of(fail(text)).map(Prepared::Answer);
         }
         let node = Node::Step(map);
-        let told = written.as_object().map_or(node, Node::Step);
         let before = self.fuel();
         let mut thrown = None;
-        let done = match self.pay(&op, told, scope) {
+        let done = match self.pay(&op, node, scope) {
             Err(e) => {
                 if is_told(&e) {
                     thrown = Some(to_text(&e.message));
@@ -236,7 +229,7 @@ impl Machine<'_> {
         if self.opts.trace {
             self.trace.push(TraceEvent {
                 op: op.clone(),
-                input: told.input(),
+                input: node.input(),
                 state_diff: Value::Object(Map::new()),
                 result: Value::Undefined,
                 error: thrown,

@@ -3,7 +3,7 @@
 
 use super::coerce::{to_num, to_str};
 use super::host::Answer;
-use super::json::{self, Style};
+use super::json;
 use super::machine::{Flow, Machine, Scope, ScopeRef, record};
 use super::meter::{pay_crossing, pay_deep, sizes, take_used};
 use super::prices;
@@ -14,14 +14,9 @@ use a99_core::costs::{BOTH, STORE_BYTE, Sizes, XML};
 use a99_core::fuel::Fuel;
 use a99_core::json::Document;
 use a99_core::value::{Map, Value};
-use std::rc::Rc;
 
 /// Sub-agents and `runCode` nest this deep at most (decision D41).
 pub(super) const MAX_AGENT_DEPTH: u32 = 10;
-/// Default life of a stored procedure in milliseconds.
-const PROCEDURE_TTL_MS: f64 = 3_600_000.0;
-/// Default size limit of a stored procedure in UTF-16 units.
-const PROCEDURE_MAX_SIZE: f64 = 102_400.0;
 
 impl Machine<'_> {
     /// The value of an answer after its time, or the timeout that comes first.
@@ -135,7 +130,6 @@ impl Machine<'_> {
                 self.store_atom(op, node, scope)
             }
             "llmPredict" => self.required(op, "llm.predict", &["prompt", "options"], node, scope),
-            "llmChat" => self.llm_chat(node, scope),
             "xmlParse" => self.required(op, "xml.parse", &["str"], node, scope),
             "agentRun" => self.agent_run(node, scope),
             "runCode" | "transpileCode" => self.run_code(op, node, scope),
@@ -156,13 +150,16 @@ impl Machine<'_> {
                 };
                 self.wait(op, answer).map(|v| from_value(&v))
             }
-            "storeProcedure" | "releaseProcedure" | "clearExpiredProcedures" => {
-                self.procedure(op, node, scope)
+            "storeProcedure" => Err(self.not_judged(op)),
+            // No run that is judged has stored one.
+            "releaseProcedure" => {
+                self.inputs(&["token"], node, scope)?;
+                Ok(OVal::Bool(false))
             }
-            "shellExec" | "shellWriteFile" | "shellReadFile" => self.shell_atom(op, node, scope),
+            "clearExpiredProcedures" => Ok(OVal::Num(0.0)),
             "storeVectorUpsert" => self.vector_change(op, "vectorUpsert", "doc", node, scope),
             "storeVectorDelete" => self.vector_change(op, "vectorDelete", "id", node, scope),
-            op if super::turn::is_of_turn(op) => self.turn_atom(op, node, scope),
+            op if super::granted::is_of_host(op) => self.host_atom(op, node, scope),
             _ => self.granted(op, node, scope),
         }
     }
@@ -348,60 +345,6 @@ impl Machine<'_> {
             self.trace.push(event);
         }
         Ok(OVal::Undef)
-    }
-
-    pub(super) fn procedure_of(&mut self, token: &JsStr) -> Res<Rc<Value>> {
-        let name = lossy(token);
-        let now = self.now_ms();
-        match self.procedures.get(token) {
-            None => fail(format!("Procedure not found: {name}")),
-            Some((_, expires)) if *expires <= now => fail(format!("Procedure expired: {name}")),
-            Some((root, _)) => Ok(root.clone()),
-        }
-    }
-
-    fn procedure(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
-        let now = self.now_ms();
-        match op {
-            "storeProcedure" => {
-                let inputs = self.inputs(&["ast", "ttl", "maxSize"], node, scope)?;
-                let or = |v: &OVal, d: f64| if v.is_nullish() { Ok(d) } else { to_num(v) };
-                let valid = matches!(&inputs[0], OVal::Obj(o) if o.member(&js("op")).truthy());
-                if !valid {
-                    return fail("Invalid AST: must be an object with an \"op\" property");
-                }
-                let size = json::stringify(&inputs[0], &Style::default())?
-                    .unwrap_or_default()
-                    .len();
-                let limit = or(&inputs[2], PROCEDURE_MAX_SIZE)?;
-                if size as f64 > limit {
-                    return fail(format!(
-                        "AST too large: {size} bytes exceeds limit of {limit} bytes."
-                    ));
-                }
-                let token = js(&format!("proc_{}", uuid()));
-                let root = Rc::new(self.export(&inputs[0])?);
-                self.procedures.insert(
-                    token.clone(),
-                    (root, now + or(&inputs[1], PROCEDURE_TTL_MS)?),
-                );
-                Ok(OVal::Str(token))
-            }
-            "releaseProcedure" => {
-                let token = self.input(node, "token", scope)?;
-                pay_crossing(&token)?;
-                let held = match &token {
-                    OVal::Str(token) => self.procedures.remove(token).is_some(),
-                    _ => false,
-                };
-                Ok(OVal::Bool(held))
-            }
-            _ => {
-                let before = self.procedures.len();
-                self.procedures.retain(|_, (_, expires)| *expires > now);
-                Ok(OVal::Num((before - self.procedures.len()) as f64))
-            }
-        }
     }
 
     /// Battery and browser atoms: thin calls of a capability.

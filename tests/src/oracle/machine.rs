@@ -9,6 +9,7 @@ use a99_core::fuel::Fuel;
 use a99_core::json::Document;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
+use agent99::capabilities::MemoryStore;
 use indexmap::IndexMap;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -175,8 +176,8 @@ pub(super) struct Machine<'h> {
     pub frame: Frame,
     /// What `memoize` remembers, for the whole run (decision D26).
     pub memo: HashMap<Vec<u16>, OVal>,
-    /// The default store (decision D40).
-    pub store: HashMap<JsStr, (OVal, f64)>,
+    /// The store of a run whose host grants none (decision D40).
+    pub store: MemoryStore,
     /// Warnings.
     pub warnings: Vec<Text>,
     /// Trace events so far, when asked for.
@@ -185,8 +186,8 @@ pub(super) struct Machine<'h> {
     pub calls: HashMap<String, u64>,
     /// Nested sub-agents and `runCode` (decision D41).
     pub agent_depth: u32,
-    /// Stored procedures, by token.
-    pub procedures: HashMap<JsStr, (Rc<Value>, f64)>,
+    /// The atom at which judging ended.
+    pub not_judged: Option<String>,
     /// Milliseconds that scripted answers have taken; nothing sleeps.
     pub waited_ms: f64,
     /// What the search that is about to be made asks for, resolved for its price.
@@ -326,12 +327,12 @@ fn run_here(
         host,
         frame: frame(root, args),
         memo: HashMap::new(),
-        store: HashMap::new(),
+        store: MemoryStore::new(),
         warnings: Vec::new(),
         trace: Vec::new(),
         calls: HashMap::new(),
         agent_depth: opts.agent_depth,
-        procedures: HashMap::new(),
+        not_judged: None,
         waited_ms: 0.0,
         search_k: None,
         traced: false,
@@ -392,6 +393,7 @@ impl Machine<'_> {
             fuel_used: used,
             trace: self.opts.trace.then_some(self.trace),
             warnings: self.warnings,
+            not_judged: self.not_judged,
         }
     }
 }

@@ -5,13 +5,17 @@
 //! and condition parsers. Both stand on `a99-core` (tables, documents) and
 //! `a99-ecma` (primitives). Obvious code is preferred to fast code; memory
 //! limits are not modelled.
+//!
+//! It judges the language: expressions, steps, prices, builtins, and the atoms that need no
+//! host. Of a host it knows that it was asked, with which arguments, and what it answered.
+//! A run that reaches an atom with rules of its own in a host (`granted`), or a form that
+//! talks with a model, ends unjudged; its recorded vector judges that.
 
 mod agents;
 mod arrays;
 mod atoms;
 mod by_key;
 mod call_all;
-mod chat;
 mod check;
 mod coerce;
 mod compiled;
@@ -19,6 +23,7 @@ mod condition;
 mod context;
 mod dates;
 mod expr;
+mod granted;
 mod host;
 mod io;
 mod json;
@@ -33,15 +38,11 @@ mod regex;
 mod regex_find;
 mod regex_set;
 mod schemas;
-mod shell;
 mod statics;
 mod steps;
 mod stores;
 pub mod strict;
 mod strings;
-mod tool_loop;
-mod tools;
-mod turn;
 mod value;
 
 pub use host::{Answer, NoHost, OracleHost};

@@ -130,6 +130,9 @@ pub struct OracleOutcome {
     pub trace: Option<Vec<TraceEvent>>,
     /// Warnings.
     pub warnings: Vec<Text>,
+    /// The atom of a host at which the oracle stopped judging: nothing else of the outcome
+    /// counts then.
+    pub not_judged: Option<String>,
 }
 
 /// A program that would not compile.

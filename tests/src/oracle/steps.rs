@@ -243,7 +243,7 @@ impl Machine<'_> {
                     "reduce" => self.reduce(node, scope),
                     "callLocal" => self.call_local(node, scope),
                     "callAll" => self.call_all(node, scope),
-                    "llmToolLoop" => self.tool_loop(node, scope),
+                    "llmToolLoop" => Err(self.not_judged(op)),
                     "memoize" => self.memoize(node, scope),
                     "cache" => self.cache(node, scope),
                     "Error" => self.error_atom(node),

@@ -9,7 +9,7 @@
 mod bound;
 mod compare;
 mod deviations;
-pub mod models;
+mod models;
 mod oracle_engine;
 mod read;
 mod replay;
@@ -120,6 +120,8 @@ pub enum EngineOutcome {
         /// Why.
         message: String,
     },
+    /// It reached an atom of a host, whose rules the engine does not know.
+    NotJudged,
 }
 
 /// The error of a run.

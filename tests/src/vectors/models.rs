@@ -5,8 +5,8 @@ use super::vm_engine::wait;
 use a99_core::value::{Map, Value};
 use agent99::capabilities::BoxFuture;
 use agent99::capabilities::ai::{
-    AiCode, AiError, AiProvider, Effort, Format, Image, Message, Part, Role, StopReason,
-    StreamEvent, StreamHandle, StreamSink, TextRequest, Tool, ToolChoice, ToolUse, Usage,
+    AiCode, AiError, AiProvider, Format, Message, Part, Role, StopReason, StreamEvent,
+    StreamHandle, StreamSink, TextRequest, ToolChoice, ToolUse, Usage,
 };
 use std::collections::BTreeMap;
 
@@ -102,129 +102,6 @@ fn request_value(request: &TextRequest) -> Value {
         ("seed", request.seed.map(|n| (n as f64).into())),
         ("stop", (!stop.is_empty()).then_some(Value::Array(stop))),
     ])
-}
-
-fn member(value: &Value, key: &str) -> Value {
-    value.get(key).cloned().unwrap_or(Value::Undefined)
-}
-
-fn text_of(value: &Value, key: &str) -> Option<String> {
-    match member(value, key) {
-        Value::String(text) => Some(text.to_string_lossy().into_owned()),
-        _ => None,
-    }
-}
-
-/// The part that a vector has in this form.
-fn part_of(value: &Value) -> Part {
-    if let Some(text) = text_of(value, "text") {
-        return Part::Text(text);
-    }
-    if let Some(url) = text_of(value, "image") {
-        return Part::Image(Image::of_url(&url));
-    }
-    let text = |of: &Value, key| text_of(of, key).unwrap_or_default();
-    let used = member(value, "toolUse");
-    if !used.is_undefined() {
-        return Part::ToolUse(ToolUse {
-            id: text(&used, "id"),
-            name: text(&used, "name"),
-            input: member(&used, "input"),
-        });
-    }
-    let result = member(value, "toolResult");
-    Part::ToolResult {
-        id: text(&result, "id"),
-        content: text(&result, "content"),
-        is_error: member(&result, "isError").as_bool() == Some(true),
-    }
-}
-
-/// The request that a vector has in this form.
-fn request_of(value: &Value) -> TextRequest {
-    let list = |key: &str| match member(value, key) {
-        Value::Array(items) => items,
-        _ => Vec::new(),
-    };
-    let messages = list("messages").into_iter().map(|message| Message {
-        role: match member(&message, "role").as_str() {
-            Some("assistant") => Role::Assistant,
-            _ => Role::User,
-        },
-        content: match member(&message, "content") {
-            Value::Array(parts) => parts.iter().map(part_of).collect(),
-            _ => Vec::new(),
-        },
-    });
-    let tools = list("tools").into_iter().map(|tool| Tool {
-        name: text_of(&tool, "name").unwrap_or_default(),
-        description: text_of(&tool, "description"),
-        input_schema: member(&tool, "inputSchema"),
-    });
-    let format = member(value, "format");
-    let stop = list("stop").into_iter();
-    let stop = stop.filter_map(|text| Some(text.as_text()?.to_string_lossy().into_owned()));
-    TextRequest {
-        system: text_of(value, "system"),
-        messages: messages.collect(),
-        tools: tools.collect(),
-        tool_choice: match text_of(value, "toolChoice").as_deref() {
-            None => ToolChoice::Auto,
-            Some("none") => ToolChoice::None,
-            Some("required") => ToolChoice::Required,
-            Some(name) => ToolChoice::Tool(name.to_owned()),
-        },
-        format: match (&format, text_of(&format, "name")) {
-            (_, Some(name)) => Format::Schema {
-                name,
-                schema: member(&format, "schema"),
-            },
-            (Value::String(_), _) => Format::Json,
-            _ => Format::Text,
-        },
-        model: text_of(value, "model"),
-        role: text_of(value, "role"),
-        max_tokens: member(value, "maxTokens").as_f64().map(|n| n as u32),
-        temperature: member(value, "temperature").as_f64(),
-        top_p: member(value, "topP").as_f64(),
-        effort: text_of(value, "effort").and_then(|name| Effort::named(&name)),
-        seed: member(value, "seed").as_f64().map(|n| n as u64),
-        stop_sequences: stop.collect(),
-    }
-}
-
-/// Asks a model what a vector's request says; its answer as scripts of vectors have it.
-///
-/// # Errors
-/// Those of the model.
-pub async fn ask(model: &dyn AiProvider, request: &Value) -> Result<Value, AiError> {
-    let answer = model.generate_text(request_of(request)).await?;
-    let calls = answer.tool_uses.iter().map(|used| {
-        object([
-            ("id", Some(used.id.as_str().into())),
-            ("name", Some(used.name.as_str().into())),
-            ("input", Some(used.input.clone())),
-        ])
-    });
-    let tokens = |n: u64| Some(Value::from(n as f64));
-    Ok(object([
-        ("text", Some(answer.text.as_str().into())),
-        ("toolCalls", Some(Value::Array(calls.collect()))),
-        (
-            "stopReason",
-            answer
-                .stop_reason
-                .as_ref()
-                .map(|reason| reason.name().into()),
-        ),
-        (
-            "usage",
-            Some(object([
-                ("inputTokens", tokens(answer.usage.prompt_tokens)),
-                ("outputTokens", tokens(answer.usage.completion_tokens)),
-            ])),
-        ),
-    ]))
 }
 
 /// Plays an answer of the script.

@@ -92,6 +92,7 @@ impl Engine for OracleEngine {
             Err(rejected) => EngineOutcome::Rejected {
                 message: rejected.message,
             },
+            Ok(outcome) if outcome.not_judged.is_some() => EngineOutcome::NotJudged,
             Ok(outcome) => EngineOutcome::Ran {
                 result: outcome.result,
                 error: outcome.error.map(|e| EngineError {

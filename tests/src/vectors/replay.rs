@@ -30,7 +30,8 @@ pub enum Verdict {
     Pass,
     /// It is not; the text says why.
     Fail(String),
-    /// The vector needs a feature that the runner does not know.
+    /// The vector needs a feature that the runner does not know, or a host that the
+    /// engine does not judge.
     Skipped,
 }
 
@@ -140,6 +141,9 @@ fn unmet(vector: &Vector, made: &Made, foreign: bool) -> Option<String> {
 }
 
 fn judge(vector: &Vector, made: &Made, listed: Option<&Deviation>, foreign: bool) -> Verdict {
+    if matches!(made, Made::Program(EngineOutcome::NotJudged, _)) {
+        return Verdict::Skipped;
+    }
     let unmet = unmet(vector, made, foreign);
     match (unmet, listed) {
         (None, None) => Verdict::Pass,

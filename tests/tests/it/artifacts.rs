@@ -27,6 +27,7 @@ fn without_tokens(text: &str) -> String {
 fn bare(outcome: &EngineOutcome) -> String {
     match outcome {
         EngineOutcome::Rejected { message } => message.clone(),
+        EngineOutcome::NotJudged => "not judged".to_owned(),
         EngineOutcome::Ran {
             result,
             error,

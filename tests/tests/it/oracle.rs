@@ -196,15 +196,24 @@ fn keyless_bodies_share_by_content() {
 }
 
 #[test]
-fn inline_agents_and_procedures() {
+fn inline_agents() {
     let text = r#"{"op":"varSet","key":"ast","value":{"op":"seq","steps":[{"op":"return","schema":{"properties":{"x":{}}}}]}},
-        {"op":"storeProcedure","ast":"ast","result":"token"},
-        {"op":"agentRun","agentId":"token","input":{"x":"q"},"result":"sub"},
-        {"op":"releaseProcedure","token":"token","result":"gone"},
-        {"op":"try","try":[{"op":"agentRun","agentId":"token","input":{}}],"catch":[]},
-        {"op":"return","schema":{"properties":{"sub":{},"gone":{},"errorOp":{}}}}"#;
-    assert_eq!(
-        result(text),
-        r#"{"sub":{},"gone":true,"errorOp":"agentRun"}"#
-    );
+        {"op":"agentRun","agentId":"ast","input":{"x":"q"},"result":"sub"},
+        {"op":"try","try":[{"op":"agentRun","agentId":"proc_none","input":{}}],"catch":[]},
+        {"op":"return","schema":{"properties":{"sub":{},"errorOp":{}}}}"#;
+    assert_eq!(result(text), r#"{"sub":{},"errorOp":"agentRun"}"#);
+}
+
+#[test]
+fn a_run_ends_unjudged_at_an_atom_of_a_host() {
+    let steps = |text: &str| steps(text).not_judged;
+    let loops = r#"{"op":"llmToolLoop","prompt":"x","tools":[]}"#;
+    assert_eq!(steps(loops).as_deref(), Some("llmToolLoop"));
+    let caught = r#"{"op":"try","try":[{"op":"storeProcedure","ast":{"op":"seq"}}],"catch":[]}"#;
+    assert_eq!(steps(caught).as_deref(), Some("storeProcedure"));
+    // What is not granted says so, as on the machine.
+    let outcome = self::steps(r#"{"op":"shellExec","command":"ls"}"#);
+    assert_eq!(outcome.not_judged, None);
+    let error = outcome.error.expect("an error");
+    assert_eq!(error.message, "Capability 'shell' missing");
 }

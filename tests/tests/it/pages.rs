@@ -9,7 +9,6 @@ use a99_core::json::{Document, Limits};
 use a99_core::text::Text;
 use a99_testkit::oracle::{self, Answer, OracleHost, OracleOptions};
 use a99_testkit::pages::{Fence, fences, pages};
-use a99_testkit::vectors::models;
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
     AgentCall, AgentOutcome, CapabilityError, Looked, Script, StoreMethod,
@@ -250,11 +249,6 @@ impl Granted {
                 let model = set.llm_battery.as_ref()?;
                 wait.block_on(model.predict(next(), next(), next(), next()))
             }
-            "ai.generate" => {
-                let model = Arc::clone(set.ai.as_ref()?);
-                let answer = wait.block_on(models::ask(&*model, &next()));
-                answer.map_err(|error| CapabilityError::new(error.message))
-            }
             "vector.embed" => wait.block_on(set.embedder.as_ref()?.embed(next())),
             "xml.parse" => wait.block_on(set.xml.as_ref()?.parse(next())),
             "code.transpile" => wait.block_on(set.transpiler.as_ref()?.transpile(next())),
@@ -347,13 +341,13 @@ impl OracleHost for Granted {
     }
 }
 
-/// The outcome of a run on each engine, by the engine's name.
+/// The outcome of a run on each engine that judges it, by the engine's name.
 fn outcomes(
     engine: &Engine,
     program: &Fence,
     agent: &Agent,
     run: &Run,
-) -> Result<[(&'static str, Came); 3], String> {
+) -> Result<Vec<(&'static str, Came)>, String> {
     let script = match &run.script {
         None => Script::default(),
         Some(text) => {
@@ -389,12 +383,15 @@ fn outcomes(
     };
     let args = Value::from(run.args.clone());
     let done = oracle::run(&document, &args, &options, &mut host).map_err(|r| r.message)?;
-    let error = done.error.map(|e| e.message.to_string());
-    Ok([
+    let mut outcomes = vec![
         ("machine", machine(agent)?),
         ("artifact", machine(&loaded)?),
-        ("oracle", came(&done.result, error, done.fuel_used)),
-    ])
+    ];
+    if done.not_judged.is_none() {
+        let error = done.error.map(|e| e.message.to_string());
+        outcomes.push(("oracle", came(&done.result, error, done.fuel_used)));
+    }
+    Ok(outcomes)
 }
 
 /// What is wrong with a program and what its page says of it.

@@ -36,7 +36,8 @@ fn difference(vector: &Vector) -> Option<String> {
     let (json, source) = (outcome(vector, Route::Json), outcome(vector, Route::Source));
     match (json, source) {
         // Nothing to print.
-        (EngineOutcome::Rejected { .. }, _) => None,
+        (EngineOutcome::Rejected { .. } | EngineOutcome::NotJudged, _) => None,
+        (_, EngineOutcome::NotJudged) => None,
         (_, EngineOutcome::Rejected { message }) => {
             let says = "source.unsayable: the source form cannot say this: ";
             Some(match message.strip_prefix(says) {

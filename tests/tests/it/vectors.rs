@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Vectors that reach an atom of a host: shells, models, turns of agents, procedures. The
+/// oracle judges the language; what was recorded judges those, on the machine.
+const OF_HOSTS: usize = 150;
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
@@ -29,7 +33,8 @@ pub(crate) fn list() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deviations.jsonl")
 }
 
-fn meets_the_vectors(engine: &dyn Engine) {
+/// How many vectors an engine may leave to the others at most.
+fn meets_but(engine: &dyn Engine, most: usize) {
     let (files, listed) = (files(), read_deviations(&list()).expect("the list"));
     assert!(!files.is_empty(), "no vectors");
     let all = files
@@ -38,12 +43,12 @@ fn meets_the_vectors(engine: &dyn Engine) {
     let all: usize = all.sum();
     let report = replay(engine, &files, &listed).expect("a replay");
     assert!(report.failed.is_empty(), "{}", report.render());
-    assert_eq!(
-        (report.passed, report.skipped),
-        (all, 0),
-        "{}",
-        report.render()
-    );
+    assert_eq!(report.passed + report.skipped, all, "{}", report.render());
+    assert!(report.skipped <= most, "{} are skipped", report.skipped);
+}
+
+fn meets_the_vectors(engine: &dyn Engine) {
+    meets_but(engine, 0);
 }
 
 #[test]
@@ -76,7 +81,7 @@ fn machine_meets_the_vectors_with_sqlite() {
 
 #[test]
 fn oracle_meets_the_vectors() {
-    meets_the_vectors(&OracleEngine);
+    meets_but(&OracleEngine, OF_HOSTS);
 }
 
 #[test]

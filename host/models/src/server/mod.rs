@@ -7,6 +7,7 @@ mod http;
 mod openai;
 mod responses;
 
+use crate::limiter::lock;
 use crate::wire::{Wire, map, parse};
 use a99_capabilities::ai::{ModelFault, ModelScript, ModelTurn};
 use a99_core::value::Value;
@@ -16,7 +17,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -83,10 +84,6 @@ impl State {
         }
         requests.push_back(request);
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A mock server that answers each request with the next matching turn of a [`ModelScript`],

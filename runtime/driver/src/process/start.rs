@@ -5,6 +5,7 @@ use super::wire::{Hello, PROTOCOL};
 use super::{Command, How, Process, SOCKET, TOKEN};
 use crate::error::{AgentError, codes};
 use a99_capabilities::{Random, SystemRandom};
+use a99_core::text::hex;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -36,7 +37,7 @@ fn not_started(what: impl std::fmt::Display, error: impl std::fmt::Display) -> A
 fn secret() -> String {
     let mut bytes = [0; 32];
     SystemRandom.fill(&mut bytes);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&bytes)
 }
 
 /// The socket on which the host waits for a process.

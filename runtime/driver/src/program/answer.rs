@@ -1,6 +1,7 @@
 //! Answers of calls as journal texts, without loss.
 
 use a99_capabilities::StoredValue;
+use a99_core::text::hex;
 use agent99::{AtomError, ErrorCode, Fuel, HostReply, Map, Value};
 
 /// Maximum bytes of an answer: far more than may cross into a program.
@@ -24,13 +25,7 @@ pub(super) fn encode(value: &Value) -> Result<String, String> {
     let stored = StoredValue::of(value, MAX_BYTES).map_err(|error| error.to_string())?;
     match stored {
         StoredValue::Json(bytes) => String::from_utf8(bytes).map_err(|error| error.to_string()),
-        StoredValue::Tagged(bytes) => {
-            let mut text = format!("{{\"{TAGGED}\":\"");
-            text.reserve(2 * bytes.len() + 2);
-            bytes.iter().for_each(|byte| push_hex(&mut text, *byte));
-            text.push_str("\"}");
-            Ok(text)
-        }
+        StoredValue::Tagged(bytes) => Ok(format!("{{\"{TAGGED}\":\"{}\"}}", hex(&bytes))),
     }
 }
 
@@ -43,18 +38,7 @@ pub(super) fn decode(text: &str) -> Option<Value> {
     }
 }
 
-fn push_hex(text: &mut String, byte: u8) {
-    for digit in [byte >> 4, byte & 15] {
-        text.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
-    }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    bytes.iter().for_each(|byte| push_hex(&mut text, *byte));
-    text
-}
-
+/// Bytes of hexadecimal digits.
 pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| {
         char::from(byte)

@@ -26,6 +26,7 @@ pub use journal::{AGAIN, CallJournal, CallRow, FAILED, MemoryJournal, START_ROW,
 pub use start::{AgentProgram, ProgramSource};
 pub use stream::{PARTIAL, STREAM_CHUNK};
 
+use crate::hub::locked as lock;
 use crate::shared::Shared as HostShared;
 use a99_capabilities::{AgentTurn, Capabilities, Clock, Random};
 use agent99::{AgentRegistry, Engine, RunOptions, Value};
@@ -33,7 +34,7 @@ use run::Shared;
 use start::Start;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The handling of a call that must not run twice and whose outcome is unknown.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -266,9 +267,4 @@ pub mod testing {
         let answered = super::answer::Answered::decode(text)?;
         Some((answered.result, answered.charged))
     }
-}
-
-/// Locks a mutex whose data stays valid if a holder panics.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

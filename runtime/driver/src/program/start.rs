@@ -1,9 +1,10 @@
 //! Start of a turn's run: time, seed and program, identical at every retry.
 
-use super::answer::{decode, encode, hex, hex_bytes};
+use super::answer::{decode, encode, hex_bytes};
 use super::error::ProgramError;
 use super::journal::{CallJournal, CallRow, START_ROW};
 use a99_capabilities::{Clock, Random};
+use a99_core::text::hex;
 use a99_runtime_engine::{AgentStore, BoxFuture, JournalStatus, StepClass, StoreError};
 use agent99::artifact::{ArtifactError, EncodeOptions};
 use agent99::{Agent, Engine, Map, Value};

@@ -6,12 +6,13 @@ use super::statements::Sql;
 use crate::fault::{of_file, of_write};
 use crate::options::TableLimits;
 use crate::rows::int;
+use crate::runtime::locked;
 use a99_runtime_engine::{AgentKey, Receipt, Statement, StoreCode, StoreError};
 use a99_sqlite::rusqlite::{self, Connection, TransactionState, params};
 use a99_sqlite::{Component, Session, SqliteError, SqliteOptions, Task};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 static OWN: Component = Component {
     name: "turns of tables",
@@ -61,10 +62,6 @@ pub(super) struct TurnState {
     began: AtomicBool,
     /// Why it can no longer be committed.
     broken: Mutex<Option<StoreError>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The error after SQLite rolled back the transaction: after `OR ROLLBACK`, an interrupt during

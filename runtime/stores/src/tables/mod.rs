@@ -61,7 +61,7 @@ use crate::kill;
 use crate::options::StoreOptions;
 use crate::packed::Packed;
 use crate::rows::{change, digest, int, one, uint};
-use crate::runtime::{Cx, Reply, SqliteRuntime};
+use crate::runtime::{Cx, Reply, SqliteRuntime, locked};
 use a99_runtime_engine::{AgentKey, Fence, Receipt, StoreCode, StoreError, TableTurn, TurnCommit};
 use a99_sqlite::SqliteOptions;
 use a99_sqlite::rusqlite::params;
@@ -70,7 +70,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The migration of the shared file.
@@ -109,7 +109,7 @@ impl TableFiles {
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inside)
     }
 
     /// The path of an agent's tables.

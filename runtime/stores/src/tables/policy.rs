@@ -11,9 +11,10 @@ use a99_sqlite::rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use a99_sqlite::rusqlite::limits::Limit;
 use a99_sqlite::rusqlite::{Connection, Result};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::options::TableLimits;
+use crate::runtime::locked;
 
 /// The prefix of the runtime's tables.
 const HIDDEN: &str = "a99_";
@@ -95,10 +96,6 @@ pub(super) struct Running {
 const BY_END: u8 = 1;
 const BY_STEPS: u8 = 2;
 const BY_MEMORY: u8 = 3;
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Running {
     pub(super) fn new(

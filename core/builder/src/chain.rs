@@ -1,0 +1,91 @@
+//! Chain methods and their options as tables: a row says how a method is called, which
+//! atom it adds, and the inputs in the order in which they are written.
+
+/// Methods of [`crate::Builder`], one row each:
+///
+/// ```text
+/// method = "atom" (input, argument "input", argument: type) { body "input" } + Options with ["input": value];
+/// ```
+///
+/// An argument is anything that becomes an operand, unless it has a type, and is called like
+/// its input, unless that stands behind it. Bodies are closures that fill a builder of their
+/// own; `Options` is a struct of [`options`]; `with` has inputs of constant value.
+macro_rules! chain {
+    (
+        $(#[$of:meta])*
+        impl Builder;
+        $(
+            $(#[$docs:meta])*
+            $method:ident = $op:literal ($($arg:ident $($key:literal)? $(: $type:ty)?),*)
+            $({ $($body:ident $($at:literal)?),+ })?
+            $(+ $options:ident)?
+            $(with [$($more:literal: $value:expr),+])?;
+        )*
+    ) => {
+        $(#[$of])*
+        impl $crate::Builder {
+            $(
+                $(#[$docs])*
+                #[allow(unused_mut, reason = "a row with a body or options changes them")]
+                pub fn $method(
+                    mut self,
+                    $($arg: $crate::chain::type_of!($($type)?),)*
+                    $($($body: impl FnOnce($crate::Builder) -> $crate::Builder,)+)?
+                    $(options: $options,)?
+                ) -> Self {
+                    let mut inputs: Vec<(&'static str, $crate::Operand)> = vec![
+                        $(($crate::chain::key!($arg $($key)?), $arg.into()),)*
+                        $($({
+                            let key = $crate::chain::key!($body $($at)?);
+                            (key, self.body(key, $body))
+                        },)+)?
+                        $($(($more, $value.into()),)+)?
+                    ];
+                    $(inputs.extend($options::inputs(options));)?
+                    self.atom($op, inputs)
+                }
+            )*
+        }
+    };
+}
+
+/// Structs of inputs that a step may leave out, one row each: the member, and the input
+/// where that is called otherwise.
+macro_rules! options {
+    (
+        $(#[$docs:meta])*
+        $name:ident {
+            $($(#[$of:meta])* $member:ident $($key:literal)?,)*
+        }
+    ) => {
+        $(#[$docs])*
+        #[derive(Clone, Debug, Default)]
+        pub struct $name {
+            $($(#[$of])* pub $member: $crate::Operand,)*
+        }
+
+        impl $name {
+            fn inputs(self) -> impl Iterator<Item = (&'static str, $crate::Operand)> {
+                [$(($crate::chain::key!($member $($key)?), self.$member),)*].into_iter()
+            }
+        }
+    };
+}
+
+/// The input of an argument.
+macro_rules! key {
+    ($name:ident) => {
+        stringify!($name)
+    };
+    ($name:ident $key:literal) => {
+        $key
+    };
+}
+
+/// The type of an argument.
+macro_rules! type_of {
+    () => { impl Into<$crate::Operand> };
+    ($type:ty) => { $type };
+}
+
+pub(crate) use {chain, key, options, type_of};
