@@ -102,7 +102,7 @@ impl Agent {
             self.runs.store(runs + 1, Ordering::Relaxed);
             return &self.exe;
         }
-        self.own.get_or_init(|| Arc::new(self.exe.apart()))
+        self.own.get_or_init(|| Arc::new(self.exe.unshared()))
     }
 
     /// Starts an agent that is written as a chain of calls, for arguments of

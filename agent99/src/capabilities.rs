@@ -83,14 +83,14 @@ pub use a99_capabilities::{
     AgentCall, AgentOutcome, AgentReply, AgentRunner, AgentTurn, AiCode, AiError, AiProvider,
     BoxFuture, Capabilities, CapabilityError, Clock, DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Done,
     Embedder, Fetch, FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage,
-    Looked, MAX_KEY_BYTES, MAX_STATE_DEPTH, MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage,
+    MAX_KEY_BYTES, MAX_STATE_DEPTH, MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage,
     MemoryProcedures, MemoryShell, MemoryStore, MemoryTurn, MessageFailure, MessageUpdate, Page,
-    ProcedureLimits, ProcedureMiss, Procedures, Query, Random, Reply, Script, ScriptError,
-    ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler, ScriptedXml,
-    Secret, SeededRandom, Selection, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput,
-    ShellReply, ShellRequest, Store, StoreMethod, StoredKey, StoredValue, TimerDue, Transpiler,
-    TurnChange, TurnEvent, TurnMessage, TurnQuery, TurnTimer, Xml, check_path, merge_state,
-    timer_name, uuid_v4, value_bytes,
+    ProcedureLimits, ProcedureMiss, Procedures, Query, Random, Reply, ScanMeter, Script,
+    ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler,
+    ScriptedXml, Secret, SeededRandom, Selection, Shell, ShellCommand, ShellError, ShellErrorKind,
+    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, StoredKey, StoredValue, TimerDue,
+    Transpiler, TurnChange, TurnEvent, TurnMessage, TurnQuery, TurnTimer, Xml, check_path,
+    merge_state, timer_name, uuid_v4, value_bytes,
 };
 #[cfg(feature = "testing")]
 pub use a99_capabilities::{SuiteResult, suite};

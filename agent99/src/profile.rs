@@ -25,7 +25,7 @@ pub struct RunProfile {
 impl Clone for RunProfile {
     fn clone(&self) -> RunProfile {
         RunProfile {
-            vm: Arc::new(self.vm.apart()),
+            vm: Arc::new(self.vm.unshared()),
             options: Arc::new(RunOptions::clone(&self.options)),
         }
     }

@@ -101,7 +101,7 @@ pub use shell::{
 };
 pub use size::value_bytes;
 pub use store::{
-    Looked, MAX_KEY_BYTES, MAX_PAGE, MAX_TOP_K, MemoryStore, Page, Query, Selection, Store,
+    MAX_KEY_BYTES, MAX_PAGE, MAX_TOP_K, MemoryStore, Page, Query, ScanMeter, Selection, Store,
     StoreLimits, StoreMethod, StoreUsage, StoredKey, StoredValue, check_room, full_text, vectors,
 };
 pub use transpiler::{ScriptedTranspiler, Transpiler};

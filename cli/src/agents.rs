@@ -1,6 +1,6 @@
 //! Sub-agents of a run: the programs that `--agent` names, for `agentRun`.
 
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::{Failure, USAGE};
 use crate::input;
 use a99_core::diag::suggest;
@@ -122,7 +122,7 @@ impl fmt::Display for AgentArg {
 /// Those of [`registry`].
 pub(crate) fn grant(
     engine: &Engine,
-    config: &InForce,
+    config: &EffectiveConfig,
     keys: Option<&TrustedKeys>,
     options: &RunOptions,
     set: Capabilities,
@@ -139,7 +139,7 @@ pub(crate) fn grant(
 /// name that is none; a script that answers in their place.
 pub(crate) fn registry(
     engine: &Engine,
-    config: &InForce,
+    config: &EffectiveConfig,
     keys: Option<&TrustedKeys>,
     options: &RunOptions,
     set: &Capabilities,

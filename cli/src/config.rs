@@ -38,7 +38,7 @@ pub(crate) enum From {
 
 /// What holds for a run.
 #[derive(Debug)]
-pub(crate) struct InForce {
+pub(crate) struct EffectiveConfig {
     pub set: Settings,
     /// Language models, unless `llm` names one.
     pub models: Option<Section>,
@@ -48,9 +48,12 @@ pub(crate) struct InForce {
     file: Option<ConfigFile>,
 }
 
-impl InForce {
+impl EffectiveConfig {
     /// The settings of these options, and of the file for this program.
-    pub(crate) fn of(args: &ConfigArgs, program: Option<&Path>) -> Result<InForce, Failure> {
+    pub(crate) fn of(
+        args: &ConfigArgs,
+        program: Option<&Path>,
+    ) -> Result<EffectiveConfig, Failure> {
         let mut warnings = Vec::new();
         let file = match (&args.config, args.no_config) {
             (Some(path), _) => Some(ConfigFile::read(path, true)?),
@@ -59,7 +62,7 @@ impl InForce {
                 .map(|path| ConfigFile::read(&path, false))
                 .transpose()?,
         };
-        InForce::of_file(&args.set, file, warnings)
+        EffectiveConfig::of_file(&args.set, file, warnings)
     }
 
     /// The settings of these options, and of this file.
@@ -67,7 +70,7 @@ impl InForce {
         options: &Settings,
         file: Option<ConfigFile>,
         mut warnings: Vec<String>,
-    ) -> Result<InForce, Failure> {
+    ) -> Result<EffectiveConfig, Failure> {
         let mut set = Settings::default();
         let mut from = HashMap::new();
         let mut refused = Vec::new();
@@ -119,7 +122,7 @@ impl InForce {
                 }
             }
         }
-        let mut config = InForce {
+        let mut config = EffectiveConfig {
             set,
             models,
             warnings,
@@ -309,7 +312,7 @@ fn found(program: Option<&Path>, warnings: &mut Vec<String>) -> Option<PathBuf> 
     None
 }
 
-/// The file that [`InForce::of`] would find.
+/// The file that [`EffectiveConfig::of`] would find.
 pub(crate) fn found_for(args: &ConfigArgs, program: &Path) -> Option<PathBuf> {
     match (&args.config, args.no_config) {
         (None, false) => found(Some(program), &mut Vec::new()),

@@ -1,6 +1,6 @@
 //! Embeddings of a run, by the model or the service that `--embed` names.
 
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::Failure;
 #[cfg(feature = "embed")]
 use crate::failure::USAGE;
@@ -15,7 +15,7 @@ pub(crate) fn is_address(from: &str) -> bool {
 
 /// What the run is granted with it.
 #[cfg(feature = "embed")]
-pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capabilities, Failure> {
     use a99_embed::{EmbedModel, Precision, TextEmbedder};
     let Some(from) = config.set.embed.as_deref() else {
         return Ok(set);
@@ -55,7 +55,7 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
 fn by_service(
     url: &str,
     model: Option<&str>,
-    config: &InForce,
+    config: &EffectiveConfig,
     set: Capabilities,
 ) -> Result<Capabilities, Failure> {
     let Some(model) = model else {
@@ -84,7 +84,11 @@ fn by_service(
 
 /// What the model of a service costs, if that is known.
 #[cfg(all(feature = "embed", feature = "http"))]
-fn price(config: &InForce, url: &str, model: &str) -> Option<agent99::capabilities::ai::PriceOf> {
+fn price(
+    config: &EffectiveConfig,
+    url: &str,
+    model: &str,
+) -> Option<agent99::capabilities::ai::PriceOf> {
     #[cfg(feature = "models")]
     if let Some(price) = crate::models::embedding_price(config, url, model) {
         return Some(std::sync::Arc::new(move |_, usage| Some(price.cost(usage))));
@@ -97,14 +101,14 @@ fn price(config: &InForce, url: &str, model: &str) -> Option<agent99::capabiliti
 fn by_service(
     _: &str,
     _: Option<&str>,
-    _: &InForce,
+    _: &EffectiveConfig,
     _: Capabilities,
 ) -> Result<Capabilities, Failure> {
     Err(Failure::missing_feature("`a99 run --embed URL`", "http"))
 }
 
 #[cfg(not(feature = "embed"))]
-pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capabilities, Failure> {
     match config.set.embed.as_deref() {
         Some(from) if is_address(from) && config.set.embed_model.is_none() => Err(Failure::usage(
             "--embed with an address needs --embed-model NAME, the model to ask for",

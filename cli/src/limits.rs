@@ -1,6 +1,6 @@
 //! Limits of tokens and money of a run, which begins only if each of them limits something.
 
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::{Failure, NO_LIMIT};
 use agent99::Capabilities;
 
@@ -9,7 +9,7 @@ use agent99::Capabilities;
 ///
 /// # Errors
 /// `cli.no_limit`, with what is missing.
-pub(crate) fn check(config: &InForce, set: &Capabilities) -> Result<(), Failure> {
+pub(crate) fn check(config: &EffectiveConfig, set: &Capabilities) -> Result<(), Failure> {
     let embeds = set
         .embedder
         .as_ref()
@@ -50,7 +50,7 @@ pub(crate) fn check(config: &InForce, set: &Capabilities) -> Result<(), Failure>
 }
 
 /// Money is limited, and a model that the run may ask has no price.
-pub(crate) fn without_price(config: &InForce, model: &str, help: &str) -> Failure {
+pub(crate) fn without_price(config: &EffectiveConfig, model: &str, help: &str) -> Failure {
     let named = config.named("max-money", 0);
     let text = format!("{named}: money cannot be limited: {model} has no price");
     Failure::coded(NO_LIMIT, text, help)

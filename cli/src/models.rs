@@ -1,7 +1,7 @@
 //! Language models of a run: the service that `--llm` names, or those of `[models]` in a
 //! configuration file.
 
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::Failure;
 use agent99::Capabilities;
 
@@ -10,7 +10,7 @@ pub(crate) const SECTION: &str = "models";
 
 #[cfg(feature = "models")]
 mod services {
-    use super::{Capabilities, Failure, InForce, SECTION};
+    use super::{Capabilities, EffectiveConfig, Failure, SECTION};
     use crate::commands::doctor::Check;
     use crate::failure::USAGE;
     use a99_core::diag::{excerpt, suggest};
@@ -155,7 +155,10 @@ mod services {
 
     /// The models of these settings, with their keys or without, and how messages name where
     /// they are said.
-    fn chosen(config: &InForce, keys: bool) -> Result<Option<(ModelConfig, String)>, Failure> {
+    fn chosen(
+        config: &EffectiveConfig,
+        keys: bool,
+    ) -> Result<Option<(ModelConfig, String)>, Failure> {
         let set = &config.set;
         if let (Some(url), Some(model)) = (&set.llm, &set.model) {
             let name = config.named("llm-key-env", 0);
@@ -188,7 +191,7 @@ mod services {
     }
 
     /// Takes the prices of `--price`: of a model by its name, or `SERVICE/MODEL`.
-    fn take_prices(config: &InForce, models: &mut ModelConfig) {
+    fn take_prices(config: &EffectiveConfig, models: &mut ModelConfig) {
         for (name, (prompt, answer)) in &config.set.price {
             let service = name.split_once('/').map(|(service, _)| service);
             let ids: Vec<String> = match service.filter(|name| models.services.contains_key(*name))
@@ -214,7 +217,10 @@ mod services {
     }
 
     /// Refuses a price of a model that the run does not have.
-    fn check_prices(config: &InForce, provider: Option<&ModelProvider>) -> Result<(), Failure> {
+    fn check_prices(
+        config: &EffectiveConfig,
+        provider: Option<&ModelProvider>,
+    ) -> Result<(), Failure> {
         let mut known = provider.map_or_else(Vec::new, ModelProvider::models);
         known.extend(
             known
@@ -288,7 +294,7 @@ mod services {
     }
 
     /// What the models of these settings cost, with the currency. Nothing is asked of services.
-    pub(crate) fn prices(config: &InForce) -> Result<(String, Vec<ModelPrice>), Failure> {
+    pub(crate) fn prices(config: &EffectiveConfig) -> Result<(String, Vec<ModelPrice>), Failure> {
         let mut currency = CURRENCY.to_owned();
         let mut prices = Vec::new();
         let mut provider = None;
@@ -319,14 +325,18 @@ mod services {
 
     /// What the model of an embedding service costs, if that is known.
     #[cfg(feature = "embed")]
-    pub(crate) fn embedding_price(config: &InForce, url: &str, model: &str) -> Option<Price> {
+    pub(crate) fn embedding_price(
+        config: &EffectiveConfig,
+        url: &str,
+        model: &str,
+    ) -> Option<Price> {
         known_embedding_price(config, url, model).map(|(price, _)| price)
     }
 
     /// The same with the day of the list.
     #[cfg(feature = "embed")]
     fn known_embedding_price(
-        config: &InForce,
+        config: &EffectiveConfig,
         url: &str,
         model: &str,
     ) -> Option<(Price, Option<&'static str>)> {
@@ -346,7 +356,7 @@ mod services {
     }
 
     /// The models of these settings, if there are any.
-    pub(crate) fn provider(config: &InForce) -> Result<Option<ModelProvider>, Failure> {
+    pub(crate) fn provider(config: &EffectiveConfig) -> Result<Option<ModelProvider>, Failure> {
         let Some((mut models, named)) = chosen(config, true)? else {
             return Ok(None);
         };
@@ -363,7 +373,7 @@ mod services {
     }
 
     /// Whether the services can be reached and have the models that they are asked for.
-    pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+    pub(crate) async fn checks(config: &EffectiveConfig) -> Vec<Check> {
         let provider = match provider(config) {
             Ok(Some(provider)) => provider,
             Ok(None) => return Vec::new(),
@@ -447,7 +457,10 @@ mod services {
     }
 
     /// What the run is granted with it.
-    pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+    pub(crate) fn grant(
+        config: &EffectiveConfig,
+        set: Capabilities,
+    ) -> Result<Capabilities, Failure> {
         let scripted = [
             ("ai", set.ai.is_some()),
             ("llm", set.llm.is_some()),
@@ -482,7 +495,7 @@ mod services {
 
 #[cfg(not(feature = "models"))]
 mod services {
-    use super::{Capabilities, Failure, InForce};
+    use super::{Capabilities, EffectiveConfig, Failure};
     use crate::commands::doctor::Check;
     use std::convert::Infallible;
     use std::ops::Range;
@@ -529,17 +542,20 @@ mod services {
         }
     }
 
-    pub(crate) fn prices(_: &InForce) -> Result<(String, Vec<ModelPrice>), Failure> {
+    pub(crate) fn prices(_: &EffectiveConfig) -> Result<(String, Vec<ModelPrice>), Failure> {
         Err(Failure::missing_feature("`a99 model prices`", "models"))
     }
 
-    pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+    pub(crate) async fn checks(config: &EffectiveConfig) -> Vec<Check> {
         let failed = grant(config, Capabilities::none()).err();
         let failed = failed.map(|failure| Check::failed("models", &failure));
         failed.into_iter().collect()
     }
 
-    pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+    pub(crate) fn grant(
+        config: &EffectiveConfig,
+        set: Capabilities,
+    ) -> Result<Capabilities, Failure> {
         match (&config.set.llm, &config.models) {
             (Some(_), _) => {
                 let what = format!("`{}`", config.named("llm", 0));

@@ -1,7 +1,7 @@
 //! Network of a run: fetches as `--allow` grants them.
 
 use crate::commands::doctor::Check;
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::{Failure, UNUSED_HEADER};
 use crate::grants::policy_of;
 use a99_core::diag::{Diagnostic, excerpt};
@@ -69,7 +69,7 @@ pub(crate) fn without_logins(text: &str) -> String {
 
 /// What is said of headers for servers that the run cannot reach: most likely their names
 /// are misspelt.
-pub(crate) fn unused_headers(config: &InForce) -> Vec<Diagnostic> {
+pub(crate) fn unused_headers(config: &EffectiveConfig) -> Vec<Diagnostic> {
     let settings = &config.set;
     let rules: Vec<&str> = settings.allow.iter().map(|grant| &*grant.rules).collect();
     // Services of models get theirs without a grant.
@@ -129,7 +129,7 @@ pub(crate) const PROBE_TIME: Duration = Duration::from_secs(10);
 
 /// What `--allow` lets the program reach.
 #[cfg(feature = "http")]
-fn allowed(config: &InForce) -> Result<Option<a99_http::HttpFetch>, Failure> {
+fn allowed(config: &EffectiveConfig) -> Result<Option<a99_http::HttpFetch>, Failure> {
     let settings = &config.set;
     if settings.allow.is_empty() {
         return Ok(None);
@@ -145,7 +145,7 @@ fn allowed(config: &InForce) -> Result<Option<a99_http::HttpFetch>, Failure> {
 
 /// What the run is granted with these settings.
 #[cfg(feature = "http")]
-pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capabilities, Failure> {
     if config.yields("allow", set.fetch.is_some()) {
         return Ok(set);
     }
@@ -161,7 +161,7 @@ pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities,
 
 /// Whether the servers that rules name one by one can be reached.
 #[cfg(feature = "http")]
-pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+pub(crate) async fn checks(config: &EffectiveConfig) -> Vec<Check> {
     let fetch = match allowed(config) {
         Ok(Some(fetch)) => fetch,
         Ok(None) => return Vec::new(),
@@ -232,7 +232,7 @@ fn urls(rule: &str) -> Vec<String> {
 /// in them.
 #[cfg(all(feature = "http", any(feature = "embed", feature = "models")))]
 pub(crate) fn to_origins(
-    config: &InForce,
+    config: &EffectiveConfig,
     named: &str,
     origins: &[String],
     fetch: a99_http::Builder,
@@ -259,7 +259,7 @@ pub(crate) fn origins<'u>(
 /// Requests to the origin of this address.
 #[cfg(all(feature = "http", feature = "embed"))]
 pub(crate) fn to_origin(
-    config: &InForce,
+    config: &EffectiveConfig,
     named: &str,
     url: &str,
 ) -> Result<a99_http::HttpFetch, Failure> {
@@ -299,7 +299,7 @@ fn origin(url: &str) -> Result<(String, String), String> {
 /// those the ones for origins that `sends` says.
 #[cfg(feature = "http")]
 fn trusting(
-    config: &InForce,
+    config: &EffectiveConfig,
     mut fetch: a99_http::Builder,
     sends: impl Fn(&str) -> bool,
 ) -> Result<a99_http::Builder, Failure> {
@@ -331,14 +331,14 @@ fn trusting(
 }
 
 #[cfg(not(feature = "http"))]
-pub(crate) async fn checks(config: &InForce) -> Vec<Check> {
+pub(crate) async fn checks(config: &EffectiveConfig) -> Vec<Check> {
     let failed = grant(config, Capabilities::none()).err();
     let failed = failed.map(|failure| Check::failed(CHECK, &failure));
     failed.into_iter().collect()
 }
 
 #[cfg(not(feature = "http"))]
-pub(crate) fn grant(config: &InForce, set: Capabilities) -> Result<Capabilities, Failure> {
+pub(crate) fn grant(config: &EffectiveConfig, set: Capabilities) -> Result<Capabilities, Failure> {
     match config.set.allow.is_empty() {
         true => Ok(set),
         false => {

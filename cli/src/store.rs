@@ -1,6 +1,6 @@
 //! Store of a run: in the file or on the server that `--store` names.
 
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::Failure;
 use agent99::Capabilities;
 use agent99::capabilities::{FixedClock, Store};
@@ -128,7 +128,7 @@ struct OpenStore {
 
 /// Opens the file, or connects to the server. What expires does so by this clock, if there
 /// is one.
-pub(crate) fn open(config: &InForce, clock: Option<FixedClock>) -> Result<Opened, Failure> {
+pub(crate) fn open(config: &EffectiveConfig, clock: Option<FixedClock>) -> Result<Opened, Failure> {
     match &config.set.store {
         None => Ok(Opened::default()),
         Some(StorePlace::File(path)) => open_file(config, path, clock),
@@ -150,7 +150,11 @@ fn is_postgres(url: &ServerUrl) -> bool {
 }
 
 #[cfg(feature = "sqlite")]
-fn open_file(config: &InForce, path: &Path, clock: Option<FixedClock>) -> Result<Opened, Failure> {
+fn open_file(
+    config: &EffectiveConfig,
+    path: &Path,
+    clock: Option<FixedClock>,
+) -> Result<Opened, Failure> {
     if path == Path::new(crate::input::STDIN) {
         let why = "a store needs a file";
         return Err(config.wrong("store", 0, why, "name one"));
@@ -167,14 +171,14 @@ fn open_file(config: &InForce, path: &Path, clock: Option<FixedClock>) -> Result
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn open_file(config: &InForce, _: &Path, _: Option<FixedClock>) -> Result<Opened, Failure> {
+fn open_file(config: &EffectiveConfig, _: &Path, _: Option<FixedClock>) -> Result<Opened, Failure> {
     let what = format!("`{}` with a file", config.named("store", 0));
     Err(Failure::missing_feature(&what, "sqlite"))
 }
 
 #[cfg(feature = "postgres")]
 fn connect(
-    config: &InForce,
+    config: &EffectiveConfig,
     url: &ServerUrl,
     clock: Option<FixedClock>,
 ) -> Result<Opened, Failure> {
@@ -187,7 +191,11 @@ fn connect(
 }
 
 #[cfg(not(feature = "postgres"))]
-fn connect(config: &InForce, _: &ServerUrl, _: Option<FixedClock>) -> Result<Opened, Failure> {
+fn connect(
+    config: &EffectiveConfig,
+    _: &ServerUrl,
+    _: Option<FixedClock>,
+) -> Result<Opened, Failure> {
     let what = format!("`{}` with a server", config.named("store", 0));
     Err(Failure::missing_feature(&what, "postgres"))
 }
@@ -195,7 +203,7 @@ fn connect(config: &InForce, _: &ServerUrl, _: Option<FixedClock>) -> Result<Ope
 /// A failure with the code of the library.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 fn failed(
-    config: &InForce,
+    config: &EffectiveConfig,
     code: &'static str,
     message: &str,
     help: Option<&'static str>,
@@ -224,7 +232,7 @@ impl Opened {
     /// What the run is granted with it.
     pub(crate) fn grant(
         &self,
-        config: &InForce,
+        config: &EffectiveConfig,
         mut set: Capabilities,
     ) -> Result<Capabilities, Failure> {
         match &self.0 {

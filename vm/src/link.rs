@@ -292,7 +292,7 @@ impl Executable {
     /// names of its keys, which results have. Threads that have one each write no memory in
     /// common when a run begins or ends. The rest is shared.
     #[must_use]
-    pub fn apart(&self) -> Executable {
+    pub fn unshared(&self) -> Executable {
         let Ok((_, shapes)) = interned(self.program(), |_| Ok::<_, Infallible>(()));
         Executable {
             shapes: Arc::new(shapes),

@@ -91,7 +91,7 @@ impl Vm {
     /// threads that have one each write no memory in common when a run begins or ends. Atoms,
     /// clock and randomness are shared.
     #[must_use]
-    pub fn apart(&self) -> Vm {
+    pub fn unshared(&self) -> Vm {
         Vm {
             atoms: Arc::clone(&self.atoms),
             environment: Arc::clone(&self.environment),

@@ -5,7 +5,7 @@
 
 use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, failed, granted, inputs, present, reply};
-use a99_capabilities::{Looked, MemoryStore, Page, Store, StoreMethod};
+use a99_capabilities::{MemoryStore, Page, ScanMeter, Store, StoreMethod};
 use a99_core::costs::{MICRO, STORE_BYTE};
 use a99_core::fuel::{Fuel, cost_from_f64};
 use a99_core::sig::BaseCost;
@@ -393,7 +393,7 @@ fn offering_or_told(
 /// Charges a run for what a store or an agent's tables look at, whichever way the call ends.
 pub(super) struct LookedCharge {
     locals: Arc<Locals>,
-    pub(super) looked: Arc<Looked>,
+    pub(super) scanned: Arc<ScanMeter>,
 }
 
 impl LookedCharge {
@@ -401,14 +401,14 @@ impl LookedCharge {
         let left = call.fuel_left.micro().max(0) / STORE_BYTE;
         LookedCharge {
             locals: call.locals.clone(),
-            looked: Arc::new(Looked::up_to(left.unsigned_abs())),
+            scanned: Arc::new(ScanMeter::up_to(left.unsigned_abs())),
         }
     }
 }
 
 impl Drop for LookedCharge {
     fn drop(&mut self) {
-        let bytes = i64::try_from(self.looked.bytes()).unwrap_or(i64::MAX);
+        let bytes = i64::try_from(self.scanned.bytes()).unwrap_or(i64::MAX);
         let price = bytes.saturating_mul(STORE_BYTE);
         self.locals.charge(Fuel::from_micro(price));
     }
@@ -421,7 +421,7 @@ fn query(mut call: HostCall) -> Answer {
         match offering_or_told(&call, StoreMethod::Query)? {
             Some(store) => {
                 let paid = LookedCharge::start(&call);
-                reply(store.query_counted(query, paid.looked.clone()).await)
+                reply(store.query_counted(query, paid.scanned.clone()).await)
             }
             None => Ok(empty_list()),
         }
@@ -467,7 +467,7 @@ fn query_where(mut call: HostCall) -> Answer {
             ("limit", limit),
         ]);
         let paid = LookedCharge::start(&call);
-        let rows = store.query_predicate_counted(query, paid.looked.clone());
+        let rows = store.query_predicate_counted(query, paid.scanned.clone());
         let rows = rows.await.map_err(failed)?;
         Ok(if rows.is_nullish() {
             empty_list()

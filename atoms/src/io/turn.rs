@@ -344,7 +344,7 @@ fn ask(mut call: HostCall, how: TurnQuery) -> Answer {
             return Err(AtomError::missing("Capability 'agentTurn.storage' missing"));
         }
         let paid = LookedCharge::start(&call);
-        let answer = turn.storage_counted(how, sql, params, paid.looked.clone());
+        let answer = turn.storage_counted(how, sql, params, paid.scanned.clone());
         reply(answer.await)
     })
 }

@@ -16,7 +16,7 @@ pub use requests::{
 };
 
 use crate::error::{BoxFuture, CapabilityError, Reply, ready};
-use crate::store::Looked;
+use crate::store::ScanMeter;
 use a99_core::value::Value;
 use std::sync::Arc;
 
@@ -84,16 +84,16 @@ pub trait AgentTurn: Send + Sync {
         )))
     }
 
-    /// The same, which counts what the statement looked at ([`Looked::add`]) and stops it when
+    /// The same, which counts what the statement looked at ([`ScanMeter::add`]) and stops it when
     /// that is more than the caller can pay. It must be the same each time that the turn runs.
     fn storage_counted(
         &self,
         how: TurnQuery,
         sql: Value,
         params: Value,
-        looked: Arc<Looked>,
+        scanned: Arc<ScanMeter>,
     ) -> Reply<'_> {
-        let _ = looked;
+        let _ = scanned;
         self.storage(how, sql, params)
     }
 }

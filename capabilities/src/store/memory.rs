@@ -1,8 +1,8 @@
 //! A store in memory.
 
-use super::looked::Looked;
 use super::page::Page;
 use super::query::Query;
+use super::scan_meter::ScanMeter;
 use super::stored::StoredKey;
 use super::vectors::{Collection, collection_name, document_id, unknown_collection};
 use super::{Store, StoreMethod};
@@ -273,9 +273,9 @@ impl MemoryStore {
     fn asked(
         &self,
         query: Result<Query, CapabilityError>,
-        looked: Option<Arc<Looked>>,
+        scanned: Option<Arc<ScanMeter>>,
     ) -> Reply<'_> {
-        let query = query.map(|query| query.counted(looked));
+        let query = query.map(|query| query.counted(scanned));
         ready(query.map(|query| self.documents(query, self.now_ms())))
     }
 
@@ -283,11 +283,11 @@ impl MemoryStore {
     fn selected(
         &self,
         query: Result<Query, CapabilityError>,
-        looked: Option<Arc<Looked>>,
+        scanned: Option<Arc<ScanMeter>>,
     ) -> Reply<'_> {
         let answer = |query: Query| {
             let limit = query.limit();
-            Query::rows(self.documents(query.counted(looked), self.now_ms()), limit)
+            Query::rows(self.documents(query.counted(scanned), self.now_ms()), limit)
         };
         ready(query.and_then(answer))
     }
@@ -455,16 +455,16 @@ impl Store for MemoryStore {
         self.asked(Query::of(&query), None)
     }
 
-    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.asked(Query::of(&query), Some(looked))
+    fn query_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.asked(Query::of(&query), Some(scanned))
     }
 
     fn query_predicate(&self, query: Value) -> Reply<'_> {
         self.selected(Query::of_predicate(&query), None)
     }
 
-    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.selected(Query::of_predicate(&query), Some(looked))
+    fn query_predicate_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.selected(Query::of_predicate(&query), Some(scanned))
     }
 
     fn vector_search(

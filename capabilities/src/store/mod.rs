@@ -1,22 +1,22 @@
 //! Keys, values, queries and vectors.
 
 mod limits;
-mod looked;
 mod memory;
 mod page;
 mod predicate;
 mod query;
 mod saved;
+mod scan_meter;
 mod stored;
 #[cfg(feature = "testing")]
 pub(crate) mod suite;
 pub mod vectors;
 
 pub use limits::{StoreLimits, StoreUsage, check_room, full_text};
-pub use looked::Looked;
 pub use memory::{MAX_KEY_BYTES, MemoryStore};
 pub use page::{MAX_PAGE, Page};
 pub use query::{Query, Selection};
+pub use scan_meter::ScanMeter;
 pub use stored::{StoredKey, StoredValue};
 pub use vectors::MAX_TOP_K;
 
@@ -129,14 +129,14 @@ pub trait Store: Send + Sync {
     /// The same as [`Store::query`] for a caller that pays for what is looked at. A store
     /// that answers queries of this project's form passes the counter to
     /// [`Query::counted`]; others count nothing.
-    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        let _ = looked;
+    fn query_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        let _ = scanned;
         self.query(query)
     }
 
     /// The same as [`Store::query_predicate`], counted as [`Store::query_counted`] is.
-    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        let _ = looked;
+    fn query_predicate_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        let _ = scanned;
         self.query_predicate(query)
     }
 

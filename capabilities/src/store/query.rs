@@ -3,10 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::looked::Looked;
 use super::memory::MAX_KEY_BYTES;
 use super::page::page_limit;
 use super::predicate::{Predicate, order as order_of};
+use super::scan_meter::ScanMeter;
 use crate::error::CapabilityError;
 use crate::size::value_bytes;
 use a99_core::diag::suggest;
@@ -33,7 +33,7 @@ pub struct Query {
     order: Vec<Order>,
     limit: usize,
     after: Option<Place>,
-    looked: Option<Arc<Looked>>,
+    scanned: Option<Arc<ScanMeter>>,
 }
 
 /// What a field of a document must be.
@@ -189,7 +189,7 @@ impl Query {
             order,
             limit: page_limit(query.get("limit").unwrap_or(&Value::Undefined))?,
             after,
-            looked: None,
+            scanned: None,
         })
     }
 
@@ -212,14 +212,14 @@ impl Query {
             order: Vec::new(),
             limit: page_limit(query.get("limit").unwrap_or(&Value::Undefined))?,
             after: None,
-            looked: None,
+            scanned: None,
         })
     }
 
     /// The same for a caller that pays for the documents that are looked at, if it does.
     #[must_use]
-    pub fn counted(self, looked: Option<Arc<Looked>>) -> Query {
-        Query { looked, ..self }
+    pub fn counted(self, scanned: Option<Arc<ScanMeter>>) -> Query {
+        Query { scanned, ..self }
     }
 
     /// Rows that the answer has at most.
@@ -316,8 +316,8 @@ impl Selection {
     /// Looks at a document. They may come in any order.
     pub fn offer(&mut self, key: &Text, document: &Value) {
         let query = &self.query;
-        if let Some(looked) = &query.looked {
-            looked.note(document);
+        if let Some(scanned) = &query.scanned {
+            scanned.note(document);
         }
         if !key.as_bytes().starts_with(query.prefix.as_bytes()) || !query.selects(document) {
             return;
@@ -360,12 +360,12 @@ impl Selection {
     }
 
     /// Whether nothing more need be looked at. No later key can be in the answer: it is
-    /// full, and ordered by key alone; or the caller cannot pay for more ([`Looked`]).
+    /// full, and ordered by key alone; or the caller cannot pay for more ([`ScanMeter`]).
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let looked = self.query.looked.as_ref();
+        let scanned = self.query.scanned.as_ref();
         self.query.order.is_empty() && self.has_more()
-            || looked.is_some_and(|looked| looked.is_too_much())
+            || scanned.is_some_and(|scanned| scanned.is_too_much())
     }
 
     fn has_more(&self) -> bool {

@@ -1,7 +1,7 @@
 //! `a99 config`: the settings and grants in force, and where each comes from.
 
 use crate::args::{ConfigCommandArgs, KEYS};
-use crate::config::{From, InForce};
+use crate::config::{EffectiveConfig, From};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use agent99::{Map, Value};
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
     {
         return Err(Failure::about(&program.display().to_string(), error));
     }
-    let config = InForce::of(&args.config, program)?;
+    let config = EffectiveConfig::of(&args.config, program)?;
     let file = config.file().map(|file| &*file.name);
     if args.json {
         output::json(&json(&config));
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn json(config: &InForce) -> Value {
+fn json(config: &EffectiveConfig) -> Value {
     let texts = |texts: &[String]| -> Value {
         Value::Array(
             texts

@@ -1,7 +1,7 @@
 //! `a99 doctor`: what a run would use, whether it can be reached, and what helps if not.
 
 use crate::args::ConfigCommandArgs;
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::{Exit, Failure};
 use crate::{embed, models, network, output, store};
 use a99_core::text::escape_for_terminal;
@@ -154,7 +154,7 @@ fn features() -> Check {
 pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
     let program = args.program.as_deref();
     let mut checks = vec![features()];
-    match InForce::of(&args.config, program) {
+    match EffectiveConfig::of(&args.config, program) {
         Ok(config) => {
             let text = match config.file() {
                 Some(file) => format!("{} is read", file.name),
@@ -181,7 +181,7 @@ pub(crate) fn run(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
 }
 
 /// Whether the model of embeddings can be read; a service is not asked, which would cost.
-fn embedder(config: &InForce) -> Option<Check> {
+fn embedder(config: &EffectiveConfig) -> Option<Check> {
     let from = config.set.embed.as_deref()?;
     Some(match embed::grant(config, agent99::Capabilities::none()) {
         Err(failure) => Check::failed("embeddings", &failure),
@@ -194,7 +194,7 @@ fn embedder(config: &InForce) -> Option<Check> {
 }
 
 /// Whether the store can be opened; a file that is not there yet is not made.
-fn storage(config: &InForce) -> Option<Check> {
+fn storage(config: &EffectiveConfig) -> Option<Check> {
     let place = config.set.store.as_ref()?;
     if let Some(path) = place.file()
         && cfg!(feature = "sqlite")

@@ -1,7 +1,7 @@
 //! `a99 model`: makes the model of embeddings ready, and shows what models cost.
 
 use crate::args::{ConfigCommandArgs, ModelArgs, ModelCommand, ModelImportArgs};
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::failure::{Exit, Failure};
 
 /// Runs the command.
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &ModelArgs) -> Result<Exit, Failure> {
 }
 
 fn prices(args: &ConfigCommandArgs) -> Result<Exit, Failure> {
-    let config = InForce::of(&args.config, args.program.as_deref())?;
+    let config = EffectiveConfig::of(&args.config, args.program.as_deref())?;
     let (currency, models) = crate::models::prices(&config)?;
     if args.json {
         let models: Vec<_> = models.iter().map(|model| model.to_json()).collect();

@@ -2,7 +2,7 @@
 
 use crate::args::{CostModelArg, RunArgs};
 use crate::computer::Computer;
-use crate::config::InForce;
+use crate::config::EffectiveConfig;
 use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure, UNDECLARED};
 use crate::input::{self, JsonArg};
@@ -46,7 +46,7 @@ const MAX_UNDECLARED: usize = 8;
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let computer = Computer::of(args)?;
-    let config = InForce::of(&args.config, Some(&args.program.program))?;
+    let config = EffectiveConfig::of(&args.config, Some(&args.program.program))?;
     let input = Inputs::read(args, &config)?;
     let engine = input.script.engine_builder(&config.set)?;
     #[cfg(feature = "jit")]
@@ -193,7 +193,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
 }
 
 /// What the run may use of models.
-pub(crate) fn account_limits(config: &InForce) -> Result<AccountLimits, Failure> {
+pub(crate) fn account_limits(config: &EffectiveConfig) -> Result<AccountLimits, Failure> {
     let money = config.set.max_money.map(|units| {
         let wrong = || config.wrong("max-money", 0, "it is too much", "write a smaller number");
         Money::from_units(units).ok_or_else(wrong)
@@ -213,7 +213,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn read(args: &RunArgs, config: &InForce) -> Result<Inputs, Failure> {
+    fn read(args: &RunArgs, config: &EffectiveConfig) -> Result<Inputs, Failure> {
         input::only_one_stdin(input_files(args))?;
         let context = args.context.as_ref().map(|given| given.object("--context"));
         let context = context.transpose()?;
@@ -233,7 +233,10 @@ impl Inputs {
 }
 
 /// The request context with the variables that atoms may read.
-pub(crate) fn with_env(context: Option<Value>, config: &InForce) -> Result<Option<Value>, Failure> {
+pub(crate) fn with_env(
+    context: Option<Value>,
+    config: &EffectiveConfig,
+) -> Result<Option<Value>, Failure> {
     let names = &config.set.env;
     if names.is_empty() {
         return Ok(context);
@@ -286,7 +289,7 @@ pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
 
 /// Refuses options for an op that is not there: a quota that is misspelt guards
 /// nothing.
-pub(crate) fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
+pub(crate) fn check_ops(config: &EffectiveConfig, engine: &Engine) -> Result<(), Failure> {
     let set = &config.set;
     let quotas = set.quota.iter().map(|(op, _)| op).enumerate();
     let costs = set.cost.iter().map(|(op, _)| op).enumerate();
@@ -368,7 +371,11 @@ fn undeclared(agent: &Agent, args: &Value) -> Vec<Diagnostic> {
 }
 
 /// Opens the trace, which must not overwrite what the run reads (security P06).
-fn open_trace(args: &RunArgs, config: &InForce, path: &Path) -> Result<(String, File), Failure> {
+fn open_trace(
+    args: &RunArgs,
+    config: &EffectiveConfig,
+    path: &Path,
+) -> Result<(String, File), Failure> {
     let name = format!("--trace {}", path.display());
     if path == Path::new(input::STDIN) {
         return Err(Failure::about(
@@ -402,7 +409,7 @@ fn open_trace(args: &RunArgs, config: &InForce, path: &Path) -> Result<(String, 
 
 fn options(
     args: &RunArgs,
-    config: &InForce,
+    config: &EffectiveConfig,
     context: Option<Value>,
 ) -> Result<RunOptions, Failure> {
     let set = &config.set;
@@ -421,7 +428,7 @@ fn options(
 }
 
 /// Options of a run that say what it may use, but for its time.
-pub(crate) fn limits(config: &InForce) -> Result<RunOptions, Failure> {
+pub(crate) fn limits(config: &EffectiveConfig) -> Result<RunOptions, Failure> {
     let set = &config.set;
     let bad = |name: &str, at: usize, error: &dyn std::fmt::Display| {
         config.wrong(name, at, error, "write a smaller number")

@@ -6,7 +6,7 @@ mod methods;
 
 use crate::args::{DurabilityArg, KEYS};
 use crate::config::file::{Mistakes, Places, Reading, several, table_of, text_of};
-use crate::config::{BAD_VALUE, InForce};
+use crate::config::{BAD_VALUE, EffectiveConfig};
 use crate::failure::{Failure, USAGE};
 use crate::models::SECTION;
 use a99_runtime::program::ProgramMethod;
@@ -123,7 +123,7 @@ pub(super) struct AgentSpec {
     /// Its own tables, if it has some.
     pub(super) tables: Option<Tables>,
     /// Limits and grants of its runs.
-    pub(super) run: InForce,
+    pub(super) run: EffectiveConfig,
 }
 
 /// A timer that comes again.
@@ -304,7 +304,11 @@ fn agent_of(
     let keys = name
         .as_ref()
         .map(|name| keys(fields, name, &channels, handle.as_ref()));
-    let run = match InForce::of_file(&Default::default(), Some(reading.end(folder)), Vec::new()) {
+    let run = match EffectiveConfig::of_file(
+        &Default::default(),
+        Some(reading.end(folder)),
+        Vec::new(),
+    ) {
         Ok(run) => Some(run),
         Err(failure) => {
             wrong.borrow_mut().push((fields.at, failure));

@@ -254,7 +254,7 @@ impl HttpFetch {
         }
         // The host does not vouch for a request that another origin's server directed here
         // (D58).
-        for credential in self.credentials.iter().filter(|_| !request.is_led) {
+        for credential in self.credentials.iter().filter(|_| !request.is_cross_origin) {
             credential.put(origin, headers);
         }
         let active = pool.activity.begin();

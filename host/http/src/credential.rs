@@ -1,7 +1,7 @@
 //! Credential of the host: a header for one origin that programs never see.
 
 use crate::error::{FetchCode, FetchError};
-use crate::options::is_the_connections;
+use crate::options::is_connection_header;
 use crate::target::{Host, Origin, Scheme, Target};
 use a99_capabilities::Secret;
 use a99_egress::{Class, classify};
@@ -38,7 +38,7 @@ impl Credential {
         }
         let name = HeaderName::from_bytes(name.as_bytes())
             .ok()
-            .filter(|name| !is_the_connections(name))
+            .filter(|name| !is_connection_header(name))
             .ok_or_else(|| wrong("the name is none of a header with a credential".to_owned()))?;
         if value.expose().is_empty() {
             return Err(wrong(format!("the credential for {origin} is empty")));

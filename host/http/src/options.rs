@@ -18,7 +18,7 @@ const METHODS: [Method; 7] = [
 ];
 
 /// Headers that belong to the connection, or that hyper writes (security N09).
-const NOT_THE_PROGRAMS: [&str; 13] = [
+const RESERVED_HEADERS: [&str; 13] = [
     "connection",
     "content-length",
     "expect",
@@ -40,8 +40,8 @@ const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
 /// Whether a header belongs to the connection.
-pub(crate) fn is_the_connections(name: &HeaderName) -> bool {
-    NOT_THE_PROGRAMS.contains(&name.as_str()) || name.as_str().starts_with("proxy-")
+pub(crate) fn is_connection_header(name: &HeaderName) -> bool {
+    RESERVED_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-")
 }
 
 /// The form of the answer that the program asked for.
@@ -64,7 +64,7 @@ pub(crate) struct Request {
     pub(crate) body: Option<Bytes>,
     pub(crate) response_type: ResponseType,
     /// Whether a redirect led to another origin: since then a server determines the target.
-    pub(crate) is_led: bool,
+    pub(crate) is_cross_origin: bool,
 }
 
 pub(crate) fn url(value: &Value) -> Result<&str, FetchError> {
@@ -117,7 +117,7 @@ impl Request {
             headers,
             body,
             response_type,
-            is_led: false,
+            is_cross_origin: false,
         })
     }
 }
@@ -178,7 +178,7 @@ impl Fields {
             let label = shown(&String::from_utf8_lossy(text));
             wrong_header(format!("{label} is no name of a header"))
         })?;
-        match is_the_connections(&name) {
+        match is_connection_header(&name) {
             true => Err(wrong_header(format!(
                 "the header {name} is not a program's to set"
             ))),

@@ -11,7 +11,7 @@ pub(crate) const MAX_REDIRECTS: usize = 5;
 
 /// Headers that follow a redirect to another origin, because they cannot be credentials.
 /// Services use arbitrary header names for keys, so all others are dropped.
-const GO_ALONG: [HeaderName; 12] = [
+const SAFE_HEADERS: [HeaderName; 12] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
     header::ACCEPT_LANGUAGE,
@@ -28,7 +28,7 @@ const GO_ALONG: [HeaderName; 12] = [
 ];
 
 /// Headers about a body; they are dropped together with it.
-const OF_THE_BODY: [HeaderName; 5] = [
+const BODY_HEADERS: [HeaderName; 5] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
     header::CONTENT_LOCATION,
@@ -73,7 +73,7 @@ pub(crate) fn follow(
     if drops_body {
         request.method = Method::GET;
         request.body = None;
-        for name in OF_THE_BODY {
+        for name in BODY_HEADERS {
             request.headers.remove(name);
         }
     }
@@ -87,10 +87,10 @@ pub(crate) fn follow(
         );
         return Err(FetchError::new(FetchCode::Body, text));
     }
-    request.is_led = true;
+    request.is_cross_origin = true;
     // Dropped headers stay dropped, even if a redirect leads back.
     let names: Vec<HeaderName> = request.headers.keys().cloned().collect();
-    for name in names.iter().filter(|name| !GO_ALONG.contains(name)) {
+    for name in names.iter().filter(|name| !SAFE_HEADERS.contains(name)) {
         request.headers.remove(name);
     }
     Ok(())

@@ -110,7 +110,7 @@ impl StreamRequest {
             headers,
             body: self.body,
             response_type: ResponseType::Response,
-            is_led: false,
+            is_cross_origin: false,
         })
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const MAX_ERROR_BYTES: usize = 64 << 10;
 const ANSWER_TOKENS: u32 = 1024;
 
 /// How long to wait for usage and the final mark after the answer is complete.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const TRAILER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The inputs of an answer, for any model.
 pub(crate) struct Asked<'a> {
@@ -260,7 +260,7 @@ impl Attempt<'_> {
                         next = (Instant::now() + idle, AiCode::IdleTimeout);
                     }
                     if reader.is_whole() {
-                        let soon = Instant::now() + LAST_WORDS;
+                        let soon = Instant::now() + TRAILER_TIMEOUT;
                         next = (next.0.min(soon), AiCode::IdleTimeout);
                     }
                 }

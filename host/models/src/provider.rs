@@ -342,7 +342,11 @@ impl Inner {
                 Ok(()) => return self.budget.answered(),
                 Err(error) => {
                     let is_last = at + 1 == candidates.len();
-                    if is_last || sink.has_begun() || !leads_on(&error) || Instant::now() >= until {
+                    if is_last
+                        || sink.has_begun()
+                        || !allows_fallback(&error)
+                        || Instant::now() >= until
+                    {
                         return sink.fail(error);
                     }
                     sink.settle(&error);
@@ -360,7 +364,7 @@ impl Inner {
                 Err(error) => error,
             };
             let sink = attempt.asked.sink;
-            if sink.has_begun() || !may_pass(&error) || made >= self.retries.most {
+            if sink.has_begun() || !is_transient(&error) || made >= self.retries.most {
                 return Err(error);
             }
             let wait = self.retries.wait(made, error.retry_after, &*self.random);
@@ -378,13 +382,13 @@ impl Inner {
 }
 
 /// Whether the same request may succeed later.
-fn may_pass(error: &AiError) -> bool {
+fn is_transient(error: &AiError) -> bool {
     // A connection that ended before any part arrived.
     error.code.is_transient() || error.code == AiCode::CutOff
 }
 
 /// Whether another model may answer.
-fn leads_on(error: &AiError) -> bool {
+fn allows_fallback(error: &AiError) -> bool {
     // `Invalid` concerns this service's wire format only.
-    may_pass(error) || matches!(error.code, AiCode::UnknownModel | AiCode::Invalid)
+    is_transient(error) || matches!(error.code, AiCode::UnknownModel | AiCode::Invalid)
 }

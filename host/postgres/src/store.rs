@@ -7,7 +7,7 @@ use crate::runtime::{Engine, Task};
 use crate::schema::{Component, ENTRIES, Migrate};
 use crate::transaction::{Reading, Tx, Writing};
 use a99_capabilities::{
-    CapabilityError, Clock, Looked, Page, Query, Reply, Store, StoreLimits, StoreMethod,
+    CapabilityError, Clock, Page, Query, Reply, ScanMeter, Store, StoreLimits, StoreMethod,
     StoreUsage, StoredKey, StoredValue, SystemClock,
 };
 use a99_core::text::Text;
@@ -229,19 +229,19 @@ impl PostgresStore {
     fn asked(
         &self,
         query: Result<Query, CapabilityError>,
-        looked: Option<Arc<Looked>>,
+        scanned: Option<Arc<ScanMeter>>,
     ) -> Reply<'_> {
-        reply(async move { self.ask(query?.counted(looked)).await })
+        reply(async move { self.ask(query?.counted(scanned)).await })
     }
 
     /// The rows of the answer to a query.
     fn selected(
         &self,
         query: Result<Query, CapabilityError>,
-        looked: Option<Arc<Looked>>,
+        scanned: Option<Arc<ScanMeter>>,
     ) -> Reply<'_> {
         reply(async move {
-            let query = query?.counted(looked);
+            let query = query?.counted(scanned);
             let limit = query.limit();
             Ok(Query::rows(self.ask(query).await?, limit)?)
         })
@@ -327,15 +327,15 @@ impl Store for PostgresStore {
         self.asked(Query::of(&query), None)
     }
 
-    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.asked(Query::of(&query), Some(looked))
+    fn query_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.asked(Query::of(&query), Some(scanned))
     }
 
     fn query_predicate(&self, query: Value) -> Reply<'_> {
         self.selected(Query::of_predicate(&query), None)
     }
 
-    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.selected(Query::of_predicate(&query), Some(looked))
+    fn query_predicate_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.selected(Query::of_predicate(&query), Some(scanned))
     }
 }

@@ -95,8 +95,8 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Link, SqliteError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES)?;
     let watch = Watch::until(Instant::now() + options.busy_timeout);
-    let looked = Arc::clone(&watch);
-    connection.progress_handler(LOOK_EVERY, Some(move || looked.must_stop()))?;
+    let scanned = Arc::clone(&watch);
+    connection.progress_handler(LOOK_EVERY, Some(move || scanned.must_stop()))?;
     let (timeout, mut since) = (options.busy_timeout, Instant::now());
     let asked = Arc::clone(&watch);
     connection.busy_handler(Some(move |attempts: i32| {

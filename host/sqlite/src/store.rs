@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::options::SqliteOptions;
 use crate::task::Task;
 use a99_capabilities::{
-    CapabilityError, Clock, Looked, Page, Query, Reply, Store, StoreLimits, StoreMethod,
+    CapabilityError, Clock, Page, Query, Reply, ScanMeter, Store, StoreLimits, StoreMethod,
     StoreUsage, SystemClock,
 };
 use a99_core::text::Text;
@@ -151,10 +151,10 @@ impl SqliteStore {
     fn asked(
         &self,
         query: Result<Query, CapabilityError>,
-        looked: Option<Arc<Looked>>,
+        scanned: Option<Arc<ScanMeter>>,
     ) -> Reply<'_> {
         reply(move || {
-            let query = query?.counted(looked);
+            let query = query?.counted(scanned);
             Ok(self.read(move |entries, limits| entries.query(query, limits.max_page_bytes)))
         })
     }
@@ -163,10 +163,10 @@ impl SqliteStore {
     fn selected(
         &self,
         query: Result<Query, CapabilityError>,
-        looked: Option<Arc<Looked>>,
+        scanned: Option<Arc<ScanMeter>>,
     ) -> Reply<'_> {
         reply(move || {
-            let query = query?.counted(looked);
+            let query = query?.counted(scanned);
             Ok(self.read(move |entries, limits| {
                 let limit = query.limit();
                 let answer = entries.query(query, limits.max_page_bytes)?;
@@ -261,15 +261,15 @@ impl Store for SqliteStore {
         self.asked(Query::of(&query), None)
     }
 
-    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.asked(Query::of(&query), Some(looked))
+    fn query_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.asked(Query::of(&query), Some(scanned))
     }
 
     fn query_predicate(&self, query: Value) -> Reply<'_> {
         self.selected(Query::of_predicate(&query), None)
     }
 
-    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.selected(Query::of_predicate(&query), Some(looked))
+    fn query_predicate_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.selected(Query::of_predicate(&query), Some(scanned))
     }
 }

@@ -1,18 +1,18 @@
 //! Activation: an awake agent. It reads its channel, executes the commands of the delivery
 //! state machine, and reports their results to it.
 
-mod ahead;
 mod alarm;
 mod faults;
+mod group_commit;
 mod load;
 pub(crate) mod turns;
 
-pub(crate) use ahead::Kept;
+pub(crate) use group_commit::Kept;
 pub(crate) use load::Loading;
 
 use crate::agent::Identity;
 use crate::error::AgentError;
-use crate::hub::{Passing, Reader};
+use crate::hub::{Ephemeral, Reader};
 use crate::kill;
 use crate::runner::{AnyState, Output, Runner, Work};
 use crate::shared::Shared;
@@ -74,7 +74,7 @@ pub(crate) struct Status {
     pub(crate) hop_limited: u64,
     pub(crate) last_error: Option<AgentError>,
     /// A group commit failed: turns commit one by one.
-    pub(crate) one_by_one: bool,
+    pub(crate) commit_alone: bool,
 }
 
 /// A turn that is not committed yet.
@@ -132,14 +132,14 @@ pub(crate) struct Activation {
     settings: Arc<Value>,
     saved_settings: Value,
     reader: Reader,
-    passing: Option<broadcast::Receiver<Passing>>,
+    passing: Option<broadcast::Receiver<Ephemeral>>,
     /// The last event that was read.
     cursor: Seq,
     /// Events up to this one were in the log before the agent woke.
     replay_until: Seq,
     subjects: HashMap<Trigger, Subject>,
     /// Subjects that are not logged events, and their limit.
-    loose: usize,
+    unlogged: usize,
     max_loose: usize,
     running: BTreeMap<TurnId, Running>,
     /// Why the store refused turns that will be given up, or their starts.
@@ -153,32 +153,32 @@ pub(crate) struct Activation {
     /// The crash isolation permit of a turn that crashed the process before, and the sender
     /// whose drop ends the wait for one.
     suspect: Option<OwnedSemaphorePermit>,
-    waits_as_suspect: Option<oneshot::Sender<()>>,
+    cancel_isolation: Option<oneshot::Sender<()>>,
     /// Whether the agent declares tables.
     has_tables: bool,
-    ahead: ahead::Ahead,
+    group_commit: group_commit::GroupCommit,
     is_draining: bool,
     /// True once all senders of signals are gone.
-    is_deaf: bool,
+    is_disconnected: bool,
 }
 
 impl Activation {
     /// Runs until the agent sleeps or stops.
     pub(crate) async fn live(mut self, first: Vec<Command>) -> Ended {
         self.status.send_modify(|status| status.is_up = true);
-        let mut stop = self.obey(first);
+        let mut stop = self.execute(first);
         let mut idle_since = Instant::now();
         loop {
             if let Some(reason) = stop {
                 return self.stopped(reason).await;
             }
-            if self.ahead.is_due() {
+            if self.group_commit.is_due() {
                 stop = self.settle().await;
                 // A group commit can loop without pending: give other tasks a turn.
                 tokio::task::yield_now().await;
                 continue;
             }
-            if let Some(happened) = self.ahead.happened.pop_front() {
+            if let Some(happened) = self.group_commit.happened.pop_front() {
                 stop = self.take(happened);
                 continue;
             }
@@ -190,7 +190,8 @@ impl Activation {
                 }
                 Err(error) => return Ended::Failed(error.into()),
             }
-            let idle = self.machine.is_idle() && self.work.is_empty() && self.ahead.is_empty();
+            let idle =
+                self.machine.is_idle() && self.work.is_empty() && self.group_commit.is_empty();
             // Filtered events are processed at once but stored later.
             if idle && self.machine.progress().checkpoint != self.status.borrow().checkpoint {
                 self.show();
@@ -205,15 +206,15 @@ impl Activation {
             let reads_on = self.machine.wants() > 0 && !self.is_draining;
             tokio::select! {
                 Some(happened) = self.work.next() => stop = self.take(happened),
-                signal = self.signals.recv(), if !self.is_deaf => match signal {
-                    Some(signal) => stop = self.heed(signal),
+                signal = self.signals.recv(), if !self.is_disconnected => match signal {
+                    Some(signal) => stop = self.on_signal(signal),
                     None => {
-                        self.is_deaf = true;
-                        stop = self.heed(Signal::Drain);
+                        self.is_disconnected = true;
+                        stop = self.on_signal(Signal::Drain);
                     }
                 },
                 () = self.reader.changed(), if reads_on => {}
-                event = next_passing(&mut self.passing), if has_room && self.has_loose_room() => {
+                event = next_ephemeral(&mut self.passing), if has_room && self.has_loose_room() => {
                     if let Some(event) = event {
                         stop = self.pass(event);
                     }
@@ -222,9 +223,9 @@ impl Activation {
                     self.wake_at = None;
                     stop = self.input(Input::Time);
                 }
-                () = at(sleep) => stop = self.heed(Signal::Drain),
+                () = at(sleep) => stop = self.on_signal(Signal::Drain),
                 // Keeps signals served while turns follow each other without a pause.
-                () = ready(()), if !self.ahead.is_empty() => {}
+                () = ready(()), if !self.group_commit.is_empty() => {}
             }
         }
     }
@@ -258,10 +259,10 @@ impl Activation {
 
     fn input(&mut self, input: Input) -> Option<StopReason> {
         let commands = self.machine.handle(self.shared.now(), input);
-        self.obey(commands)
+        self.execute(commands)
     }
 
-    fn heed(&mut self, signal: Signal) -> Option<StopReason> {
+    fn on_signal(&mut self, signal: Signal) -> Option<StopReason> {
         match signal {
             Signal::Timer(row) => {
                 let trigger = Trigger::Timer(row.name.clone(), row.due);
@@ -286,12 +287,12 @@ impl Activation {
             }
             Signal::Drain => {
                 self.is_draining = true;
-                self.waits_as_suspect = None;
+                self.cancel_isolation = None;
                 self.input(Input::Drain)
             }
             Signal::Halt => {
                 self.is_draining = true;
-                self.waits_as_suspect = None;
+                self.cancel_isolation = None;
                 self.input(Input::Halt)
             }
         }
@@ -314,7 +315,7 @@ impl Activation {
             }
             // A settings change made before an event was published takes effect first.
             while let Ok(signal) = self.signals.try_recv() {
-                if let Some(reason) = self.heed(signal) {
+                if let Some(reason) = self.on_signal(signal) {
                     return Ok(Some(reason));
                 }
             }
@@ -360,7 +361,7 @@ impl Activation {
     /// Whether another unlogged subject may wait. The limit is the machine's: it never refuses
     /// what starts here.
     fn has_loose_room(&self) -> bool {
-        self.loose < self.max_loose
+        self.unlogged < self.max_loose
     }
 
     /// Begins a turn without a logged event, unless there are too many.
@@ -369,7 +370,7 @@ impl Activation {
             return None;
         }
         if self.subjects.insert(trigger.clone(), subject).is_none() {
-            self.loose += 1;
+            self.unlogged += 1;
         }
         self.input(Input::Trigger(trigger))
     }
@@ -377,7 +378,7 @@ impl Activation {
     /// Drops the subject of a turn.
     fn forget(&mut self, trigger: &Trigger) {
         if self.subjects.remove(trigger).is_some() && trigger.seq().is_none() {
-            self.loose -= 1;
+            self.unlogged -= 1;
         }
     }
 
@@ -391,7 +392,7 @@ impl Activation {
             if lost.contains(&trigger)
                 && self.subjects.insert(trigger, Subject::Timer(row)).is_none()
             {
-                self.loose += 1;
+                self.unlogged += 1;
             }
         }
         Ok(())
@@ -403,13 +404,13 @@ impl Activation {
         let is_wanted = self.passes_filter(event);
         let max = self.shared.options.max_hops;
         if is_wanted && event.hops > max {
-            self.beyond_hops(event, max);
+            self.warn_hop_limit(event, max);
         }
         is_wanted && event.hops <= max
     }
 
     /// Warns that an event passed through too many agents: the agents answer each other.
-    fn beyond_hops(&self, event: &Event, max: u8) {
+    fn warn_hop_limit(&self, event: &Event, max: u8) {
         let (key, sender) = (&self.fence.key, &event.sender);
         let who = sender.handle.as_deref().or(sender.name.as_deref());
         let message = format!(
@@ -447,7 +448,7 @@ impl Activation {
     }
 
     /// Executes the machine's commands.
-    fn obey(&mut self, commands: impl Into<VecDeque<Command>>) -> Option<StopReason> {
+    fn execute(&mut self, commands: impl Into<VecDeque<Command>>) -> Option<StopReason> {
         let mut queue = commands.into();
         while let Some(command) = queue.pop_front() {
             if self.waits(&command) {
@@ -504,7 +505,7 @@ impl Activation {
     fn take(&mut self, happened: Happened) -> Option<StopReason> {
         match happened {
             Happened::Recorded(turn, suspect, recorded) => {
-                self.waits_as_suspect = None;
+                self.cancel_isolation = None;
                 self.suspect = self.suspect.take().or(suspect);
                 match recorded {
                     Ok(()) => self.input(Input::Recorded(turn)),
@@ -552,7 +553,7 @@ impl Activation {
     }
 }
 
-async fn next_passing(from: &mut Option<broadcast::Receiver<Passing>>) -> Option<Arc<Event>> {
+async fn next_ephemeral(from: &mut Option<broadcast::Receiver<Ephemeral>>) -> Option<Arc<Event>> {
     match from {
         // A slow agent may miss ephemeral events.
         Some(from) => match from.recv().await {

@@ -47,7 +47,7 @@ pub(crate) struct Hub {
 pub(crate) struct Channel {
     head: watch::Sender<Seq>,
     recent: Mutex<Recent>,
-    passing: broadcast::Sender<Passing>,
+    passing: broadcast::Sender<Ephemeral>,
 }
 
 /// The newest events, without gaps.
@@ -78,7 +78,7 @@ fn size(event: &Event) -> usize {
 
 /// An ephemeral event.
 #[derive(Clone, Debug)]
-pub(crate) struct Passing {
+pub(crate) struct Ephemeral {
     /// The sequence number of the last logged event before it.
     pub(crate) after: Seq,
     pub(crate) event: Arc<Event>,
@@ -189,7 +189,7 @@ impl Channel {
     }
 
     /// Ephemeral events from now on.
-    pub(crate) fn passing(&self) -> broadcast::Receiver<Passing> {
+    pub(crate) fn passing(&self) -> broadcast::Receiver<Ephemeral> {
         self.passing.subscribe()
     }
 
@@ -334,7 +334,7 @@ impl Hub {
         });
         let there = self.channel(channel).await?;
         // Without receivers the event is dropped.
-        let passing = Passing {
+        let passing = Ephemeral {
             after: there.head(),
             event: Arc::clone(&event),
         };

@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     /// Serialises the read-modify-write of settings by turns and hosts.
     settings_gate: tokio::sync::Mutex<()>,
     /// Crash isolation: one permit for turns under which the process crashed before.
-    pub(crate) suspects: Arc<Semaphore>,
+    pub(crate) crash_isolation: Arc<Semaphore>,
     pub(crate) presence: Box<dyn Presence>,
     /// The connection to the host, if the host is another process.
     pub(crate) link: Option<Arc<dyn HostLink>>,
@@ -88,7 +88,7 @@ impl Shared {
             waits: Arc::default(),
             calls: Calls::default(),
             settings_gate: tokio::sync::Mutex::const_new(()),
-            suspects: Arc::new(Semaphore::new(1)),
+            crash_isolation: Arc::new(Semaphore::new(1)),
             presence,
             link: None,
         }

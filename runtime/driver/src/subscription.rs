@@ -1,6 +1,6 @@
 //! Subscriptions: a channel's backlog after a cursor, then live events.
 
-use crate::hub::{Hub, Passing, Reader};
+use crate::hub::{Ephemeral, Hub, Reader};
 use a99_runtime_engine::{Event, Seq, StoreError};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ pub struct Subscription {
     hub: Arc<Hub>,
     name: String,
     reader: Reader,
-    passing: Option<broadcast::Receiver<Passing>>,
+    passing: Option<broadcast::Receiver<Ephemeral>>,
     /// An ephemeral event that waits for undelivered events of the log.
-    next_passing: Option<Passing>,
+    next_ephemeral: Option<Ephemeral>,
     cursor: Seq,
     ready: VecDeque<Arc<Event>>,
 }
@@ -47,7 +47,7 @@ impl Subscription {
             cursor: after.unwrap_or_else(|| channel.head()),
             reader: channel.reader(),
             passing,
-            next_passing: None,
+            next_ephemeral: None,
             ready: VecDeque::new(),
         })
     }
@@ -92,7 +92,7 @@ impl Subscription {
             tokio::select! {
                 () = self.reader.changed() => {}
                 // A slow reader may miss ephemeral events.
-                event = passing.recv() => self.next_passing = event.ok(),
+                event = passing.recv() => self.next_ephemeral = event.ok(),
             }
         }
     }
@@ -100,14 +100,14 @@ impl Subscription {
     /// The next ephemeral event, if it precedes the next event of the log.
     fn take_passing(&mut self) -> Option<Arc<Event>> {
         let given = self.cursor();
-        while self.next_passing.is_none() {
+        while self.next_ephemeral.is_none() {
             match self.passing.as_mut()?.try_recv() {
-                Ok(passing) => self.next_passing = Some(passing),
+                Ok(passing) => self.next_ephemeral = Some(passing),
                 Err(broadcast::error::TryRecvError::Lagged(_)) => {}
                 Err(_) => return None,
             }
         }
-        let comes = |passing: &mut Passing| passing.after <= given;
-        self.next_passing.take_if(comes).map(|next| next.event)
+        let comes = |passing: &mut Ephemeral| passing.after <= given;
+        self.next_ephemeral.take_if(comes).map(|next| next.event)
     }
 }

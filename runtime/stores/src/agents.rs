@@ -1,10 +1,10 @@
 //! Agents of a store: the operations of [`AgentStore`], each in one transaction.
 
 use crate::commit::{self, RowChange, kept, progress, put_row};
+use crate::encoded::EncodedEvent;
 use crate::fault::{Fault, fault};
 use crate::journal;
 use crate::log;
-use crate::packed::Packed;
 use crate::rows::{Hash, agent_key, all, change, int, json, limit, one, readable, uint, uint32};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use crate::timers;
@@ -173,7 +173,8 @@ impl AgentStore for SqliteRuntime {
         let key = commit.fence.key.clone();
         let limits = &self.shared().options.limits;
         let outbox = std::mem::take(&mut commit.outbox).into_iter();
-        let outbox: Result<Vec<Packed>, _> = outbox.map(|new| Packed::of(new, limits)).collect();
+        let outbox: Result<Vec<EncodedEvent>, _> =
+            outbox.map(|new| EncodedEvent::of(new, limits)).collect();
         match outbox {
             Ok(outbox) => {
                 let bytes = commit::size(&commit, &outbox);

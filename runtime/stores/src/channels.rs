@@ -1,9 +1,9 @@
 //! Channels of a store: the operations of [`ChannelStore`], each in one transaction.
 
 use crate::agents::refused;
+use crate::encoded::{EncodedEvent, check_channel};
 use crate::fault::{Fault, fault, unreadable};
 use crate::log;
-use crate::packed::{Packed, check_channel};
 use crate::rows::{all, change, json, one, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime};
 use a99_runtime_engine::{
@@ -46,11 +46,11 @@ impl ChannelStore for SqliteRuntime {
         now: Millis,
     ) -> Reply<'_, Vec<Appended>> {
         let limits = &self.shared().options.limits;
-        let events = events.into_iter().map(|new| Packed::of(new, limits));
-        let events = events.collect::<Result<Vec<Packed>, _>>();
+        let events = events.into_iter().map(|new| EncodedEvent::of(new, limits));
+        let events = events.collect::<Result<Vec<EncodedEvent>, _>>();
         match self.check_channels().and(events) {
             Ok(events) => {
-                let bytes = events.iter().map(Packed::size).sum();
+                let bytes = events.iter().map(EncodedEvent::size).sum();
                 self.write_bytes(bytes, move |cx| {
                     cx.own(0)?;
                     log::append(cx, events, fence.as_ref(), now)

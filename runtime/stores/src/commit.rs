@@ -1,9 +1,9 @@
 //! Commit of a turn: state, progress, events, timers and the removal of its start, in one
 //! transaction.
 
+use crate::encoded::EncodedEvent;
 use crate::fault::{Fault, fault};
 use crate::log;
-use crate::packed::Packed;
 use crate::rows::{change, check_depth, int, one, uint};
 use crate::runtime::Cx;
 use crate::timers;
@@ -14,10 +14,10 @@ use a99_runtime_engine::{
 use a99_sqlite::rusqlite::params;
 
 /// Approximate bytes that a commit writes.
-pub(crate) fn size(commit: &TurnCommit, outbox: &[Packed]) -> usize {
+pub(crate) fn size(commit: &TurnCommit, outbox: &[EncodedEvent]) -> usize {
     let state = commit.state.as_ref().map_or(0, |state| state.json.len());
     let settings = commit.settings.as_ref().map_or(0, String::len);
-    let outbox: usize = outbox.iter().map(Packed::size).sum();
+    let outbox: usize = outbox.iter().map(EncodedEvent::size).sum();
     state + settings + outbox
 }
 
@@ -202,7 +202,7 @@ fn conflict(key: &AgentKey, base: u64, found: u64) -> Fault {
 pub(crate) fn commit(
     cx: &Cx<'_>,
     commit: TurnCommit,
-    outbox: Vec<Packed>,
+    outbox: Vec<EncodedEvent>,
 ) -> Result<Receipt, Fault> {
     let key = &commit.fence.key;
     cx.guard(&commit.fence)?;
@@ -275,7 +275,7 @@ fn end_turn(cx: &Cx<'_>, key: &AgentKey, trigger: &Trigger) -> Result<(), Fault>
 fn send(
     cx: &Cx<'_>,
     fence: &Fence,
-    events: Vec<Packed>,
+    events: Vec<EncodedEvent>,
     now: Millis,
 ) -> Result<Vec<Appended>, Fault> {
     if events.is_empty() {

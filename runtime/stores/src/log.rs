@@ -1,7 +1,7 @@
 //! Log of a channel: idempotent appends at its head, and reads.
 
+use crate::encoded::{EncodedEvent, Link};
 use crate::fault::{Fault, fault, unreadable};
-use crate::packed::{Link, Packed};
 use crate::rows::{Hash, all, change, digest, int, limit, one, uint};
 use crate::runtime::Cx;
 use a99_runtime_engine::{
@@ -84,7 +84,7 @@ fn admit(cx: &Cx<'_>, channel: i64, fence: &Fence) -> Result<(), Fault> {
 /// [`StoreCode::Fenced`], [`StoreCode::ChangedBody`], and those of the file.
 pub(crate) fn append(
     cx: &Cx<'_>,
-    events: Vec<Packed>,
+    events: Vec<EncodedEvent>,
     fence: Option<&Fence>,
     now: Millis,
 ) -> Result<Vec<Appended>, Fault> {
@@ -109,7 +109,7 @@ pub(crate) fn append(
 fn append_one(
     cx: &Cx<'_>,
     head: &mut Head,
-    packed: Packed,
+    packed: EncodedEvent,
     now: Millis,
 ) -> Result<Appended, Fault> {
     let (seq, id) = (head.seq + 1, packed.event.id);
@@ -157,7 +157,7 @@ fn append_one(
 }
 
 /// The logged event with the same identity, provided that the contents are equal.
-fn repeated(cx: &Cx<'_>, head: &Head, packed: Packed) -> Result<Appended, Fault> {
+fn repeated(cx: &Cx<'_>, head: &Head, packed: EncodedEvent) -> Result<Appended, Fault> {
     let id = packed.event.id;
     let event = find(cx, &packed.channel, id)?;
     let event = event.ok_or_else(|| {
@@ -189,7 +189,12 @@ fn put_blob(cx: &Cx<'_>, digest: &Hash, data: &[u8]) -> Result<(), Fault> {
     change(cx, sql, params![digest, limit(data.len()), data]).map(drop)
 }
 
-fn put_attachments(cx: &Cx<'_>, channel: i64, seq: Seq, packed: &Packed) -> Result<(), Fault> {
+fn put_attachments(
+    cx: &Cx<'_>,
+    channel: i64,
+    seq: Seq,
+    packed: &EncodedEvent,
+) -> Result<(), Fault> {
     let attachments = packed.event.attachments.iter().zip(&packed.attachments);
     for (n, (attachment, digest)) in attachments.enumerate() {
         put_blob(cx, digest, &attachment.data)?;

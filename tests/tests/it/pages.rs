@@ -11,7 +11,7 @@ use a99_testkit::oracle::{self, Answer, OracleHost, OracleOptions};
 use a99_testkit::pages::{Fence, fences, pages};
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
-    AgentCall, AgentOutcome, CapabilityError, Looked, Script, StoreMethod,
+    AgentCall, AgentOutcome, CapabilityError, ScanMeter, Script, StoreMethod,
 };
 use agent99::{Agent, Capabilities, Diagnostics, Engine, RunOptions, Value};
 use serde_json::Value as Json;
@@ -270,7 +270,7 @@ impl Granted {
             method => {
                 use StoreMethod::*;
                 let store = set.store.as_ref()?;
-                let looked = Arc::new(Looked::up_to(u64::MAX));
+                let looked = Arc::new(ScanMeter::up_to(u64::MAX));
                 let reply = match StoreMethod::named(method.strip_prefix("store.")?)? {
                     Get => store.get(next()),
                     Set => store.set(next(), next()),

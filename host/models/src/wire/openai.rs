@@ -1,6 +1,6 @@
 //! Chat completions of OpenAI, and of compatible services.
 
-mod kept;
+mod opaque;
 
 use super::json::{count, index, items, map, objects, text, text_of};
 use super::pieces::{CallIds, Piece, Pieces};
@@ -17,7 +17,7 @@ use a99_capabilities::ai::{
 };
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
-use kept::{Kept, call_members};
+use opaque::{OpaqueMembers, call_members};
 
 /// The final mark of a stream.
 const DONE: &str = "[DONE]";
@@ -296,7 +296,7 @@ pub(super) fn is_strict(schema: &Value) -> bool {
 #[derive(Debug, Default)]
 struct Chunks {
     tools: Pieces,
-    kept: Kept,
+    kept: OpaqueMembers,
     /// Bytes of text so far.
     said: usize,
     refused: bool,
@@ -521,7 +521,7 @@ fn thinking_of(delta: &Value) -> Result<String, AiError> {
 fn content(
     delta: &Value,
     said: usize,
-    kept: &mut Kept,
+    kept: &mut OpaqueMembers,
     out: &mut Vec<Step>,
 ) -> Result<String, AiError> {
     let Some(parts) = delta.get("content").and_then(Value::as_array) else {

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::{PoisonError, RwLockWriteGuard};
 
 /// Rows that are read between two checks for an interrupt.
-const LOOK: i64 = 256;
+const CHECK_INTERVAL: i64 = 256;
 
 /// Bytes of a piece, for a collection that is too large for a copy.
 const PIECE_BYTES: usize = 8 << 20;
@@ -166,7 +166,7 @@ fn fill<X: Transaction>(
     let parameters = [from, collection.rows().1, most].map(Parameter::from);
     let (mut read, mut next) = (0, None);
     tx.each(sql, &parameters, |row| {
-        if read % LOOK == 0 {
+        if read % CHECK_INTERVAL == 0 {
             tx.go_on()?;
         }
         read += 1;
@@ -205,7 +205,7 @@ fn refresh<X: Transaction>(
     let parameters = [collection.id, copy.version].map(Parameter::from);
     let (index, mut read, mut fits) = (&mut copy.index, 0, true);
     tx.each(sql, &parameters, |row| {
-        if read % LOOK == 0 {
+        if read % CHECK_INTERVAL == 0 {
             tx.go_on()?;
         }
         read += 1;

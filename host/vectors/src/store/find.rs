@@ -14,7 +14,7 @@ use a99_core::value::{Map, Value};
 use std::cell::{Cell, RefCell};
 
 /// Documents that a filter reads between two checks for an interrupt.
-const LOOK: usize = 64;
+const CHECK_INTERVAL: usize = 64;
 
 /// A program's query.
 pub(crate) struct Asked {
@@ -136,7 +136,7 @@ impl<'a, X: Transaction> Filter<'a, X> {
     }
 
     fn look(&self, row: u64) -> Result<bool, X::Error> {
-        if self.asked.get().is_multiple_of(LOOK) {
+        if self.asked.get().is_multiple_of(CHECK_INTERVAL) {
             self.tx.go_on()?;
         }
         self.asked.set(self.asked.get() + 1);

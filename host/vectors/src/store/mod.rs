@@ -17,7 +17,7 @@ pub use cache::CacheUsage;
 pub use limits::{VectorLimits, VectorUsage};
 
 use a99_capabilities::vectors::{self, check_dimension, collection_name, document_id, embedding};
-use a99_capabilities::{CapabilityError, Clock, Looked, Reply, Store, StoreLimits, StoreMethod};
+use a99_capabilities::{CapabilityError, Clock, Reply, ScanMeter, Store, StoreLimits, StoreMethod};
 use a99_core::text::Text;
 use a99_core::value::Value;
 #[cfg(feature = "postgres")]
@@ -352,16 +352,16 @@ impl<B: Backend> Store for WithVectors<B> {
         self.keys.query(query)
     }
 
-    fn query_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.keys.query_counted(query, looked)
+    fn query_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.keys.query_counted(query, scanned)
     }
 
     fn query_predicate(&self, query: Value) -> Reply<'_> {
         self.keys.query_predicate(query)
     }
 
-    fn query_predicate_counted(&self, query: Value, looked: Arc<Looked>) -> Reply<'_> {
-        self.keys.query_predicate_counted(query, looked)
+    fn query_predicate_counted(&self, query: Value, scanned: Arc<ScanMeter>) -> Reply<'_> {
+        self.keys.query_predicate_counted(query, scanned)
     }
 
     fn vector_search(

@@ -1,6 +1,6 @@
 //! Loading: turns an agent's stored row into an awake agent.
 
-use super::ahead::Ahead;
+use super::group_commit::GroupCommit;
 use super::{Activation, Ended, Signal, Status};
 use crate::agent::{Identity, Replay};
 use crate::error::{AgentError, codes};
@@ -139,9 +139,10 @@ impl Loading {
         sender.kind = connect.kind.or(sender.kind);
         let filter = self.runner.event_options();
         let passing = filter.include_ephemeral.then(|| channel.passing());
-        let one_by_one = self.status.borrow().one_by_one;
-        let ahead = Ahead::new(&policy, self.was_cut_off, one_by_one);
-        self.status.send_modify(|status| status.one_by_one = false);
+        let commit_alone = self.status.borrow().commit_alone;
+        let group_commit = GroupCommit::new(&policy, self.was_cut_off, commit_alone);
+        self.status
+            .send_modify(|status| status.commit_alone = false);
         let mut activation = Activation {
             sender: Arc::new(sender),
             delivery: policy.delivery,
@@ -156,11 +157,11 @@ impl Loading {
             reader,
             passing,
             suspect: None,
-            waits_as_suspect: None,
+            cancel_isolation: None,
             cursor: progress.checkpoint,
             replay_until,
             subjects: HashMap::new(),
-            loose: 0,
+            unlogged: 0,
             max_loose: policy.max_queued.max(1),
             running: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -170,9 +171,9 @@ impl Loading {
             status: self.status,
             timers_changed: self.timers_changed,
             has_tables,
-            ahead,
+            group_commit,
             is_draining: false,
-            is_deaf: false,
+            is_disconnected: false,
             fence,
             shared: self.shared,
             identity: self.identity,

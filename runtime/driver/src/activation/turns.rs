@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long a turn that crashed the process before may wait to run alone.
-const ALONE: Duration = Duration::from_secs(60);
+const MAX_ISOLATION_WAIT: Duration = Duration::from_secs(60);
 
 /// Converts a panic into an error.
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> AgentError {
@@ -78,7 +78,7 @@ impl Activation {
             self.machine.progress().checkpoint,
             self.replays,
             self.has_tables,
-            self.ahead.wait(),
+            self.group_commit.wait(),
         )))
     }
 
@@ -89,7 +89,7 @@ impl Activation {
         attempt: u32,
         progress: Option<Progress>,
     ) {
-        self.ahead.record(turn);
+        self.group_commit.record(turn);
         let agents = Arc::clone(self.shared.agents());
         let fence = self.fence.clone();
         // The process crashed during an earlier attempt. Such turns run one at a time, so that
@@ -97,17 +97,17 @@ impl Activation {
         let is_suspect = attempt > 1 && self.suspect.is_none() && !self.is_draining;
         let gate = is_suspect.then(|| {
             let (left, leaves) = oneshot::channel();
-            self.waits_as_suspect = Some(left);
-            (Arc::clone(&self.shared.suspects), leaves)
+            self.cancel_isolation = Some(left);
+            (Arc::clone(&self.shared.crash_isolation), leaves)
         });
         self.work.push(Box::pin(async move {
             let suspect = match gate {
-                Some((suspects, leaves)) => tokio::select! {
+                Some((crash_isolation, leaves)) => tokio::select! {
                     biased;
-                    suspect = suspects.acquire_owned() => suspect.ok(),
+                    suspect = crash_isolation.acquire_owned() => suspect.ok(),
                     // A turn that runs this long does not crash at its start; this one may run
                     // beside it.
-                    () = tokio::time::sleep(ALONE) => None,
+                    () = tokio::time::sleep(MAX_ISOLATION_WAIT) => None,
                     _ = leaves => {
                         let left = StoreError::new(StoreCode::Unavailable, "the agent stops");
                         return Happened::Recorded(turn, None, Err(left));
@@ -189,12 +189,12 @@ impl Activation {
                 result = handler => Happened::Handled(turn, attempt, result, false),
             }
         });
-        if self.ahead.is_on() {
+        if self.group_commit.is_on() {
             // Poll once inline: many turns end at once. A pending one is polled again with a
             // real waker.
             let mut context = Context::from_waker(Waker::noop());
             if let Poll::Ready(happened) = work.as_mut().poll(&mut context) {
-                self.ahead.happened.push_back(happened);
+                self.group_commit.happened.push_back(happened);
                 return;
             }
         }
@@ -382,7 +382,7 @@ impl Activation {
             commit.again = crate::cron::next(cron, row.zone.as_deref(), now.max(row.due)).ok();
         }
         // Earlier turns of the group may have become durable since it began.
-        let kept = self.ahead.is_on().then_some(self.revision);
+        let kept = self.group_commit.is_on().then_some(self.revision);
         let running = self.running.get_mut(&turn);
         match end {
             TurnEnd::Done => {
@@ -453,7 +453,7 @@ impl Activation {
         match result {
             Ok(receipt) => {
                 self.suspect = None;
-                self.ahead.committed();
+                self.group_commit.committed();
                 if let Some(running) = self.running.remove(&turn) {
                     self.forget(&running.trigger);
                     self.keep(running, &receipt);

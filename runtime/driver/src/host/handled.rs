@@ -12,7 +12,7 @@ use std::time::Duration;
 const PAGE: usize = 500;
 
 /// Interval at which awake agents are polled.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How far an agent is relative to a sequence number.
 pub(super) enum Handled {
@@ -148,7 +148,7 @@ impl Handling {
                 return Ok(never);
             }
             // The progress of awake agents sends no notification, hence the polling.
-            drop(tokio::time::timeout(LOOK, ended.changed()).await);
+            drop(tokio::time::timeout(POLL_INTERVAL, ended.changed()).await);
         }
     }
 

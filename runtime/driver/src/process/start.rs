@@ -20,7 +20,7 @@ use tokio::time::Instant;
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Poll interval for a started program.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long a program may take to exit after its connection ended.
 const GRACE: Duration = Duration::from_secs(2);
@@ -161,7 +161,7 @@ impl Listening {
                 stream = self.listener.accept() => {
                     stream.map_err(|error| not_started("the socket", error))?.0
                 }
-                () = tokio::time::sleep(LOOK) => {
+                () = tokio::time::sleep(POLL_INTERVAL) => {
                     if let Some(why) = running.as_mut().and_then(Running::has_ended) {
                         return Err(not_started("the program ended before it connected", why));
                     }
@@ -275,7 +275,7 @@ impl Running {
     pub(super) async fn stop(mut self) {
         let until = Instant::now() + GRACE;
         while self.0.is_some() && self.has_ended().is_none() && Instant::now() < until {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

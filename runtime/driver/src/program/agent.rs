@@ -1,6 +1,6 @@
 //! Agent whose events a program handles: untrusted JavaScript source, JSON or `.a99b`.
 
-use super::builder::{ProgramAgentBuilder, Settled};
+use super::builder::{ProgramAgentBuilder, ProgramConfig};
 use super::journal::TurnJournal;
 use super::kept::Kept;
 use super::stream;
@@ -79,7 +79,7 @@ pub struct ProgramAgent(Arc<Hosted>);
 /// The parts that all agents of a program share.
 struct Hosted {
     program: AgentProgram,
-    settled: Settled,
+    settled: ProgramConfig,
     /// The store known to have the program.
     kept: Mutex<Option<Weak<dyn AgentStore>>>,
 }
@@ -112,7 +112,7 @@ impl ProgramAgent {
         ProgramAgentBuilder::new(engine, program)
     }
 
-    pub(super) fn of(program: AgentProgram, settled: Settled) -> ProgramAgent {
+    pub(super) fn of(program: AgentProgram, settled: ProgramConfig) -> ProgramAgent {
         ProgramAgent(Arc::new(Hosted {
             program,
             settled,

@@ -80,7 +80,7 @@ type MakeArgs = dyn Fn(ProgramArgs) -> Value + Send + Sync;
 type OnEnd = dyn Fn(&TurnRun<'_>) + Send + Sync;
 
 /// The configuration of a program agent, apart from the program.
-pub(super) struct Settled {
+pub(super) struct ProgramConfig {
     /// The handler before it gets the clock, randomness and store of a host.
     pub(super) handler: ProgramHandler,
     pub(super) clock: Option<Arc<dyn Clock>>,
@@ -424,7 +424,7 @@ impl ProgramAgentBuilder {
         if let Some(agents) = self.agents {
             handler = handler.agents(agents);
         }
-        let settled = Settled {
+        let settled = ProgramConfig {
             handler,
             clock: self.clock,
             random: self.random,

@@ -5,7 +5,7 @@ use crate::error::AgentError;
 use crate::methods::MethodCall;
 use crate::turn::{SendOptions, TurnClient};
 use a99_capabilities::{
-    AgentTurn, CapabilityError, Done, Looked, MessageFailure, MessageUpdate, Reply, TimerDue,
+    AgentTurn, CapabilityError, Done, MessageFailure, MessageUpdate, Reply, ScanMeter, TimerDue,
     TurnEvent, TurnMessage, TurnQuery, TurnTimer, timer_name,
 };
 use a99_core::diag::excerpt;
@@ -90,13 +90,13 @@ const STEP_BYTES: u64 = 4;
 /// Adds the steps of statements to the scan meter, also after errors.
 struct Counted {
     steps: Arc<StepCount>,
-    looked: Option<Arc<Looked>>,
+    scanned: Option<Arc<ScanMeter>>,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if let Some(looked) = &self.looked {
-            looked.add(self.steps.taken().saturating_mul(STEP_BYTES));
+        if let Some(scanned) = &self.scanned {
+            scanned.add(self.steps.taken().saturating_mul(STEP_BYTES));
         }
     }
 }
@@ -229,7 +229,7 @@ impl HostTurn {
         how: TurnQuery,
         sql: Value,
         params: Value,
-        looked: Option<Arc<Looked>>,
+        scanned: Option<Arc<ScanMeter>>,
     ) -> Result<Value, CapabilityError> {
         let Some(sql) = sql.as_text() else {
             return Err(CapabilityError::new("agentTurn: the SQL must be a text"));
@@ -240,10 +240,10 @@ impl HostTurn {
             Value::Array(values) => values.iter().map(parameter).collect::<Result<_, _>>()?,
             _ => return Err(CapabilityError::new("agentTurn: params must be a list")),
         };
-        let most = looked.as_ref().map_or(u64::MAX, |looked| looked.left());
+        let most = scanned.as_ref().map_or(u64::MAX, |scanned| scanned.left());
         let counted = Counted {
             steps: Arc::new(StepCount::up_to(most / STEP_BYTES)),
-            looked,
+            scanned,
         };
         let storage = self.client.storage().map_err(refused)?;
         let storage = storage.repeatable().counted(Arc::clone(&counted.steps));
@@ -391,9 +391,9 @@ impl AgentTurn for HostTurn {
         how: TurnQuery,
         sql: Value,
         params: Value,
-        looked: Arc<Looked>,
+        scanned: Arc<ScanMeter>,
     ) -> Reply<'_> {
-        Box::pin(self.stored(how, sql, params, Some(looked)))
+        Box::pin(self.stored(how, sql, params, Some(scanned)))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::key::{Millis, Trigger};
 pub(super) const MAX_CONFLICTS: u32 = 32;
 
 /// Number of conflicts after which other turns wait for it.
-const PATIENCE: u32 = 3;
+const STARVATION_CONFLICTS: u32 = 3;
 
 /// The phase of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Turn {
             self.phase,
             Phase::Running | Phase::Committing(TurnEnd::Done)
         );
-        goes_on && self.conflicts >= PATIENCE
+        goes_on && self.conflicts >= STARVATION_CONFLICTS
     }
 }
 

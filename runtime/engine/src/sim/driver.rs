@@ -1,7 +1,7 @@
 //! Driver of a simulation: executes one agent's commands, one small step at a time.
 
 use super::Fault;
-use super::ahead::Ahead;
+use super::group_commit::GroupCommit;
 use super::handler::{Handler, Step};
 use super::random::{Random, mix};
 use super::store::{Changes, Entry, Owner, State, Store};
@@ -70,12 +70,12 @@ pub(super) struct Active {
     pub(super) wake: Option<Millis>,
     pub(super) stop: Option<StopReason>,
     pub(super) state: State,
-    pub(super) ahead: Ahead,
+    pub(super) ahead: GroupCommit,
 }
 
 impl Active {
     pub(super) fn load(world: &mut World, agent: usize, epoch: Epoch, was_cut_off: bool) -> Active {
-        let ahead = Ahead::of(world, agent, was_cut_off);
+        let ahead = GroupCommit::of(world, agent, was_cut_off);
         let row = &world.store.rows[agent];
         let recovered = Recovered {
             progress: row.progress.clone(),

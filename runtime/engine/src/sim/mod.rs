@@ -4,8 +4,8 @@
 //! [`simulate`] gives the history of a seed, which [`crate::history::check`] judges. A
 //! [`Fault`] makes the store or the driver misbehave; a test shows that each fault is found.
 
-mod ahead;
 mod driver;
+mod group_commit;
 mod handler;
 mod process;
 mod random;

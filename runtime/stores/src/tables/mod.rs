@@ -56,10 +56,10 @@ mod turn;
 mod values;
 
 use crate::commit;
+use crate::encoded::EncodedEvent;
 use crate::fault::{Fault, fault, of_file};
 use crate::kill;
 use crate::options::StoreOptions;
-use crate::packed::Packed;
 use crate::rows::{change, digest, int, one, uint};
 use crate::runtime::{Cx, Reply, SqliteRuntime, locked};
 use a99_runtime_engine::{AgentKey, Fence, Receipt, StoreCode, StoreError, TableTurn, TurnCommit};
@@ -231,12 +231,12 @@ fn apply(cx: &Cx<'_>, key: &AgentKey, n: u64) -> Result<(), Fault> {
     let sql = "UPDATE agent_tables SET applied = ?2 WHERE key = ?1 AND applied = ?2 - 1";
     match change(cx, sql, params![key.as_str(), int(n)])? {
         1 => Ok(()),
-        _ => Err(apart(key, n, None)),
+        _ => Err(out_of_sync(key, n, None)),
     }
 }
 
 /// The error for two files from different times.
-fn apart(key: &AgentKey, n: u64, applied: Option<u64>) -> Fault {
+fn out_of_sync(key: &AgentKey, n: u64, applied: Option<u64>) -> Fault {
     let found = applied.map_or_else(|| "others".to_owned(), |applied| applied.to_string());
     fault(
         StoreCode::Unreadable,
@@ -261,7 +261,7 @@ fn redo(
         return Ok(None);
     }
     let Some(record) = record.filter(|_| done + 1 == n) else {
-        return Err(apart(key, n, Some(done)));
+        return Err(out_of_sync(key, n, Some(done)));
     };
     let fence = Fence {
         key: key.clone(),
@@ -269,11 +269,11 @@ fn redo(
     };
     let mut turn = record::decode(record, fence)?;
     let outbox = std::mem::take(&mut turn.outbox).into_iter();
-    let outbox = outbox.map(|new| Packed::of(new, &cx.shared.options.limits));
+    let outbox = outbox.map(|new| EncodedEvent::of(new, &cx.shared.options.limits));
     let outbox = outbox.collect::<Result<Vec<_>, _>>()?;
     let receipt = commit::commit(cx, turn, outbox)?;
     if receipt.is_gone {
-        return Err(apart(key, n, Some(done)));
+        return Err(out_of_sync(key, n, Some(done)));
     }
     apply(cx, key, n)?;
     kill::point("tables.redo");
@@ -396,7 +396,7 @@ impl SqliteRuntime {
         let record: Arc<str> = record::encode(&turn)?.into();
         let limits = &self.shared().options.limits;
         let outbox = std::mem::take(&mut turn.outbox).into_iter();
-        let outbox = outbox.map(|new| Packed::of(new, limits));
+        let outbox = outbox.map(|new| EncodedEvent::of(new, limits));
         let outbox = outbox.collect::<Result<Vec<_>, _>>()?;
         let own = Arc::clone(&file);
         let written = self.write(move |cx| {
@@ -404,7 +404,7 @@ impl SqliteRuntime {
             let key = turn.fence.key.clone();
             let done = applied(cx, &key)?;
             if done != Some(n) {
-                return Err(apart(&key, n, done));
+                return Err(out_of_sync(&key, n, done));
             }
             let receipt = commit::commit(cx, turn, outbox)?;
             if receipt.is_gone {

@@ -17,7 +17,7 @@ pub(crate) fn check_channel(name: &str) -> Result<(), StoreError> {
 }
 
 /// An encoded event.
-pub(crate) struct Packed {
+pub(crate) struct EncodedEvent {
     pub(crate) channel: String,
     pub(crate) event: Event,
     pub(crate) body: String,
@@ -29,7 +29,7 @@ pub(crate) struct Packed {
     pub(crate) is_blob: bool,
 }
 
-impl Packed {
+impl EncodedEvent {
     /// Bytes of its texts and attachments.
     pub(crate) fn size(&self) -> usize {
         let attachments = self.event.attachments.iter().map(|a| a.data.len());
@@ -40,7 +40,7 @@ impl Packed {
     ///
     /// # Errors
     /// [`StoreCode::TooLarge`], and [`StoreCode::Input`] if it has no JSON form.
-    pub(crate) fn of(new: NewEvent, limits: &StoreLimits) -> Result<Packed, StoreError> {
+    pub(crate) fn of(new: NewEvent, limits: &StoreLimits) -> Result<EncodedEvent, StoreError> {
         let NewEvent { channel, event } = new;
         check_channel(&channel)?;
         let body = json("body of the event", &event.body)?;
@@ -60,7 +60,7 @@ impl Packed {
             fits("attachment", attachment.data.len())?;
         }
         let attachments = event.attachments.iter().map(|a| digest(&a.data));
-        Ok(Packed {
+        Ok(EncodedEvent {
             attachments: attachments.collect(),
             body_digest: digest(body.as_bytes()),
             is_blob: body.len() > limits.max_inline_bytes,

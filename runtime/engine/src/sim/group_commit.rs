@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// Turns that the machine believes committed, ahead of the store.
 #[derive(Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct GroupCommit {
     pub(super) most: usize,
     /// Turns that still commit alone.
     pub(super) one_by_one: usize,
@@ -21,17 +21,17 @@ pub(super) struct Ahead {
     pub(super) later: VecDeque<Command>,
 }
 
-impl Ahead {
+impl GroupCommit {
     /// For an agent that was loaded.
-    pub(super) fn of(world: &mut World, agent: usize, was_cut_off: bool) -> Ahead {
+    pub(super) fn of(world: &mut World, agent: usize, was_cut_off: bool) -> GroupCommit {
         let most = match world.is_careful.remove(&agent) {
             true => 1,
             false => world.policies[agent].joined(),
         };
-        Ahead {
+        GroupCommit {
             most,
             one_by_one: if was_cut_off { most } else { 0 },
-            ..Ahead::default()
+            ..GroupCommit::default()
         }
     }
 }

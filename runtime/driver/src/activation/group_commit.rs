@@ -45,11 +45,11 @@ impl Kept {
 }
 
 /// The part of an activation that is ahead of the store.
-pub(super) struct Ahead {
+pub(super) struct GroupCommit {
     /// Maximum turns of one commit.
     most: usize,
     /// Turns still committed alone, because one of them may have crashed the process.
-    one_by_one: usize,
+    commit_alone: usize,
     /// The turn whose start is recorded; it commits alone.
     recorded: Option<TurnId>,
     /// The group commit of the held turns.
@@ -64,14 +64,14 @@ pub(super) struct Ahead {
     later: VecDeque<Command>,
 }
 
-impl Ahead {
+impl GroupCommit {
     /// For an agent that was loaded. After a crash a few turns commit alone; after a failed
     /// group commit all do.
-    pub(super) fn new(policy: &Policy, was_cut_off: bool, one_by_one: bool) -> Ahead {
-        let most = if one_by_one { 1 } else { policy.joined() };
-        Ahead {
+    pub(super) fn new(policy: &Policy, was_cut_off: bool, commit_alone: bool) -> GroupCommit {
+        let most = if commit_alone { 1 } else { policy.joined() };
+        GroupCommit {
             most,
-            one_by_one: if was_cut_off { most } else { 0 },
+            commit_alone: if was_cut_off { most } else { 0 },
             recorded: None,
             held: None,
             bytes: 0,
@@ -106,7 +106,7 @@ impl Ahead {
 
     /// Records that a turn was committed alone.
     pub(super) fn committed(&mut self) {
-        self.one_by_one = self.one_by_one.saturating_sub(1);
+        self.commit_alone = self.commit_alone.saturating_sub(1);
     }
 
     /// Whether the held turns must be stored now: a command waits for them, the group commit is
@@ -144,9 +144,9 @@ impl Ahead {
 impl Activation {
     /// Whether the commit of a turn may join the group commit.
     pub(super) fn may_hold(&self, turn: TurnId, trigger: &Trigger, end: &TurnEnd) -> bool {
-        let ahead = &self.ahead;
+        let ahead = &self.group_commit;
         let is_fit = ahead.is_on()
-            && ahead.one_by_one == 0
+            && ahead.commit_alone == 0
             && ahead.recorded != Some(turn)
             && !self.has_tables
             && *end == TurnEnd::Done
@@ -167,12 +167,12 @@ impl Activation {
             _ => false,
         };
         let needs_kept = command.needs_kept() && !joins;
-        !self.ahead.later.is_empty() || (needs_kept && self.ahead.held.is_some())
+        !self.group_commit.later.is_empty() || (needs_kept && self.group_commit.held.is_some())
     }
 
     /// Queues commands until the held turns are durable.
     pub(super) fn put_off(&mut self, commands: impl Iterator<Item = Command>) {
-        self.ahead.later.extend(commands);
+        self.group_commit.later.extend(commands);
     }
 
     /// Holds the commit of a turn. Its changes apply to the agent from now on.
@@ -188,25 +188,25 @@ impl Activation {
             self.take_state(output.state, output.json);
         }
         self.status.send_modify(|status| status.turns += 1);
-        self.ahead.join(commit);
-        self.ahead.happened.push_back(Happened::Held(turn));
+        self.group_commit.join(commit);
+        self.group_commit.happened.push_back(Happened::Held(turn));
         kill::point("commit.held");
     }
 
     /// Stores the held turns, then executes the queued commands.
     pub(super) async fn settle(&mut self) -> Option<StopReason> {
-        let stop = self.keep_held().await;
+        let stop = self.commit_held().await;
         if stop.is_some() {
             return stop;
         }
-        let later = std::mem::take(&mut self.ahead.later);
-        self.obey(later)
+        let later = std::mem::take(&mut self.group_commit.later);
+        self.execute(later)
     }
 
     /// Stores the held turns.
-    async fn keep_held(&mut self) -> Option<StopReason> {
-        let commit = self.ahead.held.take()?;
-        self.ahead.bytes = 0;
+    async fn commit_held(&mut self) -> Option<StopReason> {
+        let commit = self.group_commit.held.take()?;
+        self.group_commit.bytes = 0;
         let (has_state, has_timers) = (commit.state.is_some(), !commit.timers.is_empty());
         kill::point("commit.before");
         let written = self.shared.agents().commit(*commit).await;
@@ -221,7 +221,7 @@ impl Activation {
                 }
                 self.shared.hub().tell(&receipt.appended);
                 kill::point("commit.told");
-                self.ahead.kept.send_replace(self.ahead.all);
+                self.group_commit.kept.send_replace(self.group_commit.all);
                 self.show();
                 None
             }
@@ -234,7 +234,7 @@ impl Activation {
                 self.warn(&error, "turns were not committed");
                 self.status.send_modify(|status| {
                     status.last_error = Some(error);
-                    status.one_by_one = true;
+                    status.commit_alone = true;
                 });
                 Some(reason)
             }

@@ -7,13 +7,13 @@ use a99_core::value::{Map, Value};
 
 /// The opaque members to send back with the message.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct OpaqueMembers {
     members: Members,
     /// Thinking inside the content: the bytes of text before it, and its text.
     thoughts: Vec<(usize, String)>,
 }
 
-impl Kept {
+impl OpaqueMembers {
     /// Takes the opaque members of a delta.
     pub(super) fn take(&mut self, delta: &Value) {
         for (key, value) in opaque(delta) {
@@ -75,49 +75,52 @@ pub(super) fn call_members(call: &Value, function: &Value) -> Map {
 
 /// A member that grows with each chunk.
 #[derive(Debug)]
-enum Grown {
+enum GrowingMember {
     Text(String),
-    List(Vec<Grown>),
+    List(Vec<GrowingMember>),
     Members(Members),
     Whole(Value),
 }
 
-type Members = Vec<(String, Grown)>;
+type Members = Vec<(String, GrowingMember)>;
 
-impl Grown {
-    fn of(value: &Value) -> Grown {
+impl GrowingMember {
+    fn of(value: &Value) -> GrowingMember {
         match value {
-            Value::String(text) => Grown::Text(text.to_string_lossy().into_owned()),
+            Value::String(text) => GrowingMember::Text(text.to_string_lossy().into_owned()),
             Value::Array(items) => {
                 let mut list = Vec::new();
                 items.iter().for_each(|item| add(&mut list, item));
-                Grown::List(list)
+                GrowingMember::List(list)
             }
             Value::Object(members) => {
                 let members = members.iter();
-                let members = members
-                    .map(|(key, value)| (key.to_string_lossy().into_owned(), Grown::of(value)));
-                Grown::Members(members.collect())
+                let members = members.map(|(key, value)| {
+                    (key.to_string_lossy().into_owned(), GrowingMember::of(value))
+                });
+                GrowingMember::Members(members.collect())
             }
-            other => Grown::Whole(other.clone()),
+            other => GrowingMember::Whole(other.clone()),
         }
     }
 
     fn into_value(self) -> Value {
         match self {
-            Grown::Text(text) => text.into(),
-            Grown::List(items) => Value::Array(items.into_iter().map(Grown::into_value).collect()),
-            Grown::Members(members) => Value::Object(map_of(members)),
-            Grown::Whole(value) => value,
+            GrowingMember::Text(text) => text.into(),
+            GrowingMember::List(items) => {
+                Value::Array(items.into_iter().map(GrowingMember::into_value).collect())
+            }
+            GrowingMember::Members(members) => Value::Object(map_of(members)),
+            GrowingMember::Whole(value) => value,
         }
     }
 
     fn is_text(&self, value: Option<&Value>) -> bool {
         match self {
-            Grown::Text(own) => value
+            GrowingMember::Text(own) => value
                 .and_then(Value::as_text)
                 .is_some_and(|text| text.to_string_lossy() == **own),
-            Grown::Whole(own) => Some(own) == value,
+            GrowingMember::Whole(own) => Some(own) == value,
             _ => false,
         }
     }
@@ -131,7 +134,7 @@ fn map_of(members: Members) -> Map {
     map
 }
 
-fn member<'m>(members: &'m mut Members, key: &str) -> Option<&'m mut Grown> {
+fn member<'m>(members: &'m mut Members, key: &str) -> Option<&'m mut GrowingMember> {
     let mut members = members.iter_mut();
     members.find(|(own, _)| own == key).map(|(_, value)| value)
 }
@@ -139,13 +142,13 @@ fn member<'m>(members: &'m mut Members, key: &str) -> Option<&'m mut Grown> {
 /// Appends a member of a delta: texts and lists are continued.
 fn join(to: &mut Members, key: &str, value: &Value) {
     match (member(to, key), value) {
-        (Some(Grown::Text(before)), Value::String(piece)) => {
+        (Some(GrowingMember::Text(before)), Value::String(piece)) => {
             before.push_str(&piece.to_string_lossy());
         }
-        (Some(Grown::List(before)), Value::Array(items)) => {
+        (Some(GrowingMember::List(before)), Value::Array(items)) => {
             items.iter().for_each(|item| add(before, item));
         }
-        (Some(Grown::Members(before)), Value::Object(members)) => {
+        (Some(GrowingMember::Members(before)), Value::Object(members)) => {
             for (key, value) in members.iter() {
                 set(before, &key.to_string_lossy(), value);
             }
@@ -156,26 +159,26 @@ fn join(to: &mut Members, key: &str, value: &Value) {
 
 fn set(to: &mut Members, key: &str, value: &Value) {
     match member(to, key) {
-        Some(own) => *own = Grown::of(value),
-        None => to.push((key.to_owned(), Grown::of(value))),
+        Some(own) => *own = GrowingMember::of(value),
+        None => to.push((key.to_owned(), GrowingMember::of(value))),
     }
 }
 
 /// Adds an item of a list, such as OpenRouter's `reasoning_details`. It continues the last item
 /// if both have the same type and index.
-fn add(list: &mut Vec<Grown>, item: &Value) {
+fn add(list: &mut Vec<GrowingMember>, item: &Value) {
     let Some(members) = item.as_object() else {
-        return list.push(Grown::of(item));
+        return list.push(GrowingMember::of(item));
     };
     let given = |key: &str| members.get(key).filter(|value| !value.is_nullish());
     let (kind, index, id) = (given("type"), given("index"), given("id"));
-    if let Some(Grown::Members(last)) = list.last_mut() {
+    if let Some(GrowingMember::Members(last)) = list.last_mut() {
         let mut same = |key: &str, value| member(last, key).is_some_and(|own| own.is_text(value));
         let is_piece =
             kind.is_some() && index.is_some() && same("type", kind) && same("index", index);
-        let other_id = id.is_some() && matches!(member(last, "id"), Some(Grown::Text(_))) && {
-            !member(last, "id").is_some_and(|own| own.is_text(id))
-        };
+        let other_id = id.is_some()
+            && matches!(member(last, "id"), Some(GrowingMember::Text(_)))
+            && { !member(last, "id").is_some_and(|own| own.is_text(id)) };
         if is_piece && !other_id {
             for (key, value) in members.iter().filter(|(_, value)| !value.is_nullish()) {
                 let key = key.to_string_lossy();
@@ -187,5 +190,5 @@ fn add(list: &mut Vec<Grown>, item: &Value) {
             return;
         }
     }
-    list.push(Grown::of(item));
+    list.push(GrowingMember::of(item));
 }

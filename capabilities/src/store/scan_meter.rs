@@ -14,16 +14,16 @@ const DOCUMENT_BYTES: u64 = 256;
 /// A store that counts ends a query that has looked at more than the caller can pay; what it
 /// answers then is worth nothing.
 #[derive(Debug)]
-pub struct Looked {
+pub struct ScanMeter {
     bytes: AtomicU64,
     most: u64,
 }
 
-impl Looked {
+impl ScanMeter {
     /// Nothing yet, of so many bytes that the caller can pay.
     #[must_use]
-    pub fn up_to(most: u64) -> Looked {
-        Looked {
+    pub fn up_to(most: u64) -> ScanMeter {
+        ScanMeter {
             bytes: AtomicU64::new(0),
             most,
         }
