@@ -20,8 +20,8 @@ const RUNS_BEFORE_OWN: u32 = 16;
 /// A compiled, verified and linked agent. Clones are cheap, and one agent can run any number
 /// of times concurrently.
 ///
-/// Give each thread that runs an agent frequently its own clone. The threads then share no
-/// written cache line when a run begins or ends.
+/// Give each thread that runs an agent frequently its own clone. The threads then write
+/// no shared memory when a run begins or ends.
 #[derive(Debug)]
 pub struct Agent {
     exe: Arc<Executable>,

@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// shared by all runs.
 ///
 /// A clone shares the signal, the account and the capabilities. Give each thread that runs
-/// agents frequently its own clone of the profile and of the agents. The threads then share
-/// no written cache line when a run begins or ends.
+/// agents frequently its own clone of the profile and of the agents. The threads then write
+/// no shared memory when a run begins or ends.
 pub struct RunProfile {
     vm: Arc<Vm>,
     options: Arc<RunOptions>,
