@@ -262,6 +262,7 @@ impl Engine {
         }
     }
 
+    /// The atoms that programs may use.
     pub fn atoms(&self) -> &AtomSet {
         self.0.vm.atoms()
     }

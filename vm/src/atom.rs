@@ -99,6 +99,7 @@ pub type CostFn = fn(&mut Cx<'_>, &[Val], &BoundaryLimits) -> Result<f64, Fault>
 pub struct AtomDef {
     /// The signature that the compiler checks against.
     pub sig: AtomSig,
+    /// The implementation.
     pub body: AtomBody,
     /// The price function, if the signature declares a dynamic price.
     pub dynamic_cost: Option<CostFn>,
@@ -337,6 +338,7 @@ impl Locals {
         }
     }
 
+    /// Bytes added so far.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -370,12 +372,14 @@ impl DerefMut for HostCall {
 /// The parts of a [`HostCall`].
 #[derive(Clone, Debug)]
 pub struct CallParts {
+    /// The atom's name.
     pub op: Cow<'static, str>,
     /// The inputs in the order of the signature's parameters; one object for open and raw
     /// parameters.
     pub args: Vec<Value>,
     /// Options of the run, with context, grants and host state.
     pub options: Arc<RunOptions>,
+    /// State of the run that atoms share.
     pub locals: Arc<Locals>,
     /// Fuel that the run has left.
     pub fuel_left: Fuel,
@@ -476,6 +480,7 @@ impl Cancelled {
         self.flag.clone()
     }
 
+    /// Whether the answer is no longer wanted.
     pub fn is_set(&self) -> bool {
         self.flag.is_set() || self.signal.as_ref().is_some_and(AbortSignal::is_aborted)
     }
@@ -504,6 +509,7 @@ impl CancelFlag {
 /// The answer of an asynchronous atom.
 #[derive(Clone, Debug, Default)]
 pub struct HostReply {
+    /// The value of the answer.
     pub value: ReplyValue,
     /// Fuel that the call used on behalf of the run and that the run pays (D41).
     pub fuel_used: Option<Fuel>,

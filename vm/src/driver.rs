@@ -47,6 +47,7 @@ impl AbortSignal {
         wakers.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
+    /// Whether the signal is set.
     pub fn is_aborted(&self) -> bool {
         self.0.aborted.load(Ordering::Acquire)
     }

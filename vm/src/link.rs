@@ -315,10 +315,12 @@ impl Executable {
         atom.expect("calls are of atoms that are there")
     }
 
+    /// The verified artifact.
     pub fn artifact(&self) -> &Artifact {
         &self.artifact
     }
 
+    /// The program of the artifact.
     pub fn program(&self) -> &Arc<Program> {
         self.artifact.program()
     }

@@ -153,13 +153,16 @@ impl From<AtomError> for Fault {
 /// The cause of a stop.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
+    /// The caller's abort signal.
     Aborted,
+    /// The run's deadline.
     Deadline,
 }
 
 /// The environment that the driver gives the machine, used at yield points. Only the driver
 /// reads clocks and flags.
 pub trait Host: Send + Sync {
+    /// Whether the run must stop now, and why.
     fn stop(&self) -> Option<StopReason>;
     /// Whether the run is aborted, regardless of time.
     fn is_aborted(&self) -> bool {
@@ -262,6 +265,7 @@ impl Meter {
         self.look = self.look.max(mark.slice.saturating_sub(WORK_SLICE)).min(0);
     }
 
+    /// Fuel left, in micro-units.
     pub fn fuel(&self) -> i64 {
         self.fuel
     }
@@ -567,6 +571,7 @@ impl Cx<'_> {
         self.host.now_ms()
     }
 
+    /// Fills a buffer with random bytes from the run's source.
     pub fn random(&self, out: &mut [u8]) {
         self.host.random(out);
     }

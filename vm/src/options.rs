@@ -144,11 +144,13 @@ impl Default for Limits {
 /// Options of one run. The defaults are safe: limits are on, and no capability is granted.
 #[derive(Clone)]
 pub struct RunOptions {
+    /// The fuel budget.
     pub fuel: Fuel,
     /// Time limit in milliseconds; by default ten per unit of fuel.
     pub timeout_ms: Option<u64>,
     /// Stops the run from outside.
     pub signal: Option<AbortSignal>,
+    /// The cost model, which decides how prices are computed (D18).
     pub cost_model: CostModel,
     /// Prices of individual atoms. Unknown names here, in quotas and in timeouts are refused
     /// when the run begins ([`ErrorCode::UnknownOp`](a99_core::error::ErrorCode::UnknownOp)).
@@ -165,6 +167,7 @@ pub struct RunOptions {
     pub grants: Grants,
     /// Host values that atoms look up by type.
     pub host: HostState,
+    /// Size limits.
     pub limits: Limits,
     /// Whether to keep a trace.
     pub trace: bool,
@@ -522,6 +525,7 @@ pub struct Outcome {
     pub fuel_used: Fuel,
     /// The trace, if it was requested.
     pub trace: Option<Vec<TraceEvent>>,
+    /// Warnings of the run.
     pub warnings: Vec<Text>,
     /// Lines that the program wrote by `console`, at most
     /// [`MAX_KEPT`](crate::console::MAX_KEPT) bytes; after a restore only later lines.

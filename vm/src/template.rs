@@ -80,6 +80,7 @@ impl Hole {
 #[derive(Debug)]
 pub struct Template {
     text: Str,
+    /// The holes in order.
     pub holes: Box<[Hole]>,
     /// The text after the last hole.
     pub rest: Str,

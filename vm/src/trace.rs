@@ -91,6 +91,7 @@ pub struct TraceStep<'a> {
     pub depth: u32,
     /// Variables of its scope that the step changed, with their new values.
     pub state_diff: &'a Map,
+    /// The value of the step.
     pub result: &'a Value,
     /// The message of the step's own failure.
     pub error: Option<&'a Text>,

@@ -58,6 +58,7 @@ impl ObjDraft {
         }
     }
 
+    /// Sets a member by the text of its key.
     pub fn set_text(&mut self, heap: &mut Heap, key: &[u8], val: Val) -> Result<(), Oom> {
         let key = heap.intern(key)?;
         self.set(key, val);
@@ -71,10 +72,12 @@ impl ObjDraft {
         }
     }
 
+    /// Number of members.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
+    /// Whether the draft has no members.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

@@ -85,12 +85,14 @@ const LEFT_BYTES: usize = 2 << 20;
 const CELL_BYTES: usize = size_of::<Cell>();
 const SLOT_BYTES: usize = size_of::<Val>();
 
+/// The memory of one run.
 #[derive(Debug)]
 pub struct Heap {
     statics: Arc<[u8]>,
     bytes: Vec<u8>,
     slots: Vec<Val>,
     cells: Vec<Cell>,
+    /// Keys and shapes of this run's objects.
     pub shapes: Shapes,
     limit: usize,
     external: usize,
@@ -250,6 +252,7 @@ impl Heap {
         self.limit
     }
 
+    /// Checks that `wanted` more bytes fit under the ceiling.
     #[inline]
     pub fn check(&self, wanted: usize) -> Result<(), Oom> {
         if self.used().saturating_add(wanted) > self.limit {
@@ -388,6 +391,7 @@ impl Heap {
         self.cell(r).len as usize
     }
 
+    /// Whether an array, a set or an object is empty.
     #[inline]
     pub fn is_empty(&self, r: Ref) -> bool {
         self.len(r) == 0
@@ -513,6 +517,7 @@ impl Heap {
         Some(slot)
     }
 
+    /// A member of an object by the text of its key.
     pub fn get_text(&self, r: Ref, key: &[u8]) -> Option<Val> {
         let c = self.cell(r);
         let slot = self.shapes.slot_of_text(c.shape, key)?;

@@ -29,6 +29,7 @@ impl Heap {
         Ok(())
     }
 
+    /// Copies text into the heap.
     pub fn alloc_str(&mut self, text: &[u8]) -> Result<Str, Oom> {
         let units = wtf8::utf16_len(text);
         self.alloc_str_units(text, units)
@@ -46,6 +47,7 @@ impl Heap {
         Ok(Str::in_heap(off, text.len() as u32, units as u32))
     }
 
+    /// Copies text into the heap as a value.
     #[inline]
     pub fn str_val(&mut self, text: &[u8]) -> Result<Val, Oom> {
         Ok(Val::Str(self.alloc_str(text)?))

@@ -88,6 +88,7 @@ impl Str {
         self.len == self.units
     }
 
+    /// Whether the text is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -162,6 +163,7 @@ impl Val {
         matches!(self, Val::Undefined | Val::Null | Val::Unbound)
     }
 
+    /// Whether the value is `undefined`, but not an unbound register.
     #[inline]
     pub fn is_undefined(self) -> bool {
         matches!(self, Val::Undefined | Val::Unbound)

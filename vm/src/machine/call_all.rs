@@ -63,6 +63,7 @@ pub struct Requests {
 /// One of several concurrent calls.
 #[derive(Debug)]
 pub struct PlacedRequest {
+    /// The call.
     pub request: Request,
     /// Its index in the step's list, which also counts synchronous calls.
     pub place: u32,

@@ -136,6 +136,7 @@ impl Machine {
         }
     }
 
+    /// Whether the run has ended.
     pub fn is_over(&self) -> bool {
         self.outcome.is_some()
     }
