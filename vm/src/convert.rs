@@ -63,7 +63,6 @@ impl Default for BoundaryLimits {
 ///
 /// # Errors
 /// [`ErrorCode::Boundary`] if it is too large; a stop.
-/// [`ErrorCode::Boundary`]: too large; a stop.
 pub(crate) fn check_text(
     cx: &mut Cx<'_>,
     text: &[u8],

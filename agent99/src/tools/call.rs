@@ -16,6 +16,7 @@ pub enum ToolCallError {
     NoObject,
     /// The input must be JSON text and is not.
     NotJson {
+        /// The name of the input.
         input: String,
         /// The parse error.
         error: String,
