@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 /// Missing arguments that are named in warnings, at most.
 const MAX_MISSING: usize = 8;
 
-/// Runs after which a clone gets an unshared copy of the program's reference counts.
+/// Number of runs after which a clone creates its unshared copy.
 const RUNS_BEFORE_OWN: u32 = 16;
 
 /// A compiled, verified and linked agent. Clones are cheap, and one agent can run any number

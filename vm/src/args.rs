@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Functions that start runs take `impl Into<Args>`.
 #[derive(Clone, Debug)]
 pub enum Args {
-    /// A tree. The members of an object are the arguments; other values pass none.
+    /// A tree. The members of an object are the arguments; other values pass no arguments.
     Value(Value),
     /// JSON text, parsed when the run starts.
     Json(JsonText),

@@ -53,7 +53,7 @@ impl Arg<'_> {
         }
     }
 
-    /// The value of a present number or boolean, `null` included.
+    /// The value of a number, a boolean or `null`.
     #[inline]
     fn plain(self) -> Option<Val> {
         match self {

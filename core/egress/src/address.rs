@@ -323,7 +323,7 @@ mod tests {
             ("fd00::200:5efe:808:808", Class::Private),
             ("2606:4700::5efe:808:808", Class::Public),
             ("2606:4700::5efe:10.0.0.1", Class::Private),
-            // Local NAT64 by a prefix of 48 bits: the address stands in front.
+            // Local NAT64 by a prefix of 48 bits: the address is at the front.
             ("64:ff9b:1:a9fe:a9:fe00:808:808", Class::Reserved),
             ("64:ff9b:1::8.8.8.8", Class::Public),
             ("64:ff9b::ff9b:808:808", Class::Reserved),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     proptest! {
-        /// However an IPv4 address is wrapped, it stays what it is.
+        /// Embedding an IPv4 address does not change its class.
         #[test]
         fn wrapping_changes_no_class(bits in any::<u32>(), low in any::<u16>()) {
             let inner = Ipv4Addr::from_bits(bits);

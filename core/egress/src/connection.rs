@@ -254,12 +254,12 @@ mod tests {
             ("allow:*", "a.test", public, 80, true),
             ("full", "a.test", public, 80, true),
             ("off", "a.test", public, 80, false),
-            // A rule that names name and port.
+            // A rule with name and port.
             ("allow:a.test:8080", "a.test", "127.0.0.1", 8080, true),
             ("allow:a.test:8080", "a.test", "10.0.0.1", 8080, true),
             ("allow:a.test:8080", "a.test", "fd00::1", 8080, true),
             ("allow:a.test", "a.test", "127.0.0.1", 8080, false),
-            // Not what no service has: metadata, groups, reserved ranges.
+            // Never classes without named services: metadata, groups, reserved ranges.
             ("allow:a.test:80", "a.test", "169.254.169.254", 80, false),
             ("allow:a.test:80", "a.test", "0.0.0.0", 80, false),
             ("allow:a.test:80", "a.test", "224.0.0.1", 80, false),
@@ -270,7 +270,7 @@ mod tests {
                 80,
                 false,
             ),
-            // Rules about other things beside a wide one.
+            // Other rules in addition to a wide one.
             (
                 "allow:*,localhost:8080",
                 "evil.test",
@@ -294,7 +294,7 @@ mod tests {
             ),
             ("allow:*.test:80", "evil.test", "10.0.0.1", 80, false),
             ("full:10.0.0.0/8", "evil.test", "10.0.0.1", 80, false),
-            // The name beside its addresses.
+            // The name in addition to its addresses.
             ("allow:in.test,10.0.0.0/8", "in.test", "10.0.0.1", 80, true),
             ("allow:in.test,10.0.0.0/8", "in.test", "11.0.0.1", 80, true),
             (
@@ -404,7 +404,7 @@ mod tests {
     }
 
     proptest! {
-        /// No wide rule lets a name lead to what is special.
+        /// No wide rule lets a name lead to a special address.
         #[test]
         fn names_do_not_lead_inside(bits in any::<u32>(), port in 1u16..) {
             let address = IpAddr::V4(bits.into());

@@ -333,8 +333,8 @@ mod tests {
         assert_eq!(bench.meter.fuel(), 1);
     }
 
-    /// The price is that of compiling whether or not the thread has the
-    /// pattern already, and grows with what compiling and matching do.
+    /// The price is that of compilation, whether or not the thread has the pattern cached,
+    /// and grows with the work of compiling and matching.
     #[test]
     fn a6_the_price_is_by_compiled_size() {
         let price = |pattern: &str, text: &str| {
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(price("(?:a{10}){10}", "bb"), of(110, 15, 2));
     }
 
-    /// A host whose run is to stop from the n-th question on.
+    /// A host that stops the run from the n-th poll on.
     #[derive(Debug)]
     struct StopsAt(std::sync::atomic::AtomicUsize);
 
@@ -372,7 +372,7 @@ mod tests {
         fn random(&self, _: &mut [u8]) {}
     }
 
-    /// Compiling and matching ask every few microseconds whether to stop.
+    /// Compiling and matching poll the host every few microseconds.
     #[test]
     fn a6_compiling_and_matching_stop() {
         let stops = |pattern: &str, text: &str, after: usize| {
@@ -384,7 +384,7 @@ mod tests {
                 Err(Fault::Stop(_))
             )
         };
-        // Twenty thousand instructions, and five million looks at states.
+        // Twenty thousand instructions, and five million visits of states.
         for after in [0, 3, 10] {
             assert!(stops("(?:a{100}b{99}){99}", "", after), "{after}");
         }

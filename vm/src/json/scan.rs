@@ -444,7 +444,7 @@ mod tests {
     use crate::builtins::testing::{Bench, Late};
     use crate::json::parse;
 
-    /// The members that are told of a text, or where it is none.
+    /// The members reported for a text, or the offset of its fault.
     fn told(text: &[u8], longest: usize) -> Result<Vec<(String, String, bool)>, usize> {
         let mut bench = Bench::default();
         let mut out = Vec::new();
@@ -472,7 +472,7 @@ mod tests {
             ("c", "{}", false),
         ];
         assert_eq!(all, expected);
-        // A longer name than anybody asks for need not be decoded.
+        // Names longer than all requested ones need not be decoded.
         assert_eq!(told(br#"{"\u0062\u0062":1}"#, 1), Ok(Vec::new()));
         for none in ["[{\"a\": 1}]", "1", "\"a\"", "null", "{}"] {
             assert_eq!(told(none.as_bytes(), 9), Ok(Vec::new()));

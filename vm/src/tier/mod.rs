@@ -389,8 +389,8 @@ impl Entry {
     /// Runs the loop from its head if the registers pass its guards, and returns the pc of
     /// the exit.
     fn run(&self, regs: &mut [Val], meter: &mut Meter) -> Option<usize> {
-        // The caller has paid for nothing yet: without fuel or slice the interpreter takes
-        // over.
+        // Machine code is entered only with fuel and work left; the interpreter does the
+        // rest.
         if meter.slice <= 0 || meter.fuel <= 0 {
             return None;
         }

@@ -507,7 +507,7 @@ mod tests {
 
     const TEXTS: &[&[u8]] = &[b"", b"7", b"\x01\"\\", "ä€😀".as_bytes(), b"a\xED\xA0\x80"];
 
-    /// What is read and written, on both ways.
+    /// Reads and writes values on both paths.
     fn same<T: Taken + Given + Clone + Debug + DeserializeOwned + JsonSchema>() {
         let (mut heap, mut meter) = (Heap::default(), Meter::new(i64::MAX, CostModel::Flat));
         let mut cx = Cx::new(&mut heap, &mut meter, &Still);

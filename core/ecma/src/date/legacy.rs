@@ -54,7 +54,7 @@ struct Time {
     ms: i64,
 }
 
-/// Parses an informal date; `None` if the text is none.
+/// Parses an informal date; `None` for other text.
 pub(super) fn parse(text: &[u8]) -> Option<f64> {
     let mut parts = Parts::default();
     let mut rest = text;
