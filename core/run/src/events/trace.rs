@@ -19,7 +19,7 @@ pub struct TraceEvent {
     /// RFC 6901 pointer to the step in its program, or to the list of steps for an implicit
     /// `seq`. `None` if the program has no source, or an atom wrote the event.
     pub pointer: Option<String>,
-    /// Index of the step in its list of steps, if it is in one.
+    /// Index of the step in its list of steps, from 0, if it is in one.
     pub index: Option<u32>,
     /// The op of the step.
     pub op: Text,
