@@ -22,8 +22,8 @@
 //!
 //! # Your own capability
 //!
-//! Implement the trait, and run its suite in a test: the feature `testing` of `agent99` has
-//! it, for a dev-dependency. Values from programs arrive unchecked as
+//! Implement the trait, and run its suite in a test: the feature `testing` of `agent99`
+//! provides it, for a dev-dependency. Values from programs arrive unchecked as
 //! [`Value`](crate::Value), so validate them. The program sees the text of a
 //! [`CapabilityError`]. The future may wait. It is dropped when the atom times out: after one
 //! second, unless the atom sets another timeout

@@ -57,7 +57,7 @@ use proc_macro::TokenStream;
 /// a missing or null one, `#[atom(name = "key")]` renames its key.
 ///
 /// A program's literals are also parsed at compile time: one that no run could accept gives
-/// the warning `lint.wrong_literal`. Deserialization must have no side effects, therefore.
+/// the warning `lint.wrong_literal`. So deserialization must have no side effects.
 ///
 /// It returns `T`, or `Result<T, E>`, where `T` has `serde::Serialize` and
 /// `schemars::JsonSchema`. The type, not its name, decides whether it is a `Result`: aliases
